@@ -1,0 +1,72 @@
+"""Guards on numbers that come from outside, written positively so that NaN fails."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+from dpcompose.errors import DomainError
+
+
+def real(name: str, value: Any) -> float:
+    """`value` as a float, if it is a real number, not a bool and not NaN."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise DomainError(name, value, "a real number")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise DomainError(name, value, "a number that a float can hold") from None
+    if not (number <= math.inf and number >= -math.inf):
+        raise DomainError(name, value, "a real number, not NaN")
+    return number
+
+
+def finite(name: str, value: Any) -> float:
+    """`value` as a finite float."""
+    number = real(name, value)
+    if not -math.inf < number < math.inf:
+        raise DomainError(name, value, "a finite number")
+    return number
+
+
+def positive(name: str, value: Any, remedy: str = "") -> float:
+    """`value` as a finite float above 0."""
+    number = real(name, value)
+    if not 0.0 < number < math.inf:
+        raise DomainError(name, value, "a finite number > 0", remedy)
+    return number
+
+
+def nonnegative(name: str, value: Any, remedy: str = "") -> float:
+    """`value` as a finite float of at least 0."""
+    number = real(name, value)
+    if not 0.0 <= number < math.inf:
+        raise DomainError(name, value, "a finite number >= 0", remedy)
+    return number + 0.0
+
+
+def probability(name: str, value: Any) -> float:
+    """`value` as a float in [0, 1]."""
+    number = real(name, value)
+    if not 0.0 <= number <= 1.0:
+        raise DomainError(name, value, "a number in [0, 1]")
+    return number + 0.0
+
+
+def open_probability(name: str, value: Any) -> float:
+    """`value` as a float in (0, 1)."""
+    number = real(name, value)
+    if not 0.0 < number < 1.0:
+        raise DomainError(name, value, "a number in (0, 1)")
+    return number
+
+
+def count(name: str, value: Any, *, least: int = 0) -> int:
+    """`value` as an integer of at least `least`; a bool is not an integer here."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise DomainError(name, value, f"an integer >= {least}")
+    number = int(value)
+    if not number >= least:
+        raise DomainError(name, value, f"an integer >= {least}")
+    return number
