@@ -1,0 +1,248 @@
+"""The architecture, held by reading the source: who imports whom, what is confined where, how large things may grow.
+
+Each rule looks at one file and yields complaints. The last test feeds every rule a snippet that must be refused.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import sys
+import tokenize
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "dpcompose"
+KEYS = set(re.findall(r"^@\w+\{(\w+),", (ROOT / "docs" / "references.bib").read_text(), re.MULTILINE))
+
+THEORY = {"numerics", "divergence", "guarantee", "loss", "mechanism", "composition", "book", "adaptive"}
+THEORY |= {"experiment", "audit"}
+FACES = {"plan", "report", "book", "composition", "experiment", "audit", "ledger", "account", "release"}
+
+# A room, and what of dpcompose it may import besides itself, errors and numerics.
+MAY_IMPORT = {
+    "errors": set(),
+    "numerics": set(),
+    "divergence": set(),
+    "guarantee": set(),
+    "loss": {"guarantee"},
+    "mechanism": {"loss", "guarantee", "composition.container"},
+    "composition": {"loss", "guarantee"},
+    "plan": {"mechanism", "composition", "guarantee"},
+    "book": {"guarantee", "divergence"},
+    "adaptive": {"guarantee", "loss", "composition"},
+    "experiment": {"mechanism", "adaptive", "composition", "guarantee"},
+    "audit": {"mechanism", "adaptive", "composition", "guarantee"},
+    "ledger": set(),
+    "account": {"ledger", "adaptive", "mechanism", "composition", "guarantee"},
+    "release": {"account", "ledger", "mechanism", "composition", "adaptive", "guarantee"},
+    "report": {*THEORY, "plan", "account", "release"},
+    "cli": FACES,
+    "web": FACES,
+}
+NO_NUMERICS = {"errors", "ledger"}
+
+# A third-party package, and the rooms it is confined to. What is not listed is not used.
+CONFINED_TO = {
+    "numpy": THEORY,
+    "scipy": THEORY,
+    "flint": {"numerics"},
+    "sqlalchemy": {"ledger"},
+    "psycopg": {"ledger"},
+    "ibis": {"release"},
+    "duckdb": {"release"},
+    "pyspark": {"release"},
+    "opendp": {"release"},
+    "typer": {"cli"},
+    "rich": {"cli"},
+    "fastapi": {"web"},
+    "uvicorn": {"web"},
+    "jinja2": {"web"},
+    "matplotlib": {"report"},
+}
+FILE_LIMIT, FUNCTION_LIMIT = 350, 60
+VAGUE = {"utils", "util", "common", "helpers", "helper", "misc"}
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file of the package: its dotted place below `dpcompose`, and its text."""
+
+    place: str
+    text: str
+
+    @property
+    def room(self) -> str:
+        return self.place.split(".")[0]
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text)
+
+    @cached_property
+    def tokens(self) -> list[tokenize.TokenInfo]:
+        return list(tokenize.generate_tokens(io.StringIO(self.text).readline))
+
+    @cached_property
+    def code_lines(self) -> set[int]:
+        """Lines with code on them: no blank ones, no comments, no docstrings."""
+        silent = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+        code = [token for token in self.tokens if token.type not in silent]
+        lines = {line for token in code for line in range(token.start[0], token.end[0] + 1)}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+                lines -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        return lines
+
+    @cached_property
+    def imports(self) -> set[str]:
+        """Every module named by an import, lazy ones and those of `import_module` included, absolute and dotted."""
+        found: set[str] = set()
+        for node in ast.walk(self.tree):
+            match node:
+                case ast.Import(names=names):
+                    found |= {name.name for name in names}
+                case ast.ImportFrom(module=module, names=names, level=level):
+                    here = ["dpcompose", *self.place.split(".")][:-level] if level else []
+                    base = ".".join([*here, *([module] if module else [])])
+                    found |= {_module(base, name.name) for name in names}
+                case ast.Call(func=ast.Name(id="import_module" | "__import__"), args=[ast.Constant(value=str(name)), *_]):
+                    found.add(name)
+                case ast.Call(func=ast.Attribute(attr="import_module"), args=[ast.Constant(value=str(name)), *_]):
+                    found.add(name)
+                case _:
+                    pass
+        return found
+
+
+def _module(base: str, name: str) -> str:
+    """`from base import name` names the module base.name if there is one, else base."""
+    inside = PACKAGE.parent.joinpath(*base.split("."), name)
+    return f"{base}.{name}" if inside.is_dir() or inside.with_suffix(".py").exists() else base
+
+
+def rooms(source: Source) -> Iterator[str]:
+    """Rooms import only the rooms that the table grants them."""
+    if source.room == "__init__":
+        return
+    granted = {source.room, "errors", *MAY_IMPORT.get(source.room, set())}
+    granted |= set() if source.room in NO_NUMERICS else {"numerics"}
+    if source.room not in MAY_IMPORT:
+        yield f"{source.room} is a room that the table does not know"
+    for module in sorted(source.imports):
+        package, _, target = module.partition(".")
+        if package == "dpcompose" and not any(target == room or target.startswith(f"{room}.") for room in granted):
+            yield f"{source.room} may not import {module}"
+
+
+def third_parties(source: Source) -> Iterator[str]:
+    """Third-party packages stay in the rooms they are confined to."""
+    for package in sorted({module.split(".")[0] for module in source.imports} - sys.stdlib_module_names - {"dpcompose"}):
+        if source.room not in CONFINED_TO.get(package, set()):
+            yield f"{package} may not be imported in {source.room}"
+
+
+def sizes(source: Source) -> Iterator[str]:
+    """Files and functions stay small; a file of limits is no place for a second concept."""
+    if len(source.code_lines) > FILE_LIMIT:
+        yield f"{len(source.code_lines)} lines of code, above {FILE_LIMIT}"
+    for node in ast.walk(source.tree):
+        if isinstance(node, FUNCTIONS):
+            length = len(source.code_lines & set(range(node.lineno, (node.end_lineno or node.lineno) + 1)))
+            if length > FUNCTION_LIMIT:
+                yield f"{node.name} has {length} lines of code, above {FUNCTION_LIMIT}"
+
+
+def names(source: Source) -> Iterator[str]:
+    """Files are named by their concept, and epsilon is spelled out."""
+    if VAGUE & set(source.place.split(".")):
+        yield "name the file by its concept"
+    identifiers = {token.string for token in source.tokens if token.type == tokenize.NAME}
+    for name in sorted(identifiers):
+        if "eps" in name.lower().split("_"):
+            yield f"{name}: spell epsilon"
+
+
+def cancellation(source: Source) -> Iterator[str]:
+    """`expm1` and `log1p` wherever a difference from 1 would cancel."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+            left, right = node.left, node.right
+            if (_is_one(left) and _calls(right, "exp")) or (_calls(left, "exp") and _is_one(right)):
+                yield f"line {node.lineno}: use expm1"
+        if _calls(node, "log") and node.args and isinstance(node.args[0], ast.BinOp):
+            inner = node.args[0]
+            if _is_one(inner.left) and isinstance(inner.op, ast.Add | ast.Sub):
+                yield f"line {node.lineno}: use log1p"
+
+
+def _is_one(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and not isinstance(node.value, bool) and node.value == 1
+
+
+def _calls(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Call) and name in (getattr(node.func, "id", None), getattr(node.func, "attr", None))
+
+
+def references(source: Source) -> Iterator[str]:
+    """Every cited key is in docs/references.bib."""
+    cited = set(re.findall(r"\[([A-Z]\w*\d{4}[a-z]?)[,\];]", source.text))
+    cited |= {f"Reference: {text}" for text in re.findall(r"Reference: (?!\[[A-Z]\w*\d{4})(.*)", source.text)}
+    for key in sorted(cited - KEYS):
+        yield f"{key} is not a key of references.bib"
+
+
+RULES: list[Callable[[Source], Iterator[str]]] = [rooms, third_parties, sizes, names, cancellation, references]
+
+
+def _sources() -> list[Source]:
+    files = sorted(PACKAGE.rglob("*.py"))
+    return [Source(".".join(file.relative_to(PACKAGE).with_suffix("").parts), file.read_text()) for file in files]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_source_keeps_the_rule(rule: Callable[[Source], Iterator[str]]) -> None:
+    complaints = [f"{source.place}: {complaint}" for source in _sources() for complaint in rule(source)]
+    assert not complaints, "\n".join(complaints)
+
+
+LONG = "\n".join(f"    x = {number}" for number in range(FUNCTION_LIMIT))
+REFUSED = [
+    (rooms, "loss.laplace", "from dpcompose.mechanism import Laplace"),
+    (rooms, "loss.laplace", "def f():\n    from ..mechanism import Laplace"),
+    (rooms, "loss.laplace", "from dpcompose import Laplace"),
+    (rooms, "composition.numerical", "import importlib\nimportlib.import_module('dpcompose.mechanism')"),
+    (rooms, "ledger.entry", "from dpcompose.numerics import bound"),
+    (rooms, "kitchen.sink", "import math"),
+    (third_parties, "ledger.entry", "import numpy"),
+    (third_parties, "loss.laplace", "def f():\n    import matplotlib.pyplot as plt"),
+    (third_parties, "loss.laplace", "import pandas"),
+    (sizes, "plan", f"def f():\n{LONG}"),
+    (sizes, "plan", "x = 1\n" * (FILE_LIMIT + 1)),
+    (names, "loss.utils", "import math"),
+    (names, "loss.laplace", "def f(*, max_eps): ..."),
+    (cancellation, "loss.laplace", "import numpy as np\ny = 1.0 - np.exp(-2)"),
+    (cancellation, "loss.laplace", "from math import exp\ny = exp(x) - 1"),
+    (cancellation, "loss.laplace", "import math\ny = math.log(1 - x)"),
+    (references, "loss.laplace", '"""Reference: [Nobody1999, Theorem 1]."""'),
+    (references, "loss.laplace", '"""Reference: a paper."""'),
+]
+
+
+@pytest.mark.parametrize(("rule", "place", "text"), REFUSED)
+def test_the_rule_can_refuse(rule: Callable[[Source], Iterator[str]], place: str, text: str) -> None:
+    assert list(rule(Source(place, text)))
+
+
+def test_the_rules_let_good_code_pass() -> None:
+    text = f'"""Reference: [{min(KEYS)}, Theorem 1]."""\nimport math\nfrom dpcompose.numerics import bound\n'
+    text += f"import numpy as np\ndef f():\n    '''{LONG}'''\n    return -math.expm1(-math.log1p(2))\n"
+    source = Source("loss.laplace", text)
+    assert [complaint for rule in RULES for complaint in rule(source)] == []
