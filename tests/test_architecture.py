@@ -97,8 +97,11 @@ class Source:
         code = [token for token in self.tokens if token.type not in silent]
         lines = {line for token in code for line in range(token.start[0], token.end[0] + 1)}
         for node in ast.walk(self.tree):
-            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-                lines -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+            match node:
+                case ast.Expr(value=ast.Constant(value=str())):
+                    lines -= _lines(node)
+                case _:
+                    pass
         return lines
 
     @cached_property
@@ -113,13 +116,15 @@ class Source:
                     here = ["dpcompose", *self.place.split(".")][:-level] if level else []
                     base = ".".join([*here, *([module] if module else [])])
                     found |= {_module(base, name.name) for name in names}
-                case ast.Call(func=ast.Name(id="import_module" | "__import__"), args=[ast.Constant(value=str(name)), *_]):
-                    found.add(name)
-                case ast.Call(func=ast.Attribute(attr="import_module"), args=[ast.Constant(value=str(name)), *_]):
+                case ast.Call(args=[ast.Constant(value=str(name)), *_]) if _calls(node, "import_module", "__import__"):
                     found.add(name)
                 case _:
                     pass
         return found
+
+
+def _lines(node: ast.stmt) -> set[int]:
+    return set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
 
 
 def _module(base: str, name: str) -> str:
@@ -144,18 +149,19 @@ def rooms(source: Source) -> Iterator[str]:
 
 def third_parties(source: Source) -> Iterator[str]:
     """Third-party packages stay in the rooms they are confined to."""
-    for package in sorted({module.split(".")[0] for module in source.imports} - sys.stdlib_module_names - {"dpcompose"}):
+    imported = {module.split(".")[0] for module in source.imports}
+    for package in sorted(imported - sys.stdlib_module_names - {"dpcompose"}):
         if source.room not in CONFINED_TO.get(package, set()):
             yield f"{package} may not be imported in {source.room}"
 
 
 def sizes(source: Source) -> Iterator[str]:
-    """Files and functions stay small; a file of limits is no place for a second concept."""
+    """Files and functions stay small."""
     if len(source.code_lines) > FILE_LIMIT:
         yield f"{len(source.code_lines)} lines of code, above {FILE_LIMIT}"
     for node in ast.walk(source.tree):
         if isinstance(node, FUNCTIONS):
-            length = len(source.code_lines & set(range(node.lineno, (node.end_lineno or node.lineno) + 1)))
+            length = len(source.code_lines & _lines(node))
             if length > FUNCTION_LIMIT:
                 yield f"{node.name} has {length} lines of code, above {FUNCTION_LIMIT}"
 
@@ -187,8 +193,10 @@ def _is_one(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and not isinstance(node.value, bool) and node.value == 1
 
 
-def _calls(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Call) and name in (getattr(node.func, "id", None), getattr(node.func, "attr", None))
+def _calls(node: ast.AST, *names: str) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    return getattr(node.func, "id", None) in names or getattr(node.func, "attr", None) in names
 
 
 def references(source: Source) -> Iterator[str]:

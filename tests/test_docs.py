@@ -1,0 +1,119 @@
+"""README and docs, executed.
+
+Python blocks of one page share a namespace, in order; lines after `>>>` are doctests. In a console block every
+`$ dpcompose ...` is run, and what it prints is compared, `...` standing for anything. A block whose opening fence
+names a file, such as ```toml plan.toml, is that file for the commands that follow.
+"""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCED = re.compile(r"^```(?P<language>\w+)(?: (?P<file>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMAND = Path(sys.executable).with_name("dpcompose")
+
+
+@dataclass(frozen=True)
+class Block:
+    language: str
+    file: str | None
+    text: str
+    line: int
+
+
+def blocks(page: str) -> Iterator[Block]:
+    for match in FENCED.finditer(page):
+        yield Block(match["language"], match["file"], match["text"], page.count("\n", 0, match.start()) + 1)
+
+
+def execute(page: str, name: str, workdir: Path) -> None:
+    """Runs the blocks of a page in order, in `workdir`; raises at the first one that does not do what it shows."""
+    namespace: dict[str, object] = {"__name__": name}
+    for block in blocks(page):
+        if block.file is not None:
+            (workdir / block.file).write_text(block.text)
+        elif block.language == "python" and ">>>" in block.text:
+            _doctest(block, name, namespace)
+        elif block.language == "python":
+            exec(compile("\n" * block.line + block.text, name, "exec"), namespace)
+        elif block.language == "console":
+            _console(block, name, workdir)
+
+
+def _doctest(block: Block, name: str, namespace: dict[str, object]) -> None:
+    test = doctest.DocTestParser().get_doctest(block.text, namespace, name, name, block.line)
+    said: list[str] = []
+    failed = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=said.append, clear_globs=False).failed
+    namespace.update(test.globs)
+    assert not failed, "".join(said)
+
+
+def _console(block: Block, name: str, workdir: Path) -> None:
+    for shown in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+        line, _, expected = shown.partition("\n")
+        program, *arguments = shlex.split(line)
+        assert program == "dpcompose", f"{name}:{block.line}: only dpcompose is run here, not {program}"
+        printed = _run(arguments, workdir)
+        same = doctest.OutputChecker().check_output(_stripped(expected), _stripped(printed), doctest.ELLIPSIS)
+        assert same, f"{name}:{block.line}: $ {line}\nexpected:\n{expected}\nprinted:\n{printed}"
+
+
+def _run(arguments: list[str], workdir: Path) -> str:
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(workdir), "COLUMNS": "100", "NO_COLOR": "1", "LANG": "C.UTF-8"}
+    command = [str(COMMAND), *arguments]
+    run = subprocess.run(command, check=False, cwd=workdir, env=environment, capture_output=True, text=True)
+    return run.stdout + run.stderr
+
+
+def _stripped(text: str) -> str:
+    """`text` without blanks at line ends and without blank lines at its end."""
+    return "\n".join(line.rstrip() for line in text.rstrip().splitlines()) + "\n"
+
+
+@pytest.fixture
+def workdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A place where pages may write, with the examples in it under the name they have in the repository."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_page_does_what_it_shows(path: Path, workdir: Path) -> None:
+    execute(path.read_text(), str(path.relative_to(ROOT)), workdir)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_of_page_lead_somewhere(path: Path) -> None:
+    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text())
+    assert [link for link in links if not (path.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "```python\n>>> 1 + 1\n3\n```\n",
+        "```python\nx = 1\n```\n```python\nassert x == 2\n```\n",
+        "```console\n$ dpcompose --no-such-option\n0\n```\n",
+        "```console\n$ true\n```\n",
+    ],
+)
+def test_a_wrong_page_fails(page: str, workdir: Path) -> None:
+    with pytest.raises(AssertionError):
+        execute(page, "wrong page", workdir)
+
+
+def test_a_right_page_passes(workdir: Path) -> None:
+    written = "```toml a.toml\na = 1\n```\n```python\nfrom pathlib import Path\na = Path('a.toml').read_text()\n```\n"
+    execute(written + "```python\n>>> a\n'a = 1\\n'\n```\n", "right page", workdir)
