@@ -1,0 +1,1 @@
+"""What is promised: pure, approximate, zero-concentrated, Renyi and Gaussian differential privacy, and the way between them."""
