@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import io
 import re
+import subprocess
 import sys
 import tokenize
 from collections.abc import Callable, Iterator
@@ -219,6 +220,13 @@ def _sources() -> list[Source]:
 def test_the_source_keeps_the_rule(rule: Callable[[Source], Iterator[str]]) -> None:
     complaints = [f"{source.place}: {complaint}" for source in _sources() for complaint in rule(source)]
     assert not complaints, "\n".join(complaints)
+
+
+def test_importing_the_package_stays_light() -> None:
+    heavy = {"flint", "matplotlib", "mpmath", "rich", "scipy.stats", "typer"}
+    code = f"import sys, dpcompose; print(*sorted({heavy} & set(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == []
 
 
 LONG = "\n".join(f"    x = {number}" for number in range(FUNCTION_LIMIT))
