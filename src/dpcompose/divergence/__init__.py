@@ -1,0 +1,39 @@
+"""How far apart two distributions are: finite ones exactly, densities by estimate.
+
+Every function reads a finite distribution as a mapping outcome -> mass or as masses in order, with int, Fraction,
+Decimal or float masses taken exactly as they are, and returns a `Bound` that contains the truth (an `Exact`, with the
+rational `.value`, where the truth is rational). Two `Density` give an `Estimate`, which proves nothing.
+"""
+
+from dpcompose.divergence.density import Density, Estimate
+from dpcompose.divergence.distribution import Distribution
+from dpcompose.divergence.enclosure import Exact
+from dpcompose.divergence.hockey import hockey_stick
+from dpcompose.divergence.kullback_leibler import kl
+from dpcompose.divergence.lemma_3_17 import OneSidedWitness, SymmetricWitness, one_sided_witness, symmetric_witness
+from dpcompose.divergence.lemma_3_18 import extreme_pair
+from dpcompose.divergence.maximum import approximate_max, max_divergence, max_ratio
+from dpcompose.divergence.neighbors import SmallestEpsilon, smallest_epsilon
+from dpcompose.divergence.renyi_divergence import renyi
+from dpcompose.divergence.variation import total_variation
+
+__all__ = [
+    "Density",
+    "Distribution",
+    "Estimate",
+    "Exact",
+    "OneSidedWitness",
+    "SmallestEpsilon",
+    "SymmetricWitness",
+    "approximate_max",
+    "extreme_pair",
+    "hockey_stick",
+    "kl",
+    "max_divergence",
+    "max_ratio",
+    "one_sided_witness",
+    "renyi",
+    "smallest_epsilon",
+    "symmetric_witness",
+    "total_variation",
+]

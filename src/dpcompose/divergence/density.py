@@ -1,0 +1,179 @@
+"""Distributions with a density on the real line, and integrals over them: estimates by quadrature, never bounds."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from scipy import integrate, optimize
+
+from dpcompose.errors import DomainError, UnsupportedError
+
+MASS_TOLERANCE = 1e-8
+_LOG_LARGEST = 709.0
+# The search looks at these distances from every cut of the line, on both sides: two points a doubling.
+_DISTANCES = tuple(2.0 ** (k / 2) for k in range(-60, 200))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number that nothing certifies: the result of quadrature or of a search over callables.
+
+    `float(estimate)` is its value. No error bound is proved; it is no `Bound`, and no privacy claim may rest on it.
+
+    Args:
+        value: The estimate.
+        error: What the method itself believes its error to be.
+    """
+
+    value: float
+    error: float
+
+    def __float__(self) -> float:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Density:
+    """A distribution on the real line, by the logarithm of its density.
+
+    The logarithm, because ratios of densities are wanted where the densities themselves underflow.
+
+    >>> gaussian = Density(lambda x: -x * x / 2 - math.log(2 * math.pi) / 2)
+    >>> laplace = Density(lambda x: -abs(x) - math.log(2), breakpoints=(0.0,))
+
+    Args:
+        log_pdf: The natural logarithm of the density at a float; -inf where it is 0. It is asked inside the support
+            only.
+        support: The interval outside of which the density is 0.
+        breakpoints: Where the density has kinks, and where its mass is if that is far from 0 or very narrow.
+
+    Raises:
+        DomainError: If the support is no interval, a breakpoint no finite number, or the density does not integrate to
+            1 within 1e-8 by quadrature.
+    """
+
+    log_pdf: Callable[[float], float]
+    support: tuple[float, float] = (-math.inf, math.inf)
+    breakpoints: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not (len(self.support) == 2 and self.support[0] < self.support[1]):
+            raise DomainError("support", self.support, "(lower, upper) with lower < upper")
+        for point in self.breakpoints:
+            if not math.isfinite(point):
+                raise DomainError("breakpoint", point, "a finite number")
+        mass = _integral(lambda x: math.exp(self(x)), _panels(_cuts(self, self)))
+        if not abs(mass.value - 1) <= MASS_TOLERANCE:
+            remedy = "Name the kinks and the place of the mass in breakpoints=; nothing is normalized silently"
+            raise DomainError("integral of the density", mass.value, f"1 within {MASS_TOLERANCE}", remedy)
+
+    def __call__(self, x: float) -> float:
+        """The logarithm of the density at x."""
+        if not self.support[0] <= x <= self.support[1]:
+            return -math.inf
+        value = float(self.log_pdf(x))
+        if not value < math.inf:
+            raise DomainError(f"log_pdf({x!r})", value, "a number below infinity, not NaN")
+        return value
+
+
+def integral(first: Density, second: Density, integrand: Callable[[float, float], float]) -> Estimate:
+    """The integral of `integrand(log y, log z)` over the support of the first, by adaptive quadrature.
+
+    It is infinite where the integrand is infinite at a point of positive density.
+
+    Raises:
+        UnsupportedError: If the quadrature does not converge: the integral may be infinite.
+    """
+
+    def at(x: float) -> float:
+        log_first = first(x)
+        return 0.0 if log_first == -math.inf else integrand(log_first, second(x))
+
+    return _integral(at, _panels(_cuts(first, second)))
+
+
+def tilted(first: Density, second: Density, order: float) -> Estimate:
+    """The logarithm of the integral of y^order z^(1 - order), scaled by its peak; its error is absolute."""
+
+    def exponent(x: float) -> float:
+        log_first, log_second = first(x), second(x)
+        if log_first == -math.inf or (log_second == -math.inf and order < 1):
+            return -math.inf
+        return math.inf if log_second == -math.inf else order * log_first + (1 - order) * log_second
+
+    where, peak, growing = search(exponent, first, second)
+    if math.isinf(peak) or growing:
+        return Estimate(peak if math.isinf(peak) else math.inf, 0.0)
+    scaled = _integral(lambda x: _exp(exponent(x) - peak), _panels(sorted({*_cuts(first, second), where})))
+    if not 0 < scaled.value < math.inf:
+        return Estimate(math.inf if scaled.value > 0 else -math.inf, 0.0)
+    return Estimate(peak + math.log(scaled.value), scaled.error / scaled.value)
+
+
+def search(function: Callable[[float], float], first: Density, second: Density) -> tuple[float, float, bool]:
+    """Where a function is largest on the support of the first density, how large, and whether it grows for ever."""
+    cuts = _cuts(first, second)
+    lower, upper = cuts[0], cuts[-1]
+    sided = {cut + sign * distance for cut in cuts if math.isfinite(cut) for sign in (-1, 1) for distance in _DISTANCES}
+    points = sorted(x for x in sided if lower < x < upper and first(x) > -math.inf)
+    values = [function(x) for x in points]
+    best = max(range(len(points)), key=values.__getitem__, default=None)
+    if best is None:
+        raise DomainError(
+            "log_pdf", "-inf everywhere", "a density that is positive somewhere", "Name a breakpoint there"
+        )
+    if math.isinf(values[best]):
+        return points[best], values[best], False
+    ends = (0, len(points) - 1)
+    if best in ends:
+        # Growth over the last doubling of the distance says that there is no end to it.
+        inner = values[min(best + 2, ends[1])] if best == 0 else values[max(best - 2, 0)]
+        unbounded = math.isinf(lower if best == 0 else upper)
+        return points[best], values[best], unbounded and values[best] - inner > 1e-6
+    found: Any = optimize.minimize_scalar(
+        lambda x: -function(float(x)), bounds=(points[best - 1], points[best + 1]), method="bounded"
+    )
+    where, height = float(found.x), -float(found.fun)
+    return (where, height, False) if height > values[best] else (points[best], values[best], False)
+
+
+def _cuts(first: Density, second: Density) -> list[float]:
+    """The ends and breakpoints inside the support of the first density, the ends included."""
+    lower, upper = first.support
+    inner = {*second.support, *first.breakpoints, *second.breakpoints}
+    cuts = sorted({lower, upper, *(x for x in inner if lower < x < upper)})
+    return cuts if any(math.isfinite(x) for x in cuts) else [lower, 0.0, upper]
+
+
+def _panels(cuts: list[float]) -> list[tuple[float, float]]:
+    return list(itertools.pairwise(cuts))
+
+
+def _integral(function: Callable[[float], float], panels: list[tuple[float, float]]) -> Estimate:
+    infinite = False
+
+    def at(x: float) -> float:
+        nonlocal infinite
+        value = function(x)
+        infinite = infinite or math.isinf(value)
+        return 0.0 if infinite else value
+
+    value = error = 0.0
+    for lower, upper in panels:
+        found: Any = integrate.quad(at, lower, upper, epsabs=1e-14, epsrel=1e-12, limit=400, full_output=1)
+        value, error = value + found[0], error + found[1]
+    if infinite:
+        return Estimate(math.inf, 0.0)
+    if not error <= 1e-6 * max(1.0, abs(value)):
+        reason = f"quadrature did not converge (value {value!r}, error {error!r}); the integral may be infinite"
+        raise UnsupportedError("this pair of densities", reason, "Name kinks and places of mass in breakpoints=")
+    return Estimate(value, error)
+
+
+def _exp(power: float) -> float:
+    return math.exp(power) if power < _LOG_LARGEST else math.inf

@@ -1,0 +1,181 @@
+"""Finite distributions, read exactly: a float means exactly that double, and nothing is normalized.
+
+This is Dwork and Roth's probability simplex (Definition 2.1) over a finite set.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcompose.errors import DomainError
+from dpcompose.numerics import UNIT_ROUNDOFF
+
+Finite: TypeAlias = Mapping[Any, Any] | Sequence[Any] | NDArray[Any]
+"""A mapping from outcomes to masses, or masses in order, whose outcomes are then 0, 1, 2, ..."""
+Rational: TypeAlias = int | float | Fraction | Decimal
+"""A number taken exactly as it is."""
+
+FLOAT_TOLERANCE = 4 * UNIT_ROUNDOFF
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution(Mapping[Any, Fraction]):
+    """A distribution over finitely many outcomes, as exact masses; itself a mapping outcome -> mass.
+
+    >>> Distribution({"yes": Fraction(3, 4), "no": Fraction(1, 4)})["yes"]
+    Fraction(3, 4)
+
+    Args:
+        given: A mapping outcome -> mass, or masses in order (outcomes 0, 1, 2, ...). Masses are int, Fraction, Decimal
+            or float, each taken exactly as it is. Exact masses sum to 1; if one of the n masses is a float, the sum may
+            differ from 1 by 4 n 2^-53, and stays as it is.
+        name: What an error calls it.
+
+    Raises:
+        DomainError: Naming the entry, if a mass is negative, NaN, infinite or no number; or if the sum is not 1.
+    """
+
+    given: InitVar[Finite]
+    name: InitVar[str] = "distribution"
+    masses: Mapping[Any, Fraction] = field(init=False)
+    length: int | None = field(init=False, repr=False)
+
+    def __post_init__(self, given: Finite, name: str) -> None:
+        labelled = _labelled(name, given)
+        masses = {outcome: _mass(f"{name}[{outcome!r}]", mass) for outcome, mass in labelled.items()}
+        rounded = any(not isinstance(mass, numbers.Rational | Decimal) for mass in labelled.values())
+        total = sum(masses.values(), Fraction(0))
+        if not abs(total - 1) <= (Fraction(FLOAT_TOLERANCE) * len(masses) if rounded else 0):
+            domain = (
+                f"1 within {len(masses)} * 2**-51 (masses given as floats)" if rounded else "exactly 1 (exact masses)"
+            )
+            raise DomainError(f"sum of {name}", _readable(total), domain, "Nothing is normalized silently")
+        object.__setattr__(self, "masses", MappingProxyType(masses))
+        object.__setattr__(self, "length", None if isinstance(given, Mapping) else len(masses))
+
+    @classmethod
+    def read(cls, name: str, given: Any) -> Distribution:
+        """The distribution that `given` is, or describes; an error calls it `name`."""
+        return given if isinstance(given, Distribution) else cls(given, name)
+
+    def rearranged(self, masses: Mapping[Any, Fraction]) -> Distribution:
+        """The same total mass, placed otherwise."""
+        moved = object.__new__(Distribution)
+        object.__setattr__(moved, "masses", MappingProxyType(dict(masses)))
+        object.__setattr__(moved, "length", self.length)
+        assert moved.total == self.total, "mass was lost"
+        return moved
+
+    def __getitem__(self, outcome: Any) -> Fraction:
+        return self.masses[outcome]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.masses)
+
+    def __len__(self) -> int:
+        return len(self.masses)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.masses.items()))
+
+    @property
+    def total(self) -> Fraction:
+        """The sum of the masses: 1, or nearly so where floats were given."""
+        return sum(self.masses.values(), Fraction(0))
+
+
+@dataclass(frozen=True)
+class Coupled:
+    """Two distributions over the union of their supports.
+
+    Args:
+        outcomes: Those of the first, then the others.
+        first: The masses of the first distribution, in that order.
+        second: The masses of the second.
+    """
+
+    outcomes: tuple[Any, ...]
+    first: tuple[Fraction, ...]
+    second: tuple[Fraction, ...]
+
+    @property
+    def masses(self) -> list[tuple[Fraction, Fraction]]:
+        """The pairs of masses."""
+        return list(zip(self.first, self.second, strict=True))
+
+
+def coupled(first: Any, second: Any) -> Coupled:
+    """Two finite distributions over the union of their supports.
+
+    Raises:
+        DomainError: If either is no distribution, or if one gives its masses in order and the other has another length,
+            or names an outcome that is none of the positions.
+    """
+    left, right = Distribution.read("first", first), Distribution.read("second", second)
+    for name, one, other in (("second", left, right), ("first", right, left)):
+        for outcome in other:
+            if one.length is not None and not (isinstance(outcome, int) and 0 <= outcome < one.length):
+                domain = f"an outcome among the positions 0 to {one.length - 1} of the other distribution"
+                raise DomainError(f"outcome of {name}", outcome, domain, "Pass both as mappings outcome -> mass")
+    outcomes = (*left, *(outcome for outcome in right if outcome not in left))
+    nothing = Fraction(0)
+    return Coupled(
+        outcomes,
+        tuple(left.get(outcome, nothing) for outcome in outcomes),
+        tuple(right.get(outcome, nothing) for outcome in outcomes),
+    )
+
+
+def exact(name: str, value: Any, domain: str = "a finite real number") -> Fraction:
+    """`value` as a rational number, exactly; a bool is no number here."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
+        raise DomainError(name, value, domain)
+    try:
+        return Fraction(*_integer_ratio(value))
+    except (ValueError, OverflowError):  # NaN and the infinities
+        raise DomainError(name, value, domain) from None
+
+
+def exact_probability(name: str, value: Any) -> Fraction:
+    """`value` as a rational number in [0, 1]."""
+    number = exact(name, value, "a number in [0, 1]")
+    if not 0 <= number <= 1:
+        raise DomainError(name, value, "a number in [0, 1]")
+    return number
+
+
+def _integer_ratio(value: Any) -> tuple[int, int]:
+    return (int(value), 1) if isinstance(value, numbers.Integral) else value.as_integer_ratio()
+
+
+def _mass(name: str, value: Any) -> Fraction:
+    domain = "a mass: a finite number >= 0"
+    number = exact(name, value, domain)
+    if not number >= 0:
+        raise DomainError(name, value, domain)
+    return number
+
+
+def _labelled(name: str, given: Any) -> dict[Any, Any]:
+    if isinstance(given, Mapping):
+        return dict(cast(Mapping[Any, Any], given))
+    if isinstance(given, np.ndarray):
+        shape = cast(NDArray[Any], given).shape
+        if len(shape) != 1:
+            raise DomainError(f"shape of {name}", shape, "one dimension")
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray):
+        raise DomainError(name, given, "a mapping outcome -> mass, a sequence or array of masses, or two Density")
+    return dict(enumerate(cast(Iterable[Any], given)))
+
+
+def _readable(total: Fraction) -> float | Fraction:
+    return total if total.denominator < 10**12 else float(total)

@@ -1,0 +1,195 @@
+"""Lemma 3.17: approximate closeness is exact closeness of nearby distributions, and here they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dpcompose.divergence.distribution import Coupled, Distribution, Finite, Rational, coupled
+from dpcompose.divergence.hockey import excess
+from dpcompose.divergence.threshold import floor_ratio
+from dpcompose.divergence.variation import distance
+from dpcompose.errors import UnsupportedError
+
+_UNEQUAL = "the masses were given as floats whose sums differ, and at this ratio that leaves no room"
+
+
+@dataclass(frozen=True)
+class OneSidedWitness:
+    """Part 1 of Lemma 3.17: a distribution near the first that the second covers.
+
+    Args:
+        first: Y.
+        second: Z.
+        nearby: Y', with the same total mass as Y.
+        ratio: a rational a, with Y'(x) <= a Z(x) everywhere.
+        distance: Delta(Y, Y'), exactly; it equals H_a(Y||Z), and nothing nearer exists.
+    """
+
+    first: Distribution
+    second: Distribution
+    nearby: Distribution
+    ratio: Fraction
+    distance: Fraction
+
+    def check(self) -> bool:
+        """Recomputes the statement from the distributions; also that the distance is the least possible."""
+        least = excess(coupled(self.first, self.second), self.ratio)
+        apart = distance(coupled(self.first, self.nearby))
+        return (
+            self.nearby.total == self.first.total
+            and apart == self.distance == least
+            and _covers(self.second, self.nearby, self)
+        )
+
+
+@dataclass(frozen=True)
+class SymmetricWitness:
+    """Part 2 of Lemma 3.17: two distributions near the given ones that cover each other.
+
+    Args:
+        first: Y.
+        second: Z.
+        nearby_first: Y', with the same total mass as Y.
+        nearby_second: Z', with the same total mass as Z.
+        ratio: A rational a, with Y'(x) <= a Z'(x) and Z'(x) <= a Y'(x) everywhere.
+        distance: Delta(Y, Y') = Delta(Z, Z'), exactly; it equals max(H_a(Y||Z), H_a(Z||Y)) / (1 + a), and no pair is
+            nearer.
+    """
+
+    first: Distribution
+    second: Distribution
+    nearby_first: Distribution
+    nearby_second: Distribution
+    ratio: Fraction
+    distance: Fraction
+
+    def check(self) -> bool:
+        """Recomputes the statement from the distributions; also that the distance is the least possible."""
+        forward, backward = coupled(self.first, self.second), coupled(self.second, self.first)
+        least = max(excess(forward, self.ratio), excess(backward, self.ratio)) / (1 + self.ratio)
+        apart = (
+            distance(coupled(self.first, self.nearby_first)),
+            distance(coupled(self.second, self.nearby_second)),
+        )
+        return (
+            self.nearby_first.total == self.first.total
+            and self.nearby_second.total == self.second.total
+            and apart == (self.distance, self.distance)
+            and self.distance == least
+            and _covers(self.nearby_second, self.nearby_first, self)
+            and _covers(self.nearby_first, self.nearby_second, self)
+        )
+
+
+def one_sided_witness(
+    first: Finite, second: Finite, *, epsilon: Rational | None = None, ratio: Rational | None = None
+) -> OneSidedWitness:
+    """The distribution Y' of Lemma 3.17, part 1: the nearest to Y = `first` that Z = `second` covers.
+
+    D_inf^delta(Y||Z) <= epsilon if and only if some Y' has Delta(Y, Y') <= delta and D_inf(Y'||Z) <= epsilon, for
+    epsilon >= 0. The witness cuts Y down to a Z, a = e^epsilon, and spreads what it cut, H_a(Y||Z), in proportion to
+    the room a Z - Y that is left; so Delta(Y, Y') = H_a(Y||Z) exactly, and the statement holds for every delta from
+    there on. Everything is rational.
+
+    >>> one_sided_witness([1, 0], [Fraction(1, 4), Fraction(3, 4)], ratio=2).nearby.masses[0]
+    Fraction(1, 2)
+
+    Args:
+        first: The distribution Y.
+        second: The distribution Z.
+        epsilon: A loss in nats in [0, 1e6]: a is then a rational number just below e^epsilon (relative 1e-58), so that
+            D_inf(Y'||Z) <= epsilon is true, at a distance larger than H by as little; or
+        ratio: a itself, >= 1, taken exactly.
+
+    Raises:
+        DomainError: If a distribution is none, or unless exactly one of epsilon and ratio is given, in its domain.
+            Below 0 there is no witness: a Z has not enough mass.
+        UnsupportedError: If masses given as floats have sums that differ, and a Z has not enough mass.
+
+    Reference: [DworkRoth2014, Lemma 3.17].
+    """
+    a = floor_ratio(epsilon, ratio)
+    pair = coupled(first, second)
+    covered, least = Distribution.read("first", first), excess(pair, a)
+    room = sum((a * z - y for y, z in pair.masses if a * z > y), Fraction(0))
+    if least > room:
+        raise UnsupportedError("one_sided_witness", _UNEQUAL, "Give masses as Fractions that sum to 1")
+    share = least / room if room else Fraction(0)
+    moved = (a * z if y > a * z else y + share * (a * z - y) for y, z in pair.masses)
+    nearby = covered.rearranged(dict(zip(pair.outcomes, moved, strict=True)))
+    return OneSidedWitness(covered, Distribution.read("second", second), nearby, a, least)
+
+
+def symmetric_witness(
+    first: Finite, second: Finite, *, epsilon: Rational | None = None, ratio: Rational | None = None
+) -> SymmetricWitness:
+    """The distributions Y', Z' of Lemma 3.17, part 2: the nearest to Y = `first`, Z = `second` that cover each other.
+
+    Both D_inf^delta(Y||Z) <= epsilon and D_inf^delta(Z||Y) <= epsilon if and only if some Y', Z' have Delta(Y, Y') and
+    Delta(Z, Z') at most delta/(1 + e^epsilon), D_inf(Y'||Z') <= epsilon **and D_inf(Z'||Y') <= epsilon**, for epsilon
+    >= 0. The distance of the witness is the least possible, max(H_a(Y||Z), H_a(Z||Y))/(1 + a), a = e^epsilon, and
+    everything is rational.
+
+    The book prints only D_inf(Y'||Z') <= epsilon. Read so, the "if" is false: Y = (1, 0) and Z = (1/a, 1 - 1/a) have
+    D_inf(Y||Z) = epsilon, so that Y' = Y, Z' = Z serve at distance 0 for every delta, yet Z is 1 - 1/a away from being
+    covered by Y:
+
+    >>> from dpcompose.divergence import hockey_stick, max_ratio
+    >>> y, z = [1, 0], [Fraction(1, 2), Fraction(1, 2)]
+    >>> max_ratio(y, z), max_ratio(z, y), hockey_stick(z, y, ratio=2).value
+    (Fraction(2, 1), inf, Fraction(1, 2))
+
+    Args:
+        first: The distribution Y.
+        second: The distribution Z.
+        epsilon: A loss in nats in [0, 1e6]: a is then a rational number just below e^epsilon (relative 1e-58), so that
+            both max divergences are truly at most epsilon; or
+        ratio: a itself, >= 1, taken exactly.
+
+    Raises:
+        DomainError: If a distribution is none, or unless exactly one of epsilon and ratio is given, in its domain.
+        UnsupportedError: If masses given as floats have sums that differ by more than there is room to balance.
+
+    Reference: [DworkRoth2014, Lemma 3.17].
+    """
+    a = floor_ratio(epsilon, ratio)
+    pair = coupled(first, second)
+    balanced = _balanced(pair, [_meeting(y, z, a) for y, z in pair.masses])
+    covered, covering = Distribution.read("first", first), Distribution.read("second", second)
+    return SymmetricWitness(
+        covered,
+        covering,
+        covered.rearranged({x: y for x, (y, _) in zip(pair.outcomes, balanced, strict=True)}),
+        covering.rearranged({x: z for x, (_, z) in zip(pair.outcomes, balanced, strict=True)}),
+        a,
+        max(excess(pair, a), sum((z - a * y for y, z in pair.masses if z > a * y), Fraction(0))) / (1 + a),
+    )
+
+
+def _meeting(y: Fraction, z: Fraction, a: Fraction) -> tuple[Fraction, Fraction]:
+    """Where the ratio of two masses exceeds a, the masses of the same sum at which it is a."""
+    if y > a * z:
+        return a * (y + z) / (1 + a), (y + z) / (1 + a)
+    if z > a * y:
+        return (y + z) / (1 + a), a * (y + z) / (1 + a)
+    return y, z
+
+
+def _balanced(pair: Coupled, met: list[tuple[Fraction, Fraction]]) -> list[tuple[Fraction, Fraction]]:
+    """Moves the mass that one side lost back to it, where it has the smaller mass; no ratio grows by that."""
+    lost = sum(pair.first, Fraction(0)) - sum((y for y, _ in met), Fraction(0))
+    if lost < 0:
+        mirrored = Coupled(pair.outcomes, pair.second, pair.first)
+        return [(y, z) for z, y in _balanced(mirrored, [(z, y) for y, z in met])]
+    # With equal total masses the room is at least 2 lost, so the two masses approach and do not pass each other.
+    room = sum((z - y for y, z in met if z > y), Fraction(0))
+    if lost > room:
+        raise UnsupportedError("symmetric_witness", _UNEQUAL, "Give masses as Fractions that sum to 1")
+    share = lost / room if room else Fraction(0)
+    return [(y + share * (z - y), z - share * (z - y)) if z > y else (y, z) for y, z in met]
+
+
+def _covers(second: Distribution, first: Distribution, witness: Any) -> bool:
+    return all(y <= witness.ratio * z for y, z in coupled(first, second).masses)

@@ -1,0 +1,68 @@
+"""Remark 3.1: the smallest epsilon of a mechanism, from its output distributions on all neighboring inputs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dpcompose.divergence.distribution import Distribution, Finite, Rational, coupled, exact_probability
+from dpcompose.divergence.maximum import largest_ratio, log_ratio
+from dpcompose.errors import DomainError
+from dpcompose.numerics import Bound
+
+
+@dataclass(frozen=True)
+class SmallestEpsilon:
+    """The smallest epsilon of a mechanism for a delta, and where it is attained.
+
+    Args:
+        epsilon: The smallest epsilon >= 0, between its two ends; infinite if there is none.
+        delta: The delta that it belongs to.
+        ratio: max_S (Y(S) - delta)/Z(S) for the attaining pair, exactly, below 1 if epsilon is 0; the float inf if
+            infinite.
+        pair: The inputs (x, y) with Y = M(x), Z = M(y), in the order that attains it.
+    """
+
+    epsilon: Bound
+    delta: Fraction
+    ratio: Fraction | float
+    pair: tuple[Any, Any]
+
+
+def smallest_epsilon(
+    outputs: Mapping[Any, Finite], *, delta: Rational = 0, neighbors: Iterable[tuple[Any, Any]] | None = None
+) -> SmallestEpsilon:
+    """The smallest epsilon >= 0 of (epsilon, delta)-differential privacy for a mechanism, and the pair attaining it.
+
+    M is (epsilon, delta)-differentially private exactly when D_inf^delta(M(x)||M(y)) <= epsilon for every two neighbors
+    in both orders (Remark 3.1), so the smallest epsilon is their maximum, or 0.
+
+    >>> coin = {"heads": [Fraction(3, 4), Fraction(1, 4)], "tails": [Fraction(1, 4), Fraction(3, 4)]}
+    >>> smallest_epsilon(coin).ratio, smallest_epsilon(coin, delta=Fraction(1, 4)).ratio
+    (Fraction(3, 1), Fraction(2, 1))
+
+    Args:
+        outputs: The mechanism: each input with the finite distribution of its output.
+        delta: A probability, taken exactly.
+        neighbors: The pairs of neighboring inputs, each in one order or both; None: every two inputs are neighbors.
+
+    Raises:
+        DomainError: If an output is no distribution, a neighbor no input, delta outside [0, 1], or if there is no pair.
+
+    Reference: [DworkRoth2014, Remark 3.1].
+    """
+    slack = exact_probability("delta", delta)
+    read = {x: Distribution.read(f"outputs[{x!r}]", output) for x, output in outputs.items()}
+    pairs = list(itertools.combinations(read, 2) if neighbors is None else neighbors)
+    for x in itertools.chain.from_iterable(pairs):
+        if x not in read:
+            raise DomainError("neighbors", x, "inputs among the keys of outputs")
+    if not pairs:
+        raise DomainError("neighbors", pairs, "at least one pair of inputs", "Without neighbors nothing is protected")
+    ordered = dict.fromkeys(ends for x, y in pairs for ends in ((x, y), (y, x)))
+    ratios = {(x, y): largest_ratio(coupled(read[x], read[y]), slack) for x, y in ordered}
+    worst = max(ratios, key=ratios.__getitem__)
+    return SmallestEpsilon(log_ratio(max(ratios[worst], Fraction(1))), slack, ratios[worst], worst)
