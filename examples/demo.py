@@ -1,0 +1,91 @@
+"""Certifies the 2020 Census redistricting data and Bob: prints the totals, writes pages and pictures to out/.
+
+make demo
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from bob import make_plan as bob
+from bob.page import bob_page
+from census.make_plans import DATA, HERE, RELEASES, Release
+
+from dpcompose.plan import Plan, PlanAccount, Question, account, over_delta, over_times
+from dpcompose.report import Fact, Page, account_page, html
+from dpcompose.report.number import interval
+from dpcompose.report.picture import save, svgs
+
+OUT = Path("out")
+
+
+def main() -> None:
+    """Both examples, one line on what is published and one on what is certified for each plan."""
+    began = time.perf_counter()
+    OUT.mkdir(exist_ok=True)
+    for line in (*census(), *bob_everywhere()):
+        print(line)
+    print(f"\n{time.perf_counter() - began:.1f} s")
+
+
+def census() -> Iterator[str]:
+    """The four plans of the redistricting data."""
+    yield "2020 Census redistricting data: every query at every geographic level, one person or housing unit replaced"
+    data = json.loads(DATA.read_text(encoding="utf-8"))
+    for release in RELEASES:
+        done = _account(Plan.read(HERE / release.plan))
+        published = data[release.table]["published"]
+        said = f"epsilon {published['epsilon']} at delta {published['delta']}"
+        page = replace(account_page(done), title=f"2020 Census redistricting data: {release.title}")
+        _write(f"census_{Path(release.plan).stem}", replace(page, facts=(Fact("published", said), *page.facts)), done)
+        yield from _lines(release, done, said)
+
+
+def _lines(release: Release, done: PlanAccount, said: str) -> Iterator[str]:
+    yield f"\n  {release.title}: {len(done.shares)} mechanisms"
+    yield f"    published  {said}"
+    yield f"    certified  {_certified(done)}"
+    yield f"    see        {OUT}/census_{Path(release.plan).stem}.html and .png"
+
+
+def bob_everywhere(years: int = 1) -> Iterator[str]:
+    """Bob's plan, with and without the deployments that state no number."""
+    table = bob.load()
+    done = _account(Plan.parse(bob.plan(table, years=years), source="examples/bob/plan.toml"))
+    with_unknown = Plan.parse(bob.plan(table, years=years, unknown=True))
+    all_of_them = with_unknown.composition().epsilon(delta=bob.DELTA, adjacency=with_unknown.adjacency)
+    _write("bob", bob_page(table, done, years=years), done)
+    answers = sum(share.entry.times for share in done.shares)
+    yield f"\nBob in {len(table.deployments)} published deployments, {answers:,} answers in {years} year"
+    yield "    published  no total; each organization states its own number, for its own unit"
+    yield f"    certified  {_certified(done)}"
+    lower, upper = interval(all_of_them)
+    said = "epsilon is infinite" if lower == upper == "infinite" else f"{lower} <= epsilon <= {upper}"
+    yield f"    unknown    {len(table.unknown)} more state no number for one person: with them {said}"
+    yield f"    see        {OUT}/bob.html and .png; what is assumed: examples/bob/deployments.toml"
+
+
+def _account(plan: Plan) -> PlanAccount:
+    question = plan.question
+    assert isinstance(question, Question), "every example asks something"
+    return account(plan, question)
+
+
+def _certified(done: PlanAccount) -> str:
+    lower, upper = interval(done.total)
+    return f"{lower} <= epsilon <= {upper} at delta {done.delta}"
+
+
+def _write(name: str, page: Page, done: PlanAccount) -> None:
+    curve, growth = over_delta(done), over_times(done)
+    pictures = svgs(over_delta=curve, growth=growth, asked=done.delta)
+    (OUT / f"{name}.html").write_text(html(page, pictures=pictures), encoding="utf-8")
+    save(OUT / f"{name}.png", over_delta=curve, growth=growth, asked=done.delta)
+
+
+if __name__ == "__main__":
+    main()
