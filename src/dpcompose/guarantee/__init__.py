@@ -1,1 +1,1 @@
-"""What is promised: pure, approximate, zero-concentrated, Renyi and Gaussian differential privacy, and the way between them."""
+"""What is promised: pure, approximate, concentrated, Renyi and Gaussian privacy, and the way between them."""

@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.normal import density, mills, mills_drop
-from dpcompose.guarantee.root import increasing_root
+from dpcompose.guarantee.root import increasing_root, walk
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, around, down, up
 
@@ -112,8 +112,8 @@ def epsilon(delta: float, *, mu: float) -> Bound:
         return Bound(0.0, math.inf, Certificate("Gaussian closed form", notes=("epsilon exceeds 1e300",)))
     point = increasing_root(_excess(delta, mu), start=farthest, lower=0.0, upper=farthest * (1.0 + 1e-9) + _TINY)
     margin = _margin(point, delta, mu)
-    upper = _walk(point, margin, lambda candidate: _sides(candidate, mu).at_most(delta))
-    lower = _walk(point, -margin, lambda candidate: candidate <= 0.0 or _sides(candidate, mu).at_least(delta))
+    upper = walk(point, margin, lambda candidate: _sides(candidate, mu).at_most(delta))
+    lower = walk(point, -margin, lambda candidate: candidate <= 0.0 or _sides(candidate, mu).at_least(delta))
     return _certified_epsilon(max(0.0, lower), upper)
 
 
@@ -142,8 +142,8 @@ def mu_for(epsilon: float, *, delta: float) -> Bound:
     # delta increases with mu, and d delta / d mu = phi(a); the logarithm of mu is the variable.
     point = math.exp(increasing_root(_mu_excess(epsilon, delta), start=0.0, lower=-745.0, upper=355.0))
     margin = 1e-14 * point + _TINY
-    lower = _walk(point, -margin, lambda mu: mu <= 0.0 or _sides(epsilon, mu).at_most(delta))
-    upper = _walk(point, margin, lambda mu: mu > 1e154 or _sides(epsilon, mu).at_least(delta))
+    lower = walk(point, -margin, lambda mu: mu <= 0.0 or _sides(epsilon, mu).at_most(delta))
+    upper = walk(point, margin, lambda mu: mu > 1e154 or _sides(epsilon, mu).at_least(delta))
     return _certified(max(0.0, lower), math.inf if upper > 1e154 else upper, clip=math.inf)
 
 
@@ -233,13 +233,6 @@ def _margin(point: float, delta: float, mu: float) -> float:
     side, steepness = (sides.complement, complement_slope) if delta > 0.5 else (sides.delta, slope)
     error = side.width / max(side.upper, _TINY)
     return max(0.6 * error / max(steepness, _TINY), 2.0 * math.ulp(point))
-
-
-def _walk(point: float, margin: float, proved: Callable[[float], bool]) -> float:
-    # The first of point + margin, point + 2 margin, point + 4 margin, ... where the claim is proved.
-    while not proved(point + margin):
-        margin *= 2.0
-    return point + margin
 
 
 def _certified(lower: float, upper: float, *, clip: float = 1.0) -> Bound:

@@ -38,7 +38,7 @@ _NODES = (
 
 
 def density(point: Fraction) -> tuple[float, float]:
-    """The normal density at `point`, whose square is taken exactly; below 1e-300 its error is absolute, not relative."""
+    """The normal density at `point`, whose square is taken exactly; below 1e-300 the error is an absolute one."""
     exponent = -point * point / 2
     leading = float(exponent)
     rest = float(exponent - Fraction(leading))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 def increasing_root(
     function: Callable[[float], tuple[float, float]], *, start: float, lower: float, upper: float, steps: int = 200
 ) -> float:
-    """An uncertified root in [lower, upper] of a function that returns its value and its slope, by guarded Newton steps.
+    """An uncertified root, by guarded Newton steps, of a function that returns its value and its slope.
 
     Args:
         function: Increasing; its value may be infinite, its slope zero, where a bisection then replaces the step.
@@ -36,3 +36,16 @@ def increasing_root(
             return following
         point = following
     return point
+
+
+def walk(point: float, margin: float, proved: Callable[[float], bool]) -> float:
+    """The first of point + margin, point + 2 margin, point + 4 margin, ... where a claim is proved.
+
+    Args:
+        point: Where to start from.
+        margin: The first step, of either sign, not 0.
+        proved: The claim; it must hold far enough from `point`.
+    """
+    while not proved(point + margin):
+        margin *= 2.0
+    return point + margin

@@ -1,0 +1,63 @@
+"""The mass that (epsilon, delta) promises give away outright, and what it leaves for the rest."""
+
+from __future__ import annotations
+
+import decimal
+import math
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+
+from dpcompose.guarantee.decimals import digits
+from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
+
+Failures = Sequence[tuple[float, int]]
+"""Pairs (delta, times)."""
+
+
+def combined(pure: Bound, failures: Failures, certificate: Certificate) -> Bound:
+    """1 - prod (1 - delta_i)^(k_i) (1 - pure): the infinite losses put together with the finite ones, certified."""
+    if any(delta == 1.0 and times for delta, times in failures):
+        return Bound(1.0, 1.0, certificate)
+    exponent = math.fsum(times * math.log1p(-delta) for delta, times in failures)
+    if exponent == 0.0:
+        return Bound(pure.lower, pure.upper, certificate)
+    infinite, finite = -math.expm1(exponent), math.exp(exponent)
+    slack = UNIT_ROUNDOFF * (40.0 + 12.0 * min(abs(exponent), 800.0))
+    lower = down((infinite + finite * pure.lower) * (1.0 - slack))
+    return Bound(max(0.0, lower), min(1.0, up((infinite + finite * pure.upper) * (1.0 + slack))), certificate)
+
+
+def remaining(target: float, failures: Failures) -> Bound | None:
+    """(target - D) / (1 - D), D = 1 - prod (1 - delta_i)^(k_i), enclosed; None where it is certainly negative.
+
+    The lower end is negative where it is not known whether the target is feasible.
+    """
+    failures = [(delta, times) for delta, times in failures if delta > 0.0 and times > 0]
+    if not failures:
+        return Bound(target, target)
+    if len(failures) == 1 and failures[0] == (target, 1):
+        return Bound(0.0, 0.0)
+    # Enough digits to tell k delta from 1 - (1 - delta)^k, which differ by about (k delta)^2 / 2.
+    places = 80 + 2 * max(math.ceil(-math.log10(delta)) for delta, _ in failures)
+    places = max(places, 80 + math.ceil(-math.log10(target)) if target else 0)
+    with decimal.localcontext(digits(places)):
+        kept = Decimal(1)
+        for delta, times in failures:
+            kept *= (1 - Decimal(delta)) ** times
+        lost = 1 - kept
+        uncertain = Decimal(10) ** (20 - places)
+        low, high = Decimal(target) - lost - uncertain, Decimal(target) - lost + uncertain
+        if high < 0 or kept < uncertain:
+            return None
+        return Bound(down(float(low / kept)), min(1.0, up(float(high / kept))))
+
+
+def mirrored(target: float, delta: Callable[[float], Bound], certificate: Certificate) -> Bound:
+    """The profile of a symmetric pair at a negative epsilon from the one at its opposite.
+
+    delta(epsilon) = 1 - e^epsilon + e^epsilon delta(-epsilon); every term is positive.
+    """
+    floor, factor, other = -math.expm1(target), math.exp(target), delta(-target)
+    slack = 24 * UNIT_ROUNDOFF
+    lower, upper = (floor + factor * other.lower) * (1.0 - slack), (floor + factor * other.upper) * (1.0 + slack)
+    return Bound(max(0.0, down(lower)), min(1.0, up(upper)), certificate)
