@@ -106,7 +106,7 @@ def tilted(first: Density, second: Density, order: float) -> Estimate:
             return -math.inf
         return math.inf if log_second == -math.inf else order * log_first + (1 - order) * log_second
 
-    where, peak, growing = search(exponent, first, second)
+    where, peak, growing = search(exponent, first, second, depth=1e9)
     if math.isinf(peak) or growing:
         return Estimate(peak if math.isinf(peak) else math.inf, 0.0)
     scaled = _integral(lambda x: _exp(exponent(x) - peak), _panels(sorted({*_cuts(first, second), where})))
@@ -115,12 +115,17 @@ def tilted(first: Density, second: Density, order: float) -> Estimate:
     return Estimate(peak + math.log(scaled.value), scaled.error / scaled.value)
 
 
-def search(function: Callable[[float], float], first: Density, second: Density) -> tuple[float, float, bool]:
-    """Where a function is largest on the support of the first density, how large, and whether it grows for ever."""
+def search(
+    function: Callable[[float], float], first: Density, second: Density, *, depth: float
+) -> tuple[float, float, bool]:
+    """Where a function is largest on the support of the first density, how large, and whether it grows for ever.
+
+    Points where the log-density is below -`depth` are left out: there, its differences are round-off.
+    """
     cuts = _cuts(first, second)
     lower, upper = cuts[0], cuts[-1]
     sided = {cut + sign * distance for cut in cuts if math.isfinite(cut) for sign in (-1, 1) for distance in _DISTANCES}
-    points = sorted(x for x in sided if lower < x < upper and first(x) > -math.inf)
+    points = sorted(x for x in sided if lower < x < upper and first(x) > -depth)
     values = [function(x) for x in points]
     best = max(range(len(points)), key=values.__getitem__, default=None)
     if best is None:
@@ -134,7 +139,7 @@ def search(function: Callable[[float], float], first: Density, second: Density) 
         # Growth over the last doubling of the distance says that there is no end to it.
         inner = values[min(best + 2, ends[1])] if best == 0 else values[max(best - 2, 0)]
         unbounded = math.isinf(lower if best == 0 else upper)
-        return points[best], values[best], unbounded and values[best] - inner > 1e-6
+        return points[best], values[best], unbounded and values[best] - inner > 1e-5
     found: Any = optimize.minimize_scalar(
         lambda x: -function(float(x)), bounds=(points[best - 1], points[best + 1]), method="bounded"
     )
@@ -151,7 +156,10 @@ def _cuts(first: Density, second: Density) -> list[float]:
 
 
 def _panels(cuts: list[float]) -> list[tuple[float, float]]:
-    return list(itertools.pairwise(cuts))
+    """Panels that widen by a factor 8 away from every cut, so that mass at a cut is found whatever its scale."""
+    lower, upper = cuts[0], cuts[-1]
+    sided = {cut + sign * 8.0**k for cut in cuts if math.isfinite(cut) for sign in (-1, 1) for k in range(-14, 15)}
+    return list(itertools.pairwise(sorted({*cuts, *(x for x in sided if lower < x < upper)})))
 
 
 def _integral(function: Callable[[float], float], panels: list[tuple[float, float]]) -> Estimate:
@@ -163,13 +171,17 @@ def _integral(function: Callable[[float], float], panels: list[tuple[float, floa
         infinite = infinite or math.isinf(value)
         return 0.0 if infinite else value
 
-    value = error = 0.0
-    for lower, upper in panels:
-        found: Any = integrate.quad(at, lower, upper, epsabs=1e-14, epsrel=1e-12, limit=400, full_output=1)
-        value, error = value + found[0], error + found[1]
+    parts: list[Any] = [
+        integrate.quad(at, lower, upper, epsabs=1e-14, epsrel=1e-12, limit=400, full_output=1)
+        for lower, upper in panels
+    ]
     if infinite:
         return Estimate(math.inf, 0.0)
-    if not error <= 1e-6 * max(1.0, abs(value)):
+    value, error = math.fsum(part[0] for part in parts), math.fsum(part[1] for part in parts)
+    # Where an integral converges, the last panels of an infinite range hold next to nothing.
+    ends = [*(parts[:2] if math.isinf(panels[0][0]) else ()), *(parts[-2:] if math.isinf(panels[-1][1]) else ())]
+    scale = max(1.0, abs(value))
+    if not (error <= 1e-6 * scale and all(abs(part[0]) <= 1e-6 * scale for part in ends)):
         reason = f"quadrature did not converge (value {value!r}, error {error!r}); the integral may be infinite"
         raise UnsupportedError("this pair of densities", reason, "Name kinks and places of mass in breakpoints=")
     return Estimate(value, error)

@@ -40,7 +40,7 @@ def kl(first: Finite | Density, second: Finite | Density) -> Bound | Estimate:
     Reference: [DworkRoth2014, Definition 3.5].
     """
     if isinstance(first, Density) and isinstance(second, Density):
-        return integral(first, second, lambda log_y, log_z: math.exp(log_y) * (log_y - log_z))
+        return integral(first, second, _weighted_loss)
     return mean_loss(coupled(first, second))
 
 
@@ -51,6 +51,11 @@ def mean_loss(pair: Coupled) -> Bound:
     if pair.first == pair.second:
         return Exact.of(Fraction(0))
     return narrowed(lambda arithmetic: _sum(pair, arithmetic).ends)
+
+
+def _weighted_loss(log_y: float, log_z: float) -> float:
+    # Where log_z is -inf the loss is infinite, even if the density itself underflows to 0.
+    return math.inf if log_z == -math.inf else math.exp(log_y) * (log_y - log_z)
 
 
 def _sum(pair: Coupled, arithmetic: Arithmetic) -> Interval:

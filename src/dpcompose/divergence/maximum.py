@@ -42,7 +42,7 @@ def max_divergence(first: Finite | Density, second: Finite | Density) -> Bound |
     """
     if isinstance(first, Density) and isinstance(second, Density):
         one, other = first, second
-        _, value, growing = search(lambda x: one(x) - other(x), one, other)
+        _, value, growing = search(lambda x: one(x) - other(x), one, other, depth=1e5)
         return Estimate(
             math.inf if growing else value, 0.0 if growing or math.isinf(value) else 1e-8 * max(1.0, abs(value))
         )
