@@ -1,4 +1,4 @@
-"""Section 3.5.1 on distributions of your own: Definitions 3.5 and 3.6, Remark 3.1, the witnesses of Lemmas 3.17 and 3.18."""
+"""Section 3.5.1 on distributions of your own: its definitions, Remark 3.1, the witnesses of Lemmas 3.17 and 3.18."""
 
 from dpcompose.divergence import (
     approximate_max,
