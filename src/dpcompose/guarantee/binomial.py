@@ -24,8 +24,6 @@ Reals = NDArray[np.float64]
 LONGEST = 2**22
 """Terms in a window beyond which it is refused."""
 _SHORT = 300
-_DEPTH = 50.0
-"""The window ends where the masses have fallen by about e^-50; what lies beyond is bounded, whatever it is."""
 # log n! - (n log n - n + log(2 pi n) / 2) for n = 0 (never used) and 1..15, rounded from ball arithmetic.
 _STIRLING_ERRORS = np.array(
     [
@@ -72,7 +70,7 @@ class Window:
     above: float
 
 
-def window(times: int, *, epsilon: float, anchor: int, least: int) -> Window:
+def window(times: int, *, epsilon: float, anchor: int, least: int, depth: float = 50.0) -> Window:
     """The masses from max(`least`, where they are negligible) up to where they are negligible, around `anchor`.
 
     Args:
@@ -80,12 +78,13 @@ def window(times: int, *, epsilon: float, anchor: int, least: int) -> Window:
         epsilon: The log odds of a success; > 0, finite.
         anchor: Where the masses are scaled to 1: the mode, or `least` if that lies above the mode.
         least: The smallest number of successes that matters.
+        depth: The window ends where masses have fallen by about e^-depth; what lies beyond is bounded in any case.
 
     Raises:
         UnsupportedError: If the window would have more than 2^22 terms.
     """
     scale, fine, drift = _anchor(times, epsilon, anchor)
-    above, below = _reach(times - anchor, anchor, -drift), _reach(anchor, times - anchor, drift)
+    above, below = _reach(times - anchor, anchor, -drift, depth), _reach(anchor, times - anchor, drift, depth)
     while True:
         last, first = min(times, anchor + above), max(least, anchor - below)
         if last - first >= LONGEST:
@@ -114,13 +113,13 @@ def mode(times: int, *, epsilon: float) -> int:
     return min(times, math.floor((times + 1) / (1.0 + math.exp(-epsilon))))
 
 
-def _reach(room: int, other: int, descent: float) -> int:
+def _reach(room: int, other: int, descent: float, depth: float) -> int:
     # Where descent m + m^2 / (2 v) reaches the depth, v the harmonic mean of the two counts.
     if room <= _SHORT // 2:
         return room
     variance = room * max(other, 1) / (room + other)
     descent = max(descent, 0.0)
-    return min(room, 10 + math.ceil(2.0 * _DEPTH / (descent + math.sqrt(descent * descent + 2.0 * _DEPTH / variance))))
+    return min(room, 10 + math.ceil(2.0 * depth / (descent + math.sqrt(descent * descent + 2.0 * depth / variance))))
 
 
 def _anchor(times: int, epsilon: float, anchor: int) -> tuple[float, float, float]:

@@ -93,6 +93,8 @@ def homogeneous_epsilon(target_delta: float, *, epsilon: float, delta: float = 0
         return Bound(0.0, 0.0, _CERTIFICATE)
     if rest.upper == 0.0:
         return Bound(_rounded_down(most), _rounded_up(most), _CERTIFICATE)
+    if most > 1e300:
+        return Bound(0.0, _rounded_up(most), Certificate("basic composition", notes=("epsilon exceeds 1e300",)))
     point, margin = _root(rest.upper, promise.epsilon, times)
     lower = max(0.0, walk(point, -margin, at_least))
     upper = min(walk(point, margin, at_most), _rounded_up(most)) if rest.lower >= 0.0 else math.inf
@@ -155,11 +157,12 @@ def _pure(target: float, epsilon: float, times: int) -> _Tail:
     if least > times:
         return _NOTHING
     lattice = (2 * least - times) * Fraction(epsilon)
-    gap = float(lattice - Fraction(target))
+    gap = _nearest(lattice - Fraction(target))
     anchor = max(least, binomial.mode(times, epsilon=epsilon))
     window = binomial.window(times, epsilon=epsilon, anchor=anchor, least=least)
     steps = np.arange(window.first - least, window.first - least + len(window.masses), dtype=np.float64)
-    beyond = (2.0 * epsilon) * steps
+    # Beyond 1000 nats a share is 1 to the last bit, and nothing may overflow.
+    beyond = (2.0 * min(epsilon, 1e3)) * steps
     distance = gap + beyond
     shares = -np.expm1(-distance)
     terms = window.masses * shares
@@ -168,7 +171,7 @@ def _pure(target: float, epsilon: float, times: int) -> _Tail:
     error = float(np.dot(terms, window.errors)) / total * (1.0 + 1e-9) + 52 * UNIT_ROUNDOFF
     # Above the window shares grow by at most 2 epsilon a step, and never beyond 1; below it they only fall.
     above, below = binomial.geometric(window.above), binomial.geometric(window.below)
-    growth = min(1.0, float(shares[-1])) * above + min(above, 2.0 * epsilon * above * (1.0 + above))
+    growth = min(1.0, float(shares[-1])) * above + min(above, 2.0 * min(epsilon, 1e3) * above * (1.0 + above))
     dropped = float(window.masses[-1]) * growth + float(terms[0]) * below
     return _Tail(
         scale=window.scale,
@@ -177,7 +180,7 @@ def _pure(target: float, epsilon: float, times: int) -> _Tail:
         error=error,
         dropped=dropped * (1.0 + 1e-9),
         descent=float(np.dot(window.masses, np.exp(-distance))),
-        lattice=float(lattice),
+        lattice=_nearest(lattice),
         at_lattice=float(np.dot(window.masses, -np.expm1(-beyond))),
         weight=float(np.dot(window.masses, np.exp(-beyond))),
     )
