@@ -1,0 +1,203 @@
+"""A loss with finitely many values: pairs of masses on common outcomes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from dpcompose.loss.base import Loss
+from dpcompose.numerics.bound import Bound, up
+from dpcompose.numerics.elementary import U, Reals, minus_log1p
+from dpcompose.numerics.tilted import Points
+from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
+
+
+@dataclass(frozen=True)
+class AtomicLoss(Loss):
+    """Outcomes with mass `upper[i]` under P and `lower[i]` under Q; an outcome with lower[i] = 0 has infinite loss.
+
+    Args:
+        upper: Masses under P, each good to `fuzz` relative.
+        lower: Masses under Q, likewise, same length.
+        log_ratio: ln(upper / lower) where both are positive, good to `fuzz` relative and 8 units of roundoff absolute.
+        lattice: The lattice on which the finite losses lie, if they do.
+        fuzz: Relative error of the masses and of the log-ratios.
+        slack: Mass (of either measure) that is not in the lists, or may be misplaced.
+    """
+
+    upper: tuple[float, ...]
+    lower: tuple[float, ...]
+    log_ratio: tuple[float, ...] = ()
+    lattice: Lattice | None = None
+    fuzz: float = 0.0
+    lost: float = field(default=0.0)
+
+    @property
+    def slack(self) -> float:
+        return self.lost
+
+    @property
+    def infinite_mass(self) -> float:
+        return math.fsum(p for p, q in zip(self.upper, self.lower, strict=True) if q == 0)
+
+    @cached_property
+    def reverse(self) -> AtomicLoss:
+        """The loss of (Q, P)."""
+        lattice = None if self.lattice is None else Lattice(self.lattice.spacing, -self.lattice.offset)
+        ratio = tuple(-value for value in self.log_ratio)
+        return AtomicLoss(self.lower, self.upper, ratio, lattice, self.fuzz, self.lost)
+
+    @cached_property
+    def common(self) -> tuple[Reals, Reals, Reals]:
+        """upper, lower and log-ratio of the outcomes that both measures have, by increasing log-ratio."""
+        p, q = np.array(self.upper), np.array(self.lower)
+        both = (p > 0) & (q > 0)
+        p, q = p[both], q[both]
+        ratio = np.array(self._ratios)[both]
+        order = np.argsort(ratio, kind="stable")
+        return p[order], q[order], ratio[order]
+
+    @property
+    def maximum(self) -> float:
+        ratio = self.common[2]
+        return float(ratio[-1]) + self._ratio_error if len(ratio) else -math.inf
+
+    @property
+    def minimum(self) -> float:
+        ratio = self.common[2]
+        return float(ratio[0]) - self._ratio_error if len(ratio) else math.inf
+
+    @cached_property
+    def _ratio_error(self) -> float:
+        ratio = self.common[2]
+        return (self.fuzz + 16 * U) * (1 + float(np.max(np.abs(ratio), initial=0.0)))
+
+    def transform(self, times: int) -> Transform:
+        return AtomicSum(self, float(times))
+
+    def profile(self, epsilon: float) -> Bound:
+        """delta(epsilon) = sum of (p - e^epsilon q)_+, each term with the error of its own rounding."""
+        p, _, ratio = self.common
+        above = np.searchsorted(ratio, epsilon, side="right")
+        value = p[above:] * -np.expm1(epsilon - ratio[above:])
+        total = math.fsum(value) + self.infinite_mass
+        doubt = float(np.sum(value)) * (16 * U + self.fuzz) + float(np.sum(p[above:])) * U * (abs(epsilon) + 2)
+        # Log-ratios within their own error of epsilon may fall on either side: each adds at most p times that error.
+        near = np.abs(ratio - epsilon) <= 2 * self._ratio_error
+        doubt += float(np.sum(p[near])) * 3 * self._ratio_error + float(np.sum(p[above:])) * self._ratio_error
+        doubt = doubt * (1 + 1e-9) + 4 * U * total
+        return Bound(max(total - doubt, 0.0), min(up(total + doubt + self.lost), max(1.0, total)))
+
+    @property
+    def support(self) -> int:
+        return len(self.upper)
+
+    def atoms(self) -> AtomicLoss:
+        return self
+
+    def sampled(self, rate: float, *, remove: bool) -> AtomicLoss:
+        """Outcome by outcome: (1 - q) lower + q upper against lower, or upper against (1 - q) upper + q lower."""
+        kept = 1 - rate
+        ratio: list[float] = []
+        mixed: list[float] = []
+        for p, q, log_ratio in zip(self.upper, self.lower, self._ratios, strict=True):
+            mixed.append(kept * q + rate * p if remove else kept * p + rate * q)
+            ratio.append(_sampled_ratio(log_ratio if remove else -log_ratio, rate) * (1 if remove else -1))
+        upper, lower = (tuple(mixed), self.lower) if remove else (self.upper, tuple(mixed))
+        return AtomicLoss(upper, lower, tuple(ratio), None, 2 * self.fuzz + 32 * U, self.lost)
+
+    @cached_property
+    def _ratios(self) -> tuple[float, ...]:
+        """ln(upper / lower) of every outcome, infinite ones included."""
+        p, q, finite = np.array(self.upper), np.array(self.lower), iter(self.log_ratio or ())
+        given = [next(finite, 0.0) for _ in p] if self.log_ratio else [_log_ratio(a, b) for a, b in zip(p, q, strict=True)]
+        return tuple(
+            math.inf if b == 0 < a else -math.inf if a == 0 < b else value for a, b, value in zip(p, q, given, strict=True)
+        )
+
+    @classmethod
+    def of(cls, upper: Sequence[float], lower: Sequence[float]) -> AtomicLoss:
+        """Masses given by a caller: what their sums miss or exceed of one is counted as lost."""
+        lost = max(abs(1 - math.fsum(upper)), abs(1 - math.fsum(lower)))
+        return cls(tuple(upper), tuple(lower), lost=0.0 if lost == 0 else up(lost))
+
+
+def _log_ratio(p: float, q: float) -> float:
+    """ln(p / q) for positive masses, a small one without cancellation; 0 where a mass vanishes."""
+    if not (p > 0 and q > 0):
+        return 0.0
+    relative = (p - q) / q
+    return math.log1p(relative) if abs(relative) < 0.5 else math.log(p) - math.log(q)
+
+
+def _sampled_ratio(ratio: float, rate: float) -> float:
+    """ln(1 - q + q e^ratio), for ratio up to inf and down to -inf."""
+    if ratio == math.inf:
+        return 0.0
+    if ratio > 30:
+        return ratio + math.log(rate) + math.log1p((1 - rate) / rate * math.exp(-ratio))
+    return math.log1p(rate * math.expm1(ratio))
+
+
+@dataclass(frozen=True, eq=False)
+class AtomicSum:
+    """`times` copies of the finite part of an atomic loss, through the exponential sum over Q."""
+
+    loss: AtomicLoss
+    times: float
+
+    @property
+    def maximum(self) -> float:
+        return self.loss.maximum * self.times if self.loss.maximum < 0 else up(self.loss.maximum * self.times)
+
+    @property
+    def minimum(self) -> float:
+        return self.loss.minimum * self.times
+
+    @property
+    def lattice(self) -> Lattice | None:
+        one = self.loss.lattice
+        return None if one is None else Lattice(one.spacing, one.offset * self.times)
+
+    @cached_property
+    def _points(self) -> Points:
+        p, q, ratio = self.loss.common
+        near = np.clip(ratio, -0.5, 0.5)
+        deficit = np.where(np.abs(ratio) < 0.5, q * minus_log1p(np.expm1(near)), p - q - q * ratio)
+        return Points(np.log(q), ratio, deficit, np.full(len(q), self.loss.fuzz * 3 + 64 * U))
+
+    @cached_property
+    def _mass(self) -> tuple[float, float]:
+        p, q, _ = self.loss.common
+        return math.fsum(p), math.fsum(p) - math.fsum(q)
+
+    def cumulants(self, order: float) -> tuple[float, float, float]:
+        p, _, ratio = self.loss.common
+        exponent = np.log(p) + order * ratio
+        top = float(np.max(exponent))
+        tilted = np.exp(exponent - top)
+        total = float(np.sum(tilted))
+        mean = float(tilted @ ratio) / total
+        spread = float(tilted @ (ratio - mean) ** 2) / total
+        log_m = top + math.log(total / self._mass[0])
+        return self.times * log_m, self.times * mean, self.times * max(spread, 1e-300)
+
+    @property
+    def _drift(self) -> float:
+        """Sum of w y over the common support: P's mass there minus Q's."""
+        return self._mass[1]
+
+    def line(self, order: float, frequencies: Reals) -> Line:
+        one = self._points.line(order + 1, frequencies, sign=1.0, drift=self._drift, mass=self._mass[0])
+        return Line(self.times * one.log, self.times * one.error + 4 * U * self.times * np.abs(one.log))
+
+    def log_envelope(self, order: float, edges: Reals) -> Reals:
+        one = self._points.line(order + 1, np.concatenate([[0.0], edges]), sign=1.0, drift=self._drift, mass=self._mass[0])
+        magnitude = np.exp(one.log.real[1:] - one.log.real[0] + one.error[1:] + one.error[0])
+        _, _, ratio = self.loss.common
+        variance = min(self.cumulants(order)[2] / self.times * 1.01, float(ratio[-1] - ratio[0]) ** 2 / 4 + 1e-12)
+        return self.times * blockwise(magnitude, variance, edges)

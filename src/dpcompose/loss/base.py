@@ -1,0 +1,106 @@
+"""The privacy loss random variable ln(p / q) under p of one ordered pair (p, q) of distributions."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from dpcompose.errors import UnsupportedError
+from dpcompose.numerics.bound import Bound
+from dpcompose.numerics.transform import Transform
+
+
+class Loss(ABC):
+    """One ordered pair's privacy loss L. A member offers its transform; all else has a sound default.
+
+    The finite part of L has mass 1 - `infinite_mass` up to `slack`, and the transform is that of the finite part, normalized.
+    """
+
+    @property
+    def infinite_mass(self) -> float:
+        """P[L = inf]."""
+        return 0.0
+
+    @property
+    def slack(self) -> float:
+        """Mass whose place is not known: it counts as infinite at the upper end and as nothing at the lower."""
+        return 0.0
+
+    @property
+    @abstractmethod
+    def maximum(self) -> float:
+        """The largest finite loss, or an upper bound on it, in nats."""
+
+    @property
+    @abstractmethod
+    def minimum(self) -> float:
+        """The smallest loss, or a lower bound on it, in nats."""
+
+    @abstractmethod
+    def transform(self, times: int) -> Transform:
+        """The moment generating function of the sum of `times` independent copies of the finite part."""
+
+    def profile(self, epsilon: float) -> Bound | None:
+        """delta(epsilon) of this one loss in closed form, if there is one."""
+        return None
+
+    def inverse(self, delta: float) -> Bound | None:
+        """The inverse of the profile, clipped at 0, in closed form, if there is one."""
+        return None
+
+    @property
+    def support(self) -> int:
+        """How many values the loss has; 0 if they are not finitely many."""
+        return 0
+
+    def atoms(self) -> Loss:
+        """The same loss as an `AtomicLoss`, where `support` is not 0."""
+        raise UnsupportedError(type(self).__name__, "this loss has no finite list of values")
+
+    def sampled(self, rate: float, *, remove: bool) -> Loss | None:
+        """The loss after Poisson sampling: of ((1 - q) Q + q P, Q) if `remove`, of (P, (1 - q) P + q Q) if not; None if not in closed form."""
+        return None
+
+    @property
+    def zcdp(self) -> float | None:
+        """A rho with D_alpha <= rho alpha for all alpha > 1, rounded up, in this order; None if none is known."""
+        largest = max(abs(self.maximum), abs(self.minimum))
+        if self.infinite_mass + self.slack > 0 or not math.isfinite(largest):
+            return None
+        # Two losses of at most epsilon in size: randomized response is the worst, and its supremum is at alpha = 1.
+        return largest * math.tanh(largest / 2) * (1 + 16 * 2.0**-53)
+
+    @classmethod
+    def combine(cls, group: Sequence[tuple[Self, int]]) -> Sequence[tuple[Loss, int]]:
+        """An equivalent, shorter composition of members of this family; by default the group itself."""
+        return group
+
+    @classmethod
+    def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:
+        """Transforms whose sum is that of the group; a family that can vectorize returns one."""
+        return [loss.transform(times) for loss, times in group]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A mechanism's losses under one adjacency: with the record against without it, and the other order.
+
+    Args:
+        remove: The loss of (with the record, without it).
+        add: The loss of (without the record, with it).
+        attained: Whether one mechanism has both losses; if not, they only dominate.
+        inside: Attained losses below dominating ones, for the lower end of a composition; None where attained.
+    """
+
+    remove: Loss
+    add: Loss
+    attained: bool = True
+    inside: tuple[Pair, ...] = ()
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether both orders have the same loss."""
+        return self.remove == self.add

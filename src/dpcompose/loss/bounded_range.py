@@ -1,0 +1,130 @@
+"""The loss that dominates every epsilon-bounded-range mechanism: no atoms, one exponential density."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcompose.loss.base import Loss
+from dpcompose.numerics.bound import Bound, around, up
+from dpcompose.numerics.elementary import U, Reals
+from dpcompose.numerics.tilted import logarithm_of_excess
+from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
+
+
+@dataclass(frozen=True)
+class BoundedRangeLoss(Loss):
+    """Density e^((l - epsilon) / 2) / (2 (1 - e^-epsilon)) on (-epsilon, epsilon): the same in both orders.
+
+    It is the pair whose profile is the pointwise supremum (1 - e^((e - epsilon) / 2))^2 / (1 - e^-epsilon), 0 <= e <= epsilon, over
+    the two-point losses t and t - epsilon, 0 <= t <= epsilon, of the bounded-range mechanisms. One answer attains it at every epsilon; several only stay below.
+
+    Reference: [DongDurfeeRogers2020, Section 3]
+    """
+
+    epsilon: float
+
+    @property
+    def maximum(self) -> float:
+        return self.epsilon
+
+    @property
+    def minimum(self) -> float:
+        return -self.epsilon
+
+    def transform(self, times: int) -> Transform:
+        return BoundedRangeSum(self.epsilon, float(times))
+
+    def profile(self, epsilon: float) -> Bound:
+        """For negative epsilon by symmetry: delta(e) = 1 - e^e + e^e delta(-e)."""
+        size = abs(epsilon)
+        if self.epsilon == 0 or size >= self.epsilon * (1 + 2 * U):
+            inner = Bound(0.0, 0.0)
+        else:
+            root = max(-math.expm1((size - self.epsilon) / 2), 0.0)
+            # The root is good to its own roundings and to U of the two exponents, squared and divided.
+            slack = 8 * U * root + U * (size + self.epsilon)
+            scale = 1 / -math.expm1(-self.epsilon) * (1 + 16 * U)
+            inner = Bound(max((root - slack), 0.0) ** 2 * scale * (1 - 64 * U), up((root + slack) ** 2 * scale))
+        if epsilon >= 0:
+            return inner
+        base = -math.expm1(epsilon)
+        low, high = base + math.exp(epsilon) * inner.lower, base + math.exp(epsilon) * inner.upper
+        return Bound(around(low, relative=16 * U).lower, around(high, relative=16 * U).upper)
+
+
+@dataclass(frozen=True)
+class BoundedRangeSum:
+    """M = (sinh(a epsilon) / (2 a sinh(epsilon / 2)))^times with a = t + 1/2."""
+
+    epsilon: float
+    times: float
+    lattice: Lattice | None = None
+
+    @property
+    def maximum(self) -> float:
+        return up(self.epsilon * self.times)
+
+    @property
+    def minimum(self) -> float:
+        return -self.maximum
+
+    def cumulants(self, order: float) -> tuple[float, float, float]:
+        a, width = order + 0.5, self.epsilon
+        product = a * width
+        if product < 1e-3:
+            variance = width**2 / 3
+            return self.times * variance / 2 * order * (order + 1), self.times * variance * a, self.times * variance
+        far = math.exp(-2 * product)
+        log_m = product + math.log(-math.expm1(-2 * product)) - math.log(2 * a) - math.log(2 * math.sinh(width / 2)) if width < 1400 else order * width - math.log(2 * a)
+        mean = width * (1 + far) / -math.expm1(-2 * product) - 1 / a
+        spread = 1 / a**2 - 4 * width**2 * far / math.expm1(-2 * product) ** 2
+        return self.times * log_m, self.times * mean, self.times * max(spread, 1e-3 * width**2 / (1 + product**2))
+
+    def line(self, order: float, frequencies: Reals) -> Line:
+        log, error = self._log(order, frequencies)
+        return Line(self.times * log, self.times * error + 4 * U * self.times * np.abs(log))
+
+    def log_envelope(self, order: float, edges: Reals) -> Reals:
+        log, error = self._log(order, np.concatenate([[0.0], edges]))
+        magnitude = np.exp(log.real[1:] - log.real[0] + error[1:] + error[0])
+        # |sinh(a epsilon)| <= cosh of the real part, and |a| >= u.
+        flat = (order + 0.5) / np.tanh((order + 0.5) * self.epsilon) / edges * (1 + 16 * U)
+        return self.times * np.minimum(blockwise(magnitude, self.epsilon**2, edges), np.log(np.minimum(flat, 1.0)))
+
+    def _log(self, order: float, frequencies: Reals) -> tuple[np.ndarray, Reals]:
+        width = self.epsilon
+        if (order + 0.5) * width <= 1 and (order + 0.5) * width > 0:
+            return self._near_one(order, frequencies)
+        # sinh(a w) / (2 a sinh(w / 2)) = e^(t w) (1 - e^(-2 a w)) / (2 a (1 - e^-w))
+        a = order + 0.5 + 1j * frequencies
+        angle = 2 * width * frequencies
+        far = math.exp(-2 * (order + 0.5) * width)
+        bracket = 1 - far * (np.cos(angle) - 1j * np.sin(angle))
+        log = (order + 1j * frequencies) * width + np.log(bracket) - np.log(2 * a) - math.log(-math.expm1(-width))
+        error = U * (64 + 16 * np.abs(log) + 8 * np.abs(order + 1j * frequencies) * width + (16 + 8 * angle) * far / np.abs(bracket))
+        return log, error
+
+    def _near_one(self, order: float, frequencies: Reals) -> tuple[np.ndarray, Reals]:
+        """M - 1 through s(z) = sinh z / z - 1: M = (1 + s(a w)) / (1 + s(w / 2))."""
+        width = self.epsilon
+        z = (order + 0.5 + 1j * frequencies) * width
+        top, top_error = _sinhc_minus_one(z)
+        base = float(_sinhc_minus_one(np.array([width / 2 + 0j]))[0][0].real)
+        excess = (top - base) / (1 + base)
+        result = logarithm_of_excess(excess.real, excess.imag, top_error + 64 * U * (np.abs(top) + base))
+        return result.log, result.error
+
+
+def _sinhc_minus_one(z: np.ndarray) -> tuple[np.ndarray, Reals]:
+    """sinh(z) / z - 1 and its error: a series for |z| <= 1, else the definition."""
+    small = np.where(np.abs(z) <= 1, z, 0)
+    square = small * small
+    series = square / 6 * (1 + square / 20 * (1 + square / 42 * (1 + square / 72 * (1 + square / 110 * (1 + square / 156 * (1 + square / 210))))))
+    large = np.where(np.abs(z) <= 1, 1, z)
+    direct = np.sinh(large) / large - 1
+    near = np.abs(z) <= 1
+    error = np.where(near, 64 * U * np.abs(square), U * (64 + 16 * np.abs(large)) * (np.cosh(np.minimum(np.abs(large.real), 700.0)) / np.abs(large) + 1))
+    return np.where(near, series, direct), error

@@ -1,0 +1,86 @@
+"""The loss of N(mu, 1) against N(0, 1): itself Gaussian, N(mu^2 / 2, mu^2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from dpcompose.guarantee import gaussian
+from dpcompose.loss.base import Loss
+from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
+from dpcompose.numerics.bound import Bound
+from dpcompose.numerics.elementary import U, Reals
+from dpcompose.numerics.transform import Lattice, Line, Transform
+
+
+@dataclass(frozen=True)
+class GaussianLoss(Loss):
+    """The loss of Gaussian noise with mu = sensitivity / sigma, the same in both orders; mu is good to `ulps` units of roundoff.
+
+    Reference: [BalleWang2018, Theorem 8]
+    """
+
+    mu: float
+    ulps: int = 1
+
+    @property
+    def maximum(self) -> float:
+        return math.inf
+
+    @property
+    def minimum(self) -> float:
+        return -math.inf
+
+    def transform(self, times: int) -> Transform:
+        return GaussianSum(self.mu * self.mu * times)
+
+    def profile(self, epsilon: float) -> Bound:
+        """delta(epsilon), increasing in mu: both ends of mu are taken."""
+        spread = 1 + 2 * U * self.ulps
+        low, high = gaussian.profile(epsilon, mu=self.mu / spread), gaussian.profile(epsilon, mu=self.mu * spread)
+        return Bound(low.lower, high.upper, high.certificate)
+
+    def inverse(self, delta: float) -> Bound:
+        spread = 1 + 2 * U * self.ulps
+        low, high = gaussian.epsilon(delta, mu=self.mu / spread), gaussian.epsilon(delta, mu=self.mu * spread)
+        return Bound(low.lower, high.upper, high.certificate)
+
+    def sampled(self, rate: float, *, remove: bool) -> Loss:
+        return SampledGaussianLoss(1 / self.mu, rate, remove, self.ulps + 1)
+
+    @property
+    def zcdp(self) -> float:
+        return self.mu * self.mu / 2 * (1 + 2 * U * (2 * self.ulps + 4))
+
+    @classmethod
+    def combine(cls, group: Sequence[tuple[Self, int]]) -> Sequence[tuple[Loss, int]]:
+        if len(group) == 1 and group[0][1] == 1:
+            return group
+        total = math.sqrt(math.fsum(times * loss.mu * loss.mu for loss, times in group))
+        return [(GaussianLoss(total, 4 + max(loss.ulps for loss, _ in group)), 1)]
+
+
+@dataclass(frozen=True)
+class GaussianSum:
+    """The transform e^(variance t (t + 1) / 2); the variance is good to 32 units of roundoff."""
+
+    variance: float
+    maximum: float = math.inf
+    minimum: float = -math.inf
+    lattice: Lattice | None = None
+
+    def cumulants(self, order: float) -> tuple[float, float, float]:
+        return self.variance * order * (order + 1) / 2, self.variance * (order + 0.5), self.variance
+
+    def line(self, order: float, frequencies: Reals) -> Line:
+        real = self.variance / 2 * (order * (order + 1) - frequencies**2)
+        imaginary = self.variance * frequencies * (order + 0.5)
+        error = 40 * U * (self.variance / 2 * (order * (order + 1) + frequencies**2) + imaginary)
+        return Line(real + 1j * imaginary, error)
+
+    def log_envelope(self, order: float, edges: Reals) -> Reals:
+        return -np.square(edges) * self.variance / 2 * (1 - 64 * U)

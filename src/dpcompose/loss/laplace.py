@@ -1,0 +1,146 @@
+"""The loss of Laplace noise: an atom at either end and a smooth part between them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from dpcompose.loss.base import Loss
+from dpcompose.numerics.bound import Bound, around
+from dpcompose.numerics.elementary import U, Complexes, Reals, exp_minus_linear, log_one_plus, sine_minus_linear
+from dpcompose.numerics.tilted import logarithm_of_excess
+from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
+
+
+@dataclass(frozen=True)
+class LaplaceLoss(Loss):
+    """+epsilon with probability 1/2, -epsilon with e^-epsilon / 2, density e^((l - epsilon) / 2) / 4 between: the same in both orders.
+
+    epsilon = sensitivity / scale. delta(e) = 1 - e^((e - epsilon) / 2) for |e| <= epsilon.
+    """
+
+    epsilon: float
+
+    @property
+    def maximum(self) -> float:
+        return self.epsilon
+
+    @property
+    def minimum(self) -> float:
+        return -self.epsilon
+
+    def transform(self, times: int) -> Transform:
+        return LaplaceSum(np.array([[self.epsilon]]), np.array([[float(times)]]))
+
+    def profile(self, epsilon: float) -> Bound:
+        if epsilon <= -self.epsilon:
+            return around(-math.expm1(epsilon), relative=8 * U)
+        if epsilon >= self.epsilon * (1 + 2 * U):
+            return Bound(0.0, 0.0)
+        slack = U * (abs(epsilon) + 2 * self.epsilon)
+        value = around(-math.expm1((epsilon - self.epsilon) / 2), relative=8 * U, absolute=slack)
+        return Bound(max(value.lower, 0.0), max(value.upper, 0.0))
+
+    @classmethod
+    def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:
+        epsilon, times = np.array([loss.epsilon for loss, _ in group]), np.array([float(times) for _, times in group])
+        return [LaplaceSum(epsilon[:, None], times[:, None])]
+
+
+@dataclass(frozen=True, eq=False)
+class LaplaceSum:
+    """M = (((t + 1) e^(t epsilon) + t e^(-(t + 1) epsilon)) / (2 t + 1))^times, multiplied over rows of shape (m, 1)."""
+
+    epsilon: Reals
+    times: Reals
+
+    @property
+    def maximum(self) -> float:
+        return math.fsum((self.epsilon * self.times).ravel()) * (1 + 4 * U)
+
+    @property
+    def minimum(self) -> float:
+        return -self.maximum
+
+    @property
+    def lattice(self) -> Lattice | None:
+        return None
+
+    def cumulants(self, order: float) -> tuple[float, float, float]:
+        epsilon, double = self.epsilon, 2 * order + 1
+        far = np.exp(-double * epsilon)
+        top = order + 1 + order * far
+        first = (1 + far - 2 * epsilon * order * far) / top
+        second = far * (4 * epsilon**2 * order - 4 * epsilon) / top
+        flat = (order + 1) * epsilon < 1e-3
+        shrink = epsilon**2 * (1 - epsilon / 3)
+        log_m = np.where(flat, shrink * order * (order + 1) / 2, order * epsilon + np.log(top / double))
+        mean = np.where(flat, shrink * (order + 0.5), epsilon + first - 2 / double)
+        spread = np.where(flat, shrink, second - first**2 + 4 / double**2)
+        return float(np.sum(self.times * log_m)), float(np.sum(self.times * mean)), float(np.sum(self.times * spread))
+
+    def line(self, order: float, frequencies: Reals) -> Line:
+        log, error = self._log(order, frequencies)
+        total = self.times * log
+        error = self.times * error + U * (4 + len(self.epsilon)) * np.abs(total)
+        return Line(np.sum(total, axis=0), np.sum(error, axis=0))
+
+    def log_envelope(self, order: float, edges: Reals) -> Reals:
+        log, error = self._log(order, np.concatenate([[0.0], edges]))
+        magnitude = np.exp(log.real[:, 1:] - log.real[:, :1] + error[:, 1:] + error[:, :1])
+        double = 2 * order + 1
+        far = np.exp(-double * self.epsilon)
+        whole = 0.5 + far / 2 - np.expm1(-double * self.epsilon) / (2 * double)
+        # The tilted smooth part is monotone, so its transform is at most twice its largest density over u.
+        decay = np.log(np.minimum(((1 + far) / 2 + 0.5 / edges) / whole * (1 + 16 * U), 1.0))
+        variance = self.epsilon**2
+        return np.sum(self.times * np.minimum(blockwise(magnitude, variance, edges), decay), axis=0)
+
+    def _log(self, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
+        """log M per copy with its error, rows by frequencies."""
+        log = np.empty((len(self.epsilon), len(frequencies)), dtype=np.complex128)
+        error = np.empty(log.shape)
+        near = (order + 1) * self.epsilon[:, 0] <= 2
+        log[near], error[near] = _near_one(self.epsilon[near], order, frequencies)
+        log[~near], error[~near] = _far_from_one(self.epsilon[~near], order, frequencies)
+        return log, error
+
+
+def _near_one(epsilon: Reals, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
+    """M - 1 = ((t + 1) E(t epsilon) + t E(-(t + 1) epsilon)) / (2 t + 1) with E(z) = e^z - 1 - z."""
+    line = order + 1j * frequencies
+    angle = epsilon * frequencies
+    up, up_error = _exp_minus_linear(order * epsilon, angle)
+    down, down_error = _exp_minus_linear(-(order + 1) * epsilon, -angle)
+    excess = ((line + 1) * up + line * down) / (2 * line + 1)
+    error = (np.abs(line + 1) * up_error + np.abs(line) * down_error) / np.abs(2 * line + 1) + 24 * U * (np.abs(up) + np.abs(down))
+    result = logarithm_of_excess(excess.real, excess.imag, error)
+    return result.log, result.error
+
+
+def _exp_minus_linear(x: Reals, y: Reals) -> tuple[Complexes, Reals]:
+    """e^(x + iy) - 1 - (x + iy) and its error; x of shape (m, 1) with |x| <= 2, y of shape (m, n)."""
+    rise, half = np.exp(x), np.sin(y / 2)
+    curve = exp_minus_linear(x)
+    real = curve - 2 * rise * half * half
+    imaginary = np.expm1(x) * np.sin(y) + sine_minus_linear(y)
+    flat = np.where(np.abs(x) > 1e-2, 24 * U * np.abs(x), 0.0)
+    small = 64 * U * (x * x + rise * y * y + np.abs(x * y) * (1 + rise))
+    large = 16 * U * (1 + np.abs(y)) * (1 + rise + np.abs(x) + np.abs(y))
+    return real + 1j * imaginary, np.minimum(small, large) + flat
+
+
+def _far_from_one(epsilon: Reals, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
+    """log M = t epsilon + log((t + 1 + t e^(-(2 t + 1) epsilon)) / (2 t + 1)): the bracket stays away from 0."""
+    line = order + 1j * frequencies
+    angle = 2 * epsilon * frequencies
+    far = np.exp(-(2 * order + 1) * epsilon)
+    rest = line / (2 * line + 1) * (far * (np.cos(angle) - 1j * np.sin(angle)))
+    ratio = (line + 1) / (2 * line + 1) + rest
+    log = log_one_plus(ratio.real - 1, ratio.imag)
+    error = U * (96 + 16 * (2 * order + 1) * epsilon * far + 8 * far * angle) + 8 * U * epsilon * np.abs(line)
+    return epsilon * line + log, error

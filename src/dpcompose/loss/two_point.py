@@ -1,0 +1,156 @@
+"""The loss that dominates every (epsilon, delta)-private mechanism: +epsilon, -epsilon, or infinite."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from dpcompose.guarantee import optimal
+from dpcompose.loss.atoms import AtomicLoss
+from dpcompose.loss.base import Loss
+from dpcompose.numerics.bound import Bound
+from dpcompose.numerics.elementary import U, Reals
+from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
+
+
+@dataclass(frozen=True)
+class TwoPointLoss(Loss):
+    """+epsilon with probability (1 - delta) / (1 + e^-epsilon), -epsilon with (1 - delta) / (1 + e^epsilon), infinite with delta.
+
+    The same in both orders. `times` independent copies are still in closed form.
+
+    Reference: [KairouzOhViswanath2015, Theorem 3.3]
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    times: int = 1
+
+    @property
+    def infinite_mass(self) -> float:
+        return -math.expm1(self.times * math.log1p(-self.delta)) if self.delta < 1 else 1.0
+
+    @property
+    def maximum(self) -> float:
+        return self.times * self.epsilon
+
+    @property
+    def minimum(self) -> float:
+        return -self.times * self.epsilon
+
+    def transform(self, times: int) -> Transform:
+        return TwoPointSum(np.array([[self.epsilon]]), np.array([[float(self.times * times)]]))
+
+    def profile(self, epsilon: float) -> Bound:
+        return optimal.homogeneous_delta(epsilon, epsilon=self.epsilon, delta=self.delta, times=self.times)
+
+    def inverse(self, delta: float) -> Bound:
+        return optimal.homogeneous_epsilon(delta, epsilon=self.epsilon, delta=self.delta, times=self.times)
+
+    @property
+    def support(self) -> int:
+        return self.times + 2 if self.times == 1 else 0
+
+    def atoms(self) -> Loss:
+        """One copy: +epsilon, -epsilon and the two outcomes that only one measure has."""
+        high, low = 1 / (1 + math.exp(-self.epsilon)), math.exp(-self.epsilon) / (1 + math.exp(-self.epsilon))
+        rest = 1 - self.delta
+        upper, lower = [rest * high, rest * low], [rest * low, rest * high]
+        ratio = [self.epsilon, -self.epsilon]
+        if self.delta > 0:
+            upper, lower, ratio = [*upper, self.delta, 0.0], [*lower, 0.0, self.delta], [*ratio, 0.0, 0.0]
+        lattice = Lattice(2 * self.epsilon, self.epsilon) if self.epsilon > 0 else None
+        return AtomicLoss(tuple(upper), tuple(lower), tuple(ratio), lattice, 24 * U)
+
+    def sampled(self, rate: float, *, remove: bool) -> Loss | None:
+        return self.atoms().sampled(rate, remove=remove) if self.times == 1 else None
+
+    @classmethod
+    def combine(cls, group: Sequence[tuple[Self, int]]) -> Sequence[tuple[Loss, int]]:
+        merged: dict[tuple[float, float], int] = defaultdict(int)
+        for loss, times in group:
+            merged[loss.epsilon, loss.delta] += loss.times * times
+        return [(TwoPointLoss(epsilon, delta, times), 1) for (epsilon, delta), times in merged.items()]
+
+    @classmethod
+    def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:
+        merged: dict[float, int] = defaultdict(int)
+        for loss, times in group:
+            if loss.epsilon > 0:
+                merged[loss.epsilon] += loss.times * times
+        if not merged:
+            return []
+        epsilon, times = np.array(list(merged)), np.array([float(times) for times in merged.values()])
+        return [TwoPointSum(epsilon[:, None], times[:, None])]
+
+
+@dataclass(frozen=True, eq=False)
+class TwoPointSum:
+    """M = ((e^((t + 1) epsilon) + e^(-t epsilon)) / (1 + e^epsilon))^times, multiplied over rows of shape (m, 1)."""
+
+    epsilon: Reals
+    times: Reals
+
+    @property
+    def maximum(self) -> float:
+        return math.fsum((self.epsilon * self.times).ravel()) * (1 + 4 * U)
+
+    @property
+    def minimum(self) -> float:
+        return -self.maximum
+
+    @property
+    def lattice(self) -> Lattice | None:
+        if len(self.epsilon) > 1:
+            return None
+        epsilon = float(self.epsilon[0, 0])
+        return Lattice(2 * epsilon, epsilon * float(self.times[0, 0]))
+
+    def cumulants(self, order: float) -> tuple[float, float, float]:
+        half = (order + 0.5) * self.epsilon
+        slope = np.tanh(half)
+        return (
+            float(np.sum(self.times * self._log_moment(order))),
+            float(np.sum(self.times * self.epsilon * slope)),
+            float(np.sum(self.times * self.epsilon**2 / np.cosh(np.minimum(half, 350.0)) ** 2)),
+        )
+
+    def line(self, order: float, frequencies: Reals) -> Line:
+        log_modulus, argument, error = self._log(order, frequencies)
+        real = self.times * (self._log_moment(order) + log_modulus)
+        imaginary = self.times * argument
+        error = self.times * error + 4 * U * (np.abs(real) + np.abs(imaginary)) + 48 * U * self.times * self._log_moment(order)
+        rows = U * len(self.epsilon)
+        error = error + rows * (np.abs(real) + np.abs(imaginary))
+        return Line(np.sum(real, axis=0) + 1j * np.sum(imaginary, axis=0), np.sum(error, axis=0))
+
+    def log_envelope(self, order: float, edges: Reals) -> Reals:
+        log_modulus, _, error = self._log(order, edges)
+        magnitude = np.exp(log_modulus + np.minimum(error, 1.0))
+        half = np.minimum((order + 0.5) * self.epsilon, 350.0)
+        variance = (self.epsilon / np.cosh(half)) ** 2 * (1 + 1e-9)
+        return np.sum(self.times * blockwise(magnitude, variance, edges), axis=0)
+
+    def _log_moment(self, order: float) -> Reals:
+        """K per copy: near 0 through expm1, relative error at most 48 U either way."""
+        epsilon = self.epsilon
+        small = np.minimum(epsilon, 1.0 / (order + 1))
+        near = np.log1p(np.expm1(order * small) * np.expm1((order + 1) * small) * np.exp(-order * small) / (1 + np.exp(small)))
+        far = order * epsilon + np.log1p(np.exp(-(2 * order + 1) * epsilon)) - np.log1p(np.exp(-epsilon))
+        return np.where((order + 1) * epsilon <= 1, near, far)
+
+    def _log(self, order: float, frequencies: Reals) -> tuple[Reals, Reals, Reals]:
+        """log |phi|, arg phi and their joint error for phi = M(order + iu) / M(order), rows by frequencies."""
+        angle = self.epsilon * frequencies
+        half = np.minimum((order + 0.5) * self.epsilon, 350.0)
+        sine, cosine = np.sin(angle), np.cos(angle)
+        log_modulus = 0.5 * np.log1p(-np.minimum((sine / np.cosh(half)) ** 2, 1 - 1e-300))
+        argument = np.arctan2(np.tanh(half) * sine, cosine)
+        modulus_square = np.maximum(np.tanh(half) ** 2, cosine**2)
+        error = 32 * U * (angle * np.minimum(angle, 1.0) / modulus_square + np.abs(argument))
+        return log_modulus, argument, error

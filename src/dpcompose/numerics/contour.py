@@ -1,0 +1,376 @@
+"""E[(1 - e^(x - L))_+] between two floats, from the moment generating function of L on one vertical line.
+
+With t = order + iu the expectation g(x) is (1/2 pi) times the integral of M(t) e^(-t x) / (t (t + 1)) du. The trapezoid rule of
+step h, period W = 2 pi / h, is by Poisson summation exactly the sum over integers n of e^(order n W) g(x + n W): terms that are
+all nonnegative. So the sum is an upper bound, and the sum minus a bound on the terms n != 0 (the aliases) is a lower bound.
+What is left out of the sum beyond its last node, and every rounding, widens both ends.
+
+Three kernels make one engine:
+  decaying   |M| falls along the line by itself;
+  lattice    L lives on a lattice: the line is a circle and the sum is finite;
+  smoothed   L + Z with a small Gaussian Z, E e^(-Z) = 1: an upper bound for g because (1 - e^(-y))_+ is convex in e^(-y), and
+             the gap is at most s^2 e^(-y/2) n_s(y), whose transform is known: two-sided for every L whatever.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcompose.numerics.elementary import U, Complexes, Reals
+from dpcompose.numerics.saddle import short
+from dpcompose.numerics.transform import Lattice, Sum, Transform, log_moment
+
+MOST_DECAYING, MOST_NODES = 40_000, 400_000
+_NEGLIGIBLE = 52.0
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """lower <= g(x) <= upper, and what each source of error adds to the width, absolute."""
+
+    lower: float
+    upper: float
+    aliasing: float
+    truncation: float
+    smoothing: float
+    rounding: float
+
+
+@dataclass(frozen=True)
+class Contour:
+    """The nodes of one vertical line, ready to be summed at any x.
+
+    Args:
+        order: The real part of the line.
+        step: The distance of the nodes.
+        frequency: Imaginary parts of the nodes kept, shape (n,).
+        log: log M at the nodes minus `scale`, shape (n,).
+        error: Bounds on the error of `log`, shape (n,).
+        scale: A real number near log M(order).
+        kernel: What multiplies M(t) e^(-t x) at each node, node weights included, shape (n,).
+        bump: The smoothing gap in the same form, or None.
+        tail: A bound on the nodes left out, as a multiple of e^(scale - order x) step / (2 pi).
+        outer: Orders beyond `order`, and upper bounds on log M (smoothed) there, for the aliases above x.
+        maximum: No alias above this value; inf if there may be.
+        lattice: The lattice, or None.
+        smoothing: Standard deviation of the smoothing Gaussian, or 0.
+        name: Which of the three kernels this is.
+    """
+
+    order: float
+    step: float
+    frequency: Reals
+    log: Complexes
+    error: Reals
+    scale: float
+    kernel: Complexes
+    bump: Complexes | None
+    tail: float
+    outer: tuple[tuple[float, float], ...]
+    maximum: float
+    lattice: Lattice | None
+    smoothing: float
+    name: str
+
+    @property
+    def nodes(self) -> int:
+        """How many values of M this line costs."""
+        return len(self.frequency)
+
+    def bracket(self, x: float) -> Bracket:
+        """The two-sided value of g(x)."""
+        anchor, factor = x, self.kernel
+        if self.lattice is not None:
+            anchor, factor = self._on_lattice(x)
+        phase = self.log.imag - self.frequency * anchor
+        size = np.exp(self.log.real)
+        main = size * (np.cos(phase) * factor.real - np.sin(phase) * factor.imag)
+        slack = U * (3 * self.frequency * abs(anchor) + 4 * np.abs(self.log.imag) + 2 * np.abs(self.log.real) + 24)
+        slack = slack + self.error
+        exponent = self.scale - self.order * anchor
+        if not (exponent < 690 and float(np.max(slack)) < 100):
+            return Bracket(-math.inf, math.inf, math.inf, math.inf, math.inf, math.inf)
+        loose = size * np.abs(factor) * (np.expm1(slack) + U * (24 + math.log2(self.nodes + 1)))
+        value, rounding = float(np.sum(main)), float(np.sum(loose)) * (1 + 1e-9)
+        unit = math.exp(max(exponent, -710.0)) * self.step / (2 * math.pi)
+        shift = U * (4 * abs(self.scale) + (6 * self.order + 4) * (abs(anchor) + 1.0) + 16)
+        aliasing = self._aliases(x)
+        truncation = self.tail * unit
+        gap = 0.0
+        if self.bump is not None:
+            bump = size * (np.cos(phase) * self.bump.real - np.sin(phase) * self.bump.imag)
+            loose_bump = float(np.sum(loose / np.abs(factor) * np.abs(self.bump)))
+            gap = max(float(np.sum(bump)) + loose_bump, 0.0) * unit * (1 + shift)
+        rounding = (rounding + shift * (abs(value) + rounding)) * unit
+        upper = value * unit + rounding + truncation
+        lower = value * unit - rounding - truncation - aliasing - gap
+        if exponent < -710:
+            return Bracket(0.0, upper, 0.0, 0.0, 0.0, upper)
+        return Bracket(min(lower, upper), upper, aliasing, 2 * truncation, gap, 2 * rounding)
+
+    def slope(self, x: float) -> tuple[float, float]:
+        """g(x) and -g'(x) / g(x), uncertified: for Newton steps only."""
+        anchor, factor = (x, self.kernel) if self.lattice is None else self._on_lattice(x)
+        terms = np.exp(self.log - 1j * self.frequency * anchor) * factor
+        value = float(np.sum(terms.real))
+        if self.lattice is None:
+            falling = float(np.sum(((self.order + 1j * self.frequency) * terms).real))
+        else:
+            falling = float(np.sum((np.exp(self.log - 1j * self.frequency * anchor) * self._falling(x, anchor)).real))
+        unit = self.step / (2 * math.pi) * math.exp(min(max(self.scale - self.order * anchor, -745.0), 700.0))
+        return value * unit, falling / value if value > 0 else math.nan
+
+    def _aliases(self, x: float) -> float:
+        """A bound on the aliases n != 0: below x each is at most e^(-order W |n|); above, Chernoff's at every outer order."""
+        period = 2 * math.pi / self.step * (1 - 4 * U)
+        below = _geometric(-self.order * period)
+        if x + period * (1 - 1e-12) >= self.maximum:
+            return below
+        above = math.inf
+        for order, log_m in self.outer:
+            chernoff = log_m - order * x + order * math.log(order) - (order + 1) * math.log1p(order)
+            slack = U * (8 * abs(log_m) + 8 * abs(order * x) + 64) + 1e-12
+            ratio = _geometric(-(order - self.order) * period)
+            above = min(above, math.exp(min(chernoff + slack, 700.0)) * ratio)
+        return (below + above) * (1 + 1e-12)
+
+    def _on_lattice(self, x: float) -> tuple[float, Complexes]:
+        """The first lattice point at or above x, and the kernel summed over the lattice from there on."""
+        assert self.lattice is not None
+        spacing = self.lattice.spacing
+        anchor = self.lattice.offset + spacing * math.ceil((x - self.lattice.offset) / spacing)
+        anchor = max(anchor, x)
+        line = self.order + 1j * self.frequency
+        first = self.kernel / -_expm1(-spacing * line)
+        second = self.kernel * math.exp(x - anchor) / -_expm1(-spacing * (line + 1))
+        return anchor, first - second
+
+    def _falling(self, x: float, anchor: float) -> Complexes:
+        """-d/dx of the lattice kernel."""
+        assert self.lattice is not None
+        line = self.order + 1 + 1j * self.frequency
+        return self.kernel * math.exp(x - anchor) / -_expm1(-self.lattice.spacing * line)
+
+
+def draw(transform: Transform, *, order: float, x: float, log_mass: float, tolerance: float) -> Contour:
+    """The cheapest line through `order` that certifies g near x to about `tolerance`, relative to e^log_mass.
+
+    Args:
+        transform: The variable L.
+        order: The real part of the line, from `saddle`, at most 24 binary digits.
+        x: Where g will be wanted, roughly.
+        log_mass: log g(x), roughly.
+        tolerance: Wanted (upper - lower) / g; what is reached may be more.
+    """
+    reach = (max(-log_mass, 0.0) + math.log(20 / tolerance)) / order
+    period, outer = _period(transform, order, x, reach, log_mass + math.log(tolerance / 20))
+    lattice = transform.lattice
+    if lattice is not None:
+        return _lattice(transform, lattice, order, period, outer)
+    step = short(2 * math.pi / period, bits=24)
+    _, _, variance = transform.cumulants(order)
+    share = tolerance / 40 * relative_value(variance, order)
+    plan = _decaying_plan(transform, order, step, variance, share)
+    smoothing = math.sqrt(tolerance / (order * (order + 1)))
+    if plan is not None and plan[0] * step <= 9 * _reach(smoothing, share):
+        return _decaying(transform, order, step, plan, outer)
+    return _smoothed(transform, order, step, share, smoothing, outer)
+
+
+def relative_value(variance: float, order: float) -> float:
+    """g(x) e^(order x) / M(order) by the saddle-point approximation: decides widths, bounds nothing."""
+    curvature = variance + 1 / order**2 + 1 / (order + 1) ** 2
+    return 1 / (order * (order + 1) * math.sqrt(2 * math.pi * curvature))
+
+
+def _candidates(transform: Transform, order: float) -> Iterator[tuple[float, float]]:
+    """Orders beyond `order` by a fraction of a standard deviation to several, with upper bounds on log M."""
+    _, _, variance = transform.cumulants(order)
+    unit = 1 / math.sqrt(variance + 1 / order**2)
+    for distance in (1.2, 0.4, 3.0, 8.0):
+        beyond = short(order + distance * unit, bits=24)
+        bound = log_moment(transform, beyond)
+        if math.isfinite(bound):
+            yield beyond, bound
+
+
+def _period(
+    transform: Transform, order: float, x: float, reach: float, log_share: float
+) -> tuple[float, tuple[tuple[float, float], ...]]:
+    """A period of at least `reach`, and the outer orders that keep the aliases above x below e^log_share if any do."""
+    if x + 0.9 * reach >= transform.maximum:
+        return reach, ()
+    rows: list[tuple[float, float]] = []
+    best = math.inf
+    for beyond, bound in _candidates(transform, order):
+        rows.append((beyond, bound))
+        chernoff = bound - beyond * x + beyond * math.log(beyond) - (beyond + 1) * math.log1p(beyond)
+        best = min(best, (chernoff - log_share + 1.0) / (beyond - order))
+        if best <= reach:
+            break
+    return max(reach, min(best, 64 * reach)), tuple(rows)
+
+
+def _geometric(exponent: float) -> float:
+    """q / (1 - q) for q = e^exponent, exponent < 0."""
+    return math.exp(exponent) / -math.expm1(exponent) if exponent < 0 else math.inf
+
+
+def _expm1(z: Complexes) -> Complexes:
+    """e^z - 1 for complex z, without cancellation near 0."""
+    real = np.expm1(z.real)
+    half = np.sin(z.imag / 2)
+    return (real - 2 * (real + 1) * half * half) + 1j * (real + 1) * np.sin(z.imag)
+
+
+# ---------------------------------------------------------------------------------------------------------------- decaying
+
+
+def _decaying_plan(
+    transform: Transform, order: float, step: float, variance: float, share: float
+) -> tuple[int, float] | None:
+    """The number of nodes after which the tail is at most `share` pi, and that tail; None if it never is."""
+    start = max(6.0 / math.sqrt(variance), step)
+    edges = start * 1.6 ** np.arange(24)
+    edges = edges[: max(2, int(np.searchsorted(edges, MOST_DECAYING * step)) + 1)]
+    log_bound = transform.log_envelope(order, edges)
+    blocks = np.exp(log_bound) * (1 / edges + step / edges**2 - np.append(1 / edges[1:], 0.0))
+    tails = np.cumsum(blocks[::-1])[::-1]
+    enough = np.flatnonzero(tails <= share * math.pi)
+    if not len(enough):
+        return None
+    first = int(enough[0])
+    count = math.ceil(edges[first] / step)
+    return (count, float(tails[first])) if count <= MOST_DECAYING else None
+
+
+def _decaying(
+    transform: Transform, order: float, step: float, plan: tuple[int, float], outer: tuple[tuple[float, float], ...]
+) -> Contour:
+    count, tail = plan
+    frequency = step * np.arange(count)
+    line = transform.line(order, frequency)
+    kernel = _simple_kernel(order, frequency)
+    log, scale = _centered(line.log)
+    return Contour(
+        order, step, frequency, log, line.error, scale, kernel, None, 2 * tail * (1 + 1e-9) / step, outer,
+        transform.maximum, None, 0.0, "contour",
+    )  # fmt: skip
+
+
+def _simple_kernel(order: float, frequency: Reals) -> Complexes:
+    """2 / (t (t + 1)), halved at frequency 0."""
+    line = order + 1j * frequency
+    weight = np.where(frequency == 0, 1.0, 2.0)
+    return weight / (line * (line + 1))
+
+
+def _centered(log: Complexes) -> tuple[Complexes, float]:
+    scale = float(log[0].real)
+    return log - scale, scale
+
+
+# ----------------------------------------------------------------------------------------------------------------- lattice
+
+
+def _lattice(
+    transform: Transform, lattice: Lattice, order: float, period: float, outer: tuple[tuple[float, float], ...]
+) -> Contour:
+    half = max(1, math.ceil(period / lattice.spacing / 2))
+    step = 2 * math.pi / lattice.spacing / (2 * half + 1)
+    _, _, variance = transform.cumulants(order)
+    kept, tail = half + 1, 0.0
+    reach = 9.5 / math.sqrt(variance)
+    if half > 64 and reach < half * step:
+        kept, tail = _lattice_tail(transform, lattice, order, step, half, reach)
+    frequency = step * np.arange(kept)
+    line = transform.line(order, frequency)
+    log, scale = _centered(line.log)
+    # j 2 pi / ((2 half + 1) spacing) is rounded: a relative 3 U of each frequency moves log M by at most 3 U u |log M|'.
+    _, first, _ = transform.cumulants(order)
+    shaken = 4 * U * frequency * (abs(first) + 8 * math.sqrt(variance))
+    kernel = lattice.spacing * np.where(frequency == 0, 1.0, 2.0) + 0j
+    return Contour(
+        order, step, frequency, log, line.error + shaken, scale, kernel, None, tail, outer,
+        transform.maximum, lattice, 0.0, "lattice",
+    )  # fmt: skip
+
+
+def _lattice_tail(
+    transform: Transform, lattice: Lattice, order: float, step: float, half: int, reach: float
+) -> tuple[int, float]:
+    """How many of the nodes 0..half to keep, and a bound on the rest: |kernel| <= 2 / (1 - e^(-order spacing)) each."""
+    end = (half + 1) * step
+    edges = np.minimum(reach * 1.2 ** np.arange(60), end)
+    edges = edges[: int(np.searchsorted(edges, end)) + 1]
+    log_bound = transform.log_envelope(order, edges)[:-1]
+    counts = np.diff(edges) / step + 1
+    rest = np.cumsum((np.exp(log_bound) * counts)[::-1])[::-1] * 4 * lattice.spacing / -math.expm1(-order * lattice.spacing)
+    enough = np.flatnonzero(rest <= math.exp(-_NEGLIGIBLE))
+    if not len(enough):
+        return half + 1, 0.0
+    first = int(enough[0])
+    return min(half + 1, math.ceil(edges[first] / step)), float(rest[first])
+
+
+# ---------------------------------------------------------------------------------------------------------------- smoothed
+
+
+def _reach(smoothing: float, share: float) -> float:
+    """The frequency beyond which the smoothing Gaussian has made the line negligible."""
+    return math.sqrt(2 * (max(-math.log(share), 0.0) + 8.0)) / smoothing
+
+
+def _smoothed(
+    transform: Transform, order: float, step: float, share: float, smoothing: float, outer: tuple[tuple[float, float], ...]
+) -> Contour:
+    end = _reach(smoothing, share)
+    if end > MOST_NODES * step:
+        end = MOST_NODES * step
+        smoothing = _reach(1.0, share) / end
+    count = math.ceil(end / step) + 1
+    end = count * step
+    variance = smoothing * smoothing
+    frequency, log, error, dropped = _screened(transform, order, step * np.arange(count), variance)
+    log, scale = _centered(log)
+    lift = variance * order * (order + 1) / 2
+    log = log + lift - variance * frequency**2 / 2 + 1j * variance * frequency * (order + 0.5)
+    error = error + 4 * U * (lift + variance * frequency**2 + variance * frequency * (order + 1))
+    weight = np.where(frequency == 0, 1.0, 2.0)
+    gap = variance * math.exp(variance / 8) * (1 + 8 * U)
+    # Beyond the last node: e^lift times the integral of e^(-s^2 u^2 / 2) (1/u^2 + gap), both below by u >= end.
+    gauss = math.exp(lift - variance * end * end / 2)
+    tail = 2 * gauss * (1 / (variance * end) + step) * (1 / end**2 + gap) / step
+    # Nodes screened out: |M| <= e^(-NEGLIGIBLE) M(order) each.
+    lost = 2 * math.exp(lift - dropped) * (1 / (order * (order + 1)) + math.pi / (2 * order * step))
+    lost += 2 * math.exp(lift - dropped) * gap * count
+    outer = outer or tuple(_candidates(transform, order))
+    raised = tuple((beyond, bound + variance * beyond * (beyond + 1) / 2 * (1 + 8 * U)) for beyond, bound in outer)
+    return Contour(
+        order, step, frequency, log, error, scale, _simple_kernel(order, frequency), gap * weight + 0j,
+        (tail + lost) * (1 + 1e-9), raised, math.inf, None, smoothing, "smoothed contour",
+    )  # fmt: skip
+
+
+def _screened(
+    transform: Transform, order: float, frequency: Reals, variance: float
+) -> tuple[Reals, Complexes, Reals, float]:
+    """The line at the nodes that matter: after each term, those whose product is below e^(-NEGLIGIBLE) are dropped."""
+    terms = transform.terms if isinstance(transform, Sum) else (transform,)
+    log = np.zeros(len(frequency), dtype=np.complex128)
+    error = np.zeros(len(frequency))
+    scale = 0.0
+    for term in terms:
+        line = term.line(order, frequency)
+        scale += float(line.log[0].real)
+        log = log + line.log
+        error = error + line.error + U * np.abs(log)
+        faint = log.real - scale - variance * frequency**2 / 2 + error < -_NEGLIGIBLE - 1
+        if faint.any():
+            keep = ~faint
+            frequency, log, error = frequency[keep], log[keep], error[keep]
+    return frequency, log, error, _NEGLIGIBLE

@@ -1,0 +1,113 @@
+"""g(x) = E[(1 - e^(x - L))_+] at a given x, and the x at which it takes a given value: both between two floats."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dpcompose.numerics import saddle
+from dpcompose.numerics.contour import Bracket, Contour, draw, relative_value
+from dpcompose.numerics.transform import Transform
+
+_FINEST = 1e-13
+
+
+@dataclass(frozen=True)
+class Reading:
+    """An enclosure with the contour and the bracket that it was read from; neither where nothing had to be summed."""
+
+    lower: float
+    upper: float
+    contour: Contour | None = None
+    bracket: Bracket | None = None
+
+
+def value_at(transform: Transform, x: float, *, tolerance: float) -> Reading:
+    """g(x), to a relative `tolerance` if that can be reached; always 0 <= lower <= g(x) <= upper <= 1."""
+    if x >= transform.maximum:
+        return Reading(0.0, 0.0)
+    if x < transform.minimum:
+        exact = -math.expm1(x)
+        return Reading(exact * (1 - 1e-15), min(exact * (1 + 1e-15), 1.0))
+    order = saddle.for_value(transform, x)
+    log_m, _, variance = transform.cumulants(order)
+    log_mass = min(log_m - order * x + math.log(relative_value(variance, order)), 0.0)
+    contour = draw(transform, order=order, x=x, log_mass=log_mass, tolerance=max(tolerance, _FINEST))
+    bracket = contour.bracket(x)
+    floor = max(-math.expm1(x), 0.0) * (1 - 1e-15)
+    lower, upper = max(bracket.lower, floor), min(bracket.upper, 1.0)
+    return Reading(min(lower, upper), upper, contour, bracket)
+
+
+def point_of(transform: Transform, mass: float, *, tolerance: float, scale: float = 1.0) -> Reading:
+    """The x with g(x) = mass, for 0 < mass < 1; the relative width of x is at most `tolerance` if that can be reached.
+
+    Args:
+        transform: The variable L.
+        mass: The value of g, in (0, 1).
+        tolerance: Wanted (upper - lower) / |x|.
+        scale: Never aim for a width below tolerance * scale * 1e-3; guards x near 0.
+    """
+    order = saddle.for_mass(transform, math.log(mass))
+    best = Reading(transform.minimum, transform.maximum)
+    for _ in range(4):
+        _, first, _ = transform.cumulants(order)
+        x = first - 1 / order - 1 / (order + 1)
+        wanted = tolerance / 4 * order * max(abs(x), 1e-3 * scale)
+        contour = draw(
+            transform, order=order, x=x, log_mass=math.log(mass), tolerance=min(max(wanted, _FINEST), 1e-2)
+        )
+        reading = _on_contour(contour, mass, x, transform, tolerance)
+        if reading is not None:
+            best = _narrower(best, reading)
+        if best.contour is not None and best.upper - best.lower <= 4 * tolerance * max(abs(best.upper), 1e-3 * scale):
+            break
+        middle = x if best.contour is None or not math.isfinite(best.upper - best.lower) else (best.lower + best.upper) / 2
+        moved = saddle.for_value(transform, min(middle, math.nextafter(transform.maximum, -math.inf)), start=order)
+        if abs(moved / order - 1) < 1e-3:
+            break
+        order = moved
+    return best
+
+
+def _narrower(one: Reading, two: Reading) -> Reading:
+    """Both enclose the truth: so does the intersection."""
+    lower, upper = max(one.lower, two.lower), min(one.upper, two.upper)
+    return Reading(min(lower, upper), max(lower, upper), two.contour, two.bracket)
+
+
+def _on_contour(contour: Contour, mass: float, x: float, transform: Transform, tolerance: float) -> Reading | None:
+    """Newton on log g over the stored nodes, then a walk outward until both ends are certified."""
+    rate = contour.order
+    for _ in range(12):
+        value, slope = contour.slope(x)
+        if not (value > 0 and slope > 0):
+            return None
+        rate = slope
+        step = math.log(value / mass) / slope
+        x += min(max(step, -4.0 / contour.order), 4.0 / contour.order)
+        if abs(step) <= 1e-3 * tolerance * abs(x) + 1e-15:
+            break
+    x = min(x, transform.maximum)
+    bracket = contour.bracket(x)
+    if not bracket.upper > 0:
+        return None
+    offset = max(bracket.upper - bracket.lower, 1e-16 * mass) / mass / rate
+    upper = _walk(contour, mass, x, offset, transform.maximum, up=True)
+    lower = _walk(contour, mass, x, offset, transform.minimum, up=False)
+    return Reading(lower, upper, contour, bracket)
+
+
+def _walk(contour: Contour, mass: float, x: float, offset: float, end: float, *, up: bool) -> float:
+    """The first point of x +- offset 1.5^n where the bracket proves which side of the solution it is; `end` if none does."""
+    direction = 1.0 if up else -1.0
+    offset = max(offset * 0.6, 4e-16 * abs(x))
+    for _ in range(40):
+        point = x + direction * offset
+        if (up and point >= end) or (not up and point <= end):
+            return end
+        bracket = contour.bracket(point)
+        if (up and bracket.upper <= mass) or (not up and bracket.lower >= mass):
+            return point
+        offset *= 1.5
+    return end

@@ -1,0 +1,123 @@
+"""A sum of independent real random variables, seen through its moment generating function.
+
+The engine in `contour` asks nothing more of a variable L than this: M(t) = E[e^(tL)] on vertical lines, with an error.
+What a variable knows beyond that (a decay of |M| along the line, a lattice that carries it) makes the answer narrower.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from dpcompose.numerics.elementary import Complexes, Reals
+
+
+@dataclass(frozen=True)
+class Line:
+    """log M(order + i u) at given frequencies u >= 0.
+
+    Args:
+        log: Complex values of log M, any branch.
+        error: For each value, a bound on |true log M - log| modulo 2 pi i.
+    """
+
+    log: Complexes
+    error: Reals
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """The variable lives on offset + spacing * integers."""
+
+    spacing: float
+    offset: float
+
+
+class Transform(Protocol):
+    """A random variable with M(order) finite for 0 < order < `abscissa`."""
+
+    @property
+    def maximum(self) -> float:
+        """An upper bound on the variable, rounded up; inf if there is none."""
+        ...
+
+    @property
+    def minimum(self) -> float:
+        """A lower bound on the variable, rounded down; -inf if there is none."""
+        ...
+
+    @property
+    def lattice(self) -> Lattice | None:
+        """The lattice that carries the variable, if one is known."""
+        ...
+
+    def cumulants(self, order: float) -> tuple[float, float, float]:
+        """K = log M and its first two derivatives at a real order: good to 1e-6, used for planning only."""
+        ...
+
+    def line(self, order: float, frequencies: Reals) -> Line:
+        """log M along the vertical line through `order`."""
+        ...
+
+    def log_envelope(self, order: float, edges: Reals) -> Reals:
+        """For each edge, a bound on log |M(order + iu) / M(order)| for u from it to the next; the last holds for ever after."""
+        ...
+
+
+def log_moment(transform: Transform, order: float) -> float:
+    """An upper bound on log M at a real order."""
+    line = transform.line(order, np.zeros(1))
+    return float(line.log[0].real + line.error[0])
+
+
+def blockwise(magnitude: Reals, variance: Reals | float, edges: Reals) -> Reals:
+    """log of a bound on |phi| over [edges[b], edges[b+1]], from |phi| at the edges.
+
+    f = |phi|^2 is the characteristic function of a symmetrized variable, so |f''| <= 2 variance and on a block of width D
+    f <= max(f at its ends) + variance D^2 / 4. The last entry is 0: nothing is known beyond the last edge.
+
+    Args:
+        magnitude: Upper bounds on |phi| at the edges, shape (..., n).
+        variance: An upper bound on the variance of the tilted variable, shape (..., 1) or a float.
+        edges: Increasing frequencies, shape (n,).
+    """
+    square = magnitude * magnitude
+    top = np.maximum(square[..., :-1], square[..., 1:]) + variance * np.diff(edges) ** 2 / 4
+    bound = 0.5 * np.log(np.minimum(top * (1 + 1e-12), 1.0))
+    return np.concatenate([bound, np.zeros_like(square[..., :1])], axis=-1)
+
+
+@dataclass(frozen=True)
+class Sum:
+    """The sum of independent variables, itself a transform."""
+
+    terms: tuple[Transform, ...]
+
+    @property
+    def maximum(self) -> float:
+        return math.fsum(term.maximum for term in self.terms) * (1 + 2e-16 if self.terms else 1)
+
+    @property
+    def minimum(self) -> float:
+        return math.fsum(term.minimum for term in self.terms)
+
+    @property
+    def lattice(self) -> Lattice | None:
+        return None
+
+    def cumulants(self, order: float) -> tuple[float, float, float]:
+        rows = [term.cumulants(order) for term in self.terms]
+        return sum(row[0] for row in rows), sum(row[1] for row in rows), sum(row[2] for row in rows)
+
+    def line(self, order: float, frequencies: Reals) -> Line:
+        lines = [term.line(order, frequencies) for term in self.terms]
+        log = np.sum([line.log for line in lines], axis=0)
+        error = np.sum([line.error for line in lines], axis=0)
+        spread = np.sum([np.abs(line.log) for line in lines], axis=0)
+        return Line(log, error + len(lines) * 2.0**-53 * spread)
+
+    def log_envelope(self, order: float, edges: Reals) -> Reals:
+        return np.sum([term.log_envelope(order, edges) for term in self.terms], axis=0)
