@@ -1,0 +1,194 @@
+"""delta(epsilon) of any composition by the contour integral, every error enclosed.
+
+For t = l + iu, l > 0, and M the product of the parts' moment generating functions,
+    delta(epsilon) = P[L infinite] + g(epsilon),   g(epsilon) = (1 / 2 pi) int M(t) e^{-t epsilon} / (t (t+1)) du.
+Poisson summation: the trapezoid of step h, W = 2 pi / h, is sum over n of e^{l n W} g(epsilon + n W), all terms >= 0. So
+g = trapezoid - alias, 0 <= alias <= M(0) q / (1-q) for n < 0, q = e^{-l W}, g <= M(0) <= 1; and for n > 0, from
+1 - e^{-x} <= m^m (1+m)^{-1-m} e^{m x} at any m > l:  M(m) e^{-m epsilon} m^m (1+m)^{-1-m} p / (1-p), p = e^{-(m-l) W}.
+The nodes beyond U: |M(l + iu)| <= M(l) times the envelopes, 1/|t(t+1)| <= 1/u^2.
+
+Where the envelopes never get small, a Gaussian mechanism of mu = s is composed in as well, which can only raise delta. With
+f(x) = (1 - e^{-x})_+ and Z ~ N(v/2, v), d/dv E f(x+Z) = E[(f' + f'')(x+Z)] / 2 is half the density of x+Z at 0, hence
+E f(x+Z) - f(x) <= s e^{-x/2 - x^2/(2 s^2)} / sqrt(2 pi) at v = s^2, whose transform is s^2 e^{s^2/8} e^{s^2 t (t+1) / 2}:
+the same sum with that in the place of 1/(t (t+1)) bounds what was added.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from flint import acb, arb, ctx
+
+from truth.ball import Number, ball, span
+from truth.law import Law
+
+Parts = Sequence[tuple[Law, int]]
+
+NODES = 20_000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where to integrate: the line Re t = order, the period W, the last frequency U, the smoothing s, and m of the alias."""
+
+    order: float
+    period: float
+    last: float
+    smoothing: float
+    above: float
+
+
+def delta(epsilon: Number, parts: Parts, *, bits: int = 60, nodes: int = NODES, plan: Plan | None = None) -> arb:
+    """A ball around delta(epsilon) of the composition of `parts`, pairs (law, times); wide where `nodes` are too few."""
+    chosen = plan or planned(epsilon, parts, bits=bits, nodes=nodes)
+    times = sum(count for _, count in parts)
+    with ctx.workprec(bits + 60 + 2 * times.bit_length() + 2 * math.frexp(chosen.order)[1]):
+        outside = 1 - _product([1 - law.outside for law, _ in parts], parts)
+        largest = sum((count * law.largest for law, count in parts), arb(0))
+        if ball(epsilon) >= largest:
+            return outside
+        return (outside + _integral(ball(epsilon), parts, chosen, largest)).intersection(arb(0.5, 0.5))
+
+
+def planned(epsilon: Number, parts: Parts, *, bits: int = 60, nodes: int = NODES) -> Plan:
+    """The saddle point, and the smallest period and frequency whose errors are under 2^-bits of the answer's Chernoff bound."""
+    with ctx.workprec(64):
+        level = ball(epsilon)
+
+        @lru_cache(maxsize=None)
+        def exponent(order: float) -> float:
+            power = sum((count * _log_moment(law, order) for law, count in parts), arb(0)) - level * ball(order)
+            return float(power.mid())
+
+        order = _minimum(lambda order: exponent(order) - math.log(order) - math.log1p(order))
+        scale = exponent(order) - math.log(order) - math.log1p(order)
+        need = (bits + 8) * math.log(2)
+        below, choices = (need - scale) / order, []
+        for factor in (1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0):
+            above = order * factor
+            bound = exponent(above) + above * math.log(above) - (1 + above) * math.log1p(above)
+            choices.append(((bound - scale + need) / (above - order), above))
+        right, above = min(choices)
+        largest = float(sum((count * law.largest for law, count in parts), arb(0)).mid()) - float(level.mid())
+        period = max(below, 1e-3 / order, min(right, largest))
+        limit = nodes * 2 * math.pi / period
+        enough = -need - math.log(order) - math.log1p(order)
+        last = _frequency(lambda u: _log_envelope(parts, order, u) - math.log(math.pi * u), enough, limit)
+        smoothing = 0.0 if last < limit else math.sqrt(2 * need) / last
+    return Plan(order, period, last, smoothing, above)
+
+
+def _minimum(function: Callable[[float], float]) -> float:
+    """Near the minimum over (0, inf) of a convex function that grows at both ends; orders above 1e5 are not tried."""
+    left, middle = 0.5, 1.0
+    if function(left) < function(middle):
+        while middle > 1e-8 and function(left) < function(middle):
+            left, middle = left / 4, left
+        right, left = middle * 4, left
+    else:
+        right = 4.0
+        while right < 1e5 and function(right) < function(middle):
+            left, middle, right = middle, right, right * 4
+    low, high, golden = math.log(left), math.log(right), (math.sqrt(5) - 1) / 2
+    while high - low > 0.02:
+        first, second = high - golden * (high - low), low + golden * (high - low)
+        if function(math.exp(first)) < function(math.exp(second)):
+            high = second
+        else:
+            low = first
+    return math.exp((low + high) / 2)
+
+
+def _frequency(log_bound: Callable[[float], float], enough: float, limit: float) -> float:
+    """The least frequency found with log_bound(frequency) <= enough, or `limit`."""
+    high = 1.0
+    while log_bound(high) <= enough and high > 1e-9:
+        high /= 2
+    while high < limit and not log_bound(high) <= enough:
+        high *= 2
+    low = high / 2
+    for _ in range(3):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if log_bound(middle) <= enough else (middle, high)
+    return min(high, limit)
+
+
+def _log_envelope(parts: Parts, order: float, frequency: float) -> float:
+    with ctx.workprec(53):
+        return sum(float(log_decay(law, order, frequency, count).upper()) for law, count in parts)
+
+
+def log_decay(law: Law, order: float, frequency: float, count: int) -> arb:
+    """At least the logarithm of (|M(order + iu)| / M(order))^count for every u >= frequency.
+
+    |M(order + iu) / M(order)|^2 = 1 - D(u), D(u) = E[1 - cos(u (L - L'))] under the tilted law. From 1 - cos 2x <= 4 (1 - cos x)
+    D(u) >= D(2u) / 4: what the envelope says at 2^m frequency, divided by 4^m, holds from frequency on.
+    """
+    best = arb(0)
+    for doubling in range(24 if count > 20 else 1):
+        envelope = law.envelope(order, math.ldexp(frequency, doubling)).min(arb(1))
+        if envelope.is_zero():
+            return arb.neg_inf() if doubling == 0 else best
+        if envelope <= 1:
+            shrunk = (1 - envelope.upper() ** 2) / 4**doubling
+            log = count * envelope.upper().log() if doubling == 0 else ball(count) / 2 * (-shrunk).log1p()
+            best = best.min(log.upper())
+        if envelope < 0.2:
+            break
+    return best
+
+
+@lru_cache(maxsize=4096)
+def _log_moment(law: Law, order: float) -> arb:
+    return law.moments(order, 0.0, 1)[0].real.log()
+
+
+def _product(values: list[arb], parts: Parts) -> arb:
+    product = arb(1)
+    for value, (_, count) in zip(values, parts, strict=True):
+        product *= value**count
+    return product
+
+
+def _integral(level: arb, parts: Parts, plan: Plan, largest: arb) -> arb:
+    order, period, smooth = ball(plan.order), ball(plan.period), ball(plan.smoothing)
+    step = float((2 * arb.pi() / period).mid())
+    period = 2 * arb.pi() / ball(step)
+    count = max(2, math.ceil(plan.last / step) + 1)
+    points = [acb(order, ball(step) * j) for j in range(count)]
+    powers = [(-t * level + smooth * smooth * t * (t + 1) / 2).exp() for t in points]
+    for law, times in parts:
+        moments = law.moments(plan.order, step, count)
+        powers = [power * moment**times for power, moment in zip(powers, moments, strict=True)]
+    first = powers[0].real.abs_upper()
+    frequency = step * (count - 1)
+    decay = sum((log_decay(law, plan.order, frequency, times) for law, times in parts), arb(0)).exp()
+    scale = ball(step) / (2 * arb.pi())
+    terms = [(power / (t * (t + 1))).real for power, t in zip(powers, points, strict=True)]
+    value = scale * (terms[0] + 2 * sum(terms[1:], arb(0)))
+    u = ball(frequency)
+    tail = first * decay / arb.pi() / u
+    gap = arb(0)
+    if plan.smoothing:
+        decay *= (-((smooth * u) ** 2) / 2).exp()
+        bump = smooth**2 * (smooth**2 / 8).exp()
+        total = powers[0].real + 2 * sum((power.real for power in powers[1:]), arb(0))
+        tail = first * decay / arb.pi() * (1 / u + bump / (smooth**2 * u))
+        gap = (bump * (scale * total + first * decay / arb.pi() / (smooth**2 * u))).nonnegative_part()
+    alias = _alias(level, parts, plan, period, largest)
+    return span(value - tail - gap - alias, value + tail)
+
+
+def _alias(level: arb, parts: Parts, plan: Plan, period: arb, largest: arb) -> arb:
+    order, above, smooth = ball(plan.order), ball(plan.above), ball(plan.smoothing)
+    q = (-order * period).exp()
+    total = q / (1 - q)
+    if plan.smoothing or not level + period >= largest:
+        moments = _product([law.moments(plan.above, 0.0, 1)[0].real for law, _ in parts], parts)
+        power = (-above * level + smooth**2 * above * (above + 1) / 2).exp() * above**above * (1 + above) ** (-1 - above)
+        p = (-(above - order) * period).exp()
+        total += moments * power * p / (1 - p)
+    return total

@@ -1,0 +1,179 @@
+"""Privacy losses by their moment generating functions M(t) = E[e^{tL}; L finite], enclosed at complex arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isqrt
+from typing import Protocol
+
+from flint import acb, acb_mat, arb, ctx
+
+from truth.atoms import Pair, losses
+from truth.ball import Number, ball
+from truth.residues import Flip, Laplace, Range, Term
+
+
+class Law(Protocol):
+    """One privacy loss."""
+
+    @property
+    def outside(self) -> arb:
+        """The mass at infinity."""
+        ...
+
+    @property
+    def largest(self) -> arb:
+        """An upper bound of the finite losses, possibly infinite."""
+        ...
+
+    def moments(self, order: float, step: float, count: int) -> list[acb]:
+        """Balls around M(order + i step j) for j < count."""
+        ...
+
+    def envelope(self, order: float, frequency: float) -> arb:
+        """A number that is at least |M(order + iu)| / M(order) for every u >= frequency."""
+        ...
+
+
+def exponential_sum(logs: Sequence[acb], values: Sequence[acb], step: float, count: int) -> list[acb]:
+    """The sums of e^{log + i step j value} for j < count: one product of two matrices, j = row columns + column."""
+    columns = isqrt(max(count - 1, 0)) + 1
+    rows = (count + columns - 1) // columns
+    turns = [acb(0, step) * value for value in values]
+    left = acb_mat([[(log + row * columns * turn).exp() for log, turn in zip(logs, turns, strict=True)] for row in range(rows)])
+    right = acb_mat([[(column * turn).exp() for column in range(columns)] for turn in turns])
+    return (left * right).entries()[:count]
+
+
+def padded(value: acb, error: arb) -> acb:
+    """`value` with `error` added to the radius of both its parts."""
+    slack = error * arb(0, 1)
+    return value + acb(slack, slack)
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """The loss N(mu^2/2, mu^2) with mu^2 = `square`."""
+
+    square: Number
+
+    @property
+    def outside(self) -> arb:
+        return arb(0)
+
+    @property
+    def largest(self) -> arb:
+        return arb.pos_inf()
+
+    def moments(self, order: float, step: float, count: int) -> list[acb]:
+        half, points = ball(self.square) / 2, (acb(order, ball(step) * j) for j in range(count))
+        return [(half * t * (t + 1)).exp() for t in points]
+
+    def envelope(self, order: float, frequency: float) -> arb:
+        return (-ball(self.square) * ball(frequency) ** 2 / 2).exp()
+
+
+@dataclass(frozen=True)
+class Terms:
+    """A loss of `truth.residues`; only the part with a density decays, as a constant over the frequency."""
+
+    loss: Laplace | Flip | Range
+
+    @property
+    def outside(self) -> arb:
+        return arb(0)
+
+    @property
+    def largest(self) -> arb:
+        return ball(self.loss.epsilon)
+
+    def moments(self, order: float, step: float, count: int) -> list[acb]:
+        terms = self.loss.terms()
+        points = [acb(order, ball(step) * j) for j in range(count)]
+        return [sum((_term(term, t) for term in terms), acb(0)) for t in points]
+
+    def envelope(self, order: float, frequency: float) -> arb:
+        up, down = self.loss.terms()
+        whole = abs(_term(up, acb(order)) + _term(down, acb(order)))
+        first, second = (term.constant * (ball(order) * term.shift).exp() for term in (up, down))
+        if up.order == 0 or frequency == 0:
+            return arb(1)
+        if up.after == 0:  # both terms are constants over t + 1/2, and |t + 1/2| >= u
+            return ((first + second) / ball(frequency) / whole).min(arb(1))
+        # (t+1) / (t+1/2) = 1 + 1/(2t+1) and t / (t+1/2) = 1 - 1/(2t+1), the ones being the atoms
+        return ((first + second) * (1 + 1 / (2 * ball(frequency))) / whole).min(arb(1))
+
+
+def _term(term: Term, t: acb) -> acb:
+    power = (t + 1) ** term.after * t**term.at / (t + acb(0.5)) ** term.order
+    return term.constant * (t * term.shift).exp() * power
+
+
+@dataclass(frozen=True)
+class Points:
+    """The loss of a pair on a few points."""
+
+    pair: Pair
+
+    @property
+    def outside(self) -> arb:
+        return sum((above for above, below in self.pair() if below.is_zero()), arb(0))
+
+    @property
+    def largest(self) -> arb:
+        best = arb.neg_inf()
+        for loss, _ in losses(self.pair):
+            best = best.max(loss)
+        return best
+
+    def moments(self, order: float, step: float, count: int) -> list[acb]:
+        atoms = losses(self.pair)
+        logs = [acb(mass.log() + ball(order) * loss) for loss, mass in atoms]
+        return exponential_sum(logs, [acb(loss) for loss, _ in atoms], step, count)
+
+    def envelope(self, order: float, frequency: float) -> arb:
+        return arb(1)
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian:
+    """Noise of mass proportional to e^{-x^2 / (2 sigma^2)} on the integers, moved by `shift`: loss (shift^2 - 2 x shift) / (2 sigma^2)."""
+
+    sigma: Number
+    shift: int
+
+    @property
+    def outside(self) -> arb:
+        return arb(0)
+
+    @property
+    def largest(self) -> arb:
+        return arb.pos_inf()
+
+    def moments(self, order: float, step: float, count: int) -> list[acb]:
+        variance = ball(self.sigma) ** 2
+        center, scale = -round(order * self.shift), self.shift / variance
+        spread, normal = self._around(0, variance), self._around(center, variance)
+        total = sum((weight for _, weight in spread), arb(0)) + arb(0, 1) * arb(2) ** -ctx.prec
+        tilt = ball(order)
+        values = [scale * self.shift / 2 - scale * x for x, _ in normal]
+        logs = [acb(-(x * x) / (2 * variance) + tilt * value) for (x, _), value in zip(normal, values, strict=True)]
+        peak = (tilt * (tilt + 1) * self.shift * scale / 2).exp()  # the largest term, were x a real number
+        error = peak * arb(2) ** -ctx.prec / total
+        sums = exponential_sum(logs, [acb(value) for value in values], step, count)
+        return [padded(value / total, error) for value in sums]
+
+    def _around(self, center: int, variance: arb) -> list[tuple[int, arb]]:
+        """Integers x, e^{-(x - center)^2 / (2 variance)}: the rest is under 2^-(prec+4), for a center up to 1/2 away too."""
+        reach = 1
+        while True:
+            last, ratio = (-(reach**2) / (2 * variance)).exp(), (-(2 * reach + 1) / (2 * variance)).exp()
+            if 2 * last * ratio < (1 - ratio) * arb(2) ** -(ctx.prec + 4):
+                break
+            reach += 1
+        offsets = range(-reach - 1, reach + 2)
+        return [(center + x, (-(x * x) / (2 * variance)).exp()) for x in offsets]
+
+    def envelope(self, order: float, frequency: float) -> arb:
+        return arb(1)
