@@ -172,8 +172,7 @@ def _integral(function: Callable[[float], float], panels: list[tuple[float, floa
         return 0.0 if infinite else value
 
     parts: list[Any] = [
-        integrate.quad(at, lower, upper, epsabs=1e-14, epsrel=1e-12, limit=400, full_output=1)
-        for lower, upper in panels
+        integrate.quad(at, lower, upper, epsabs=0.0, epsrel=1e-12, limit=400, full_output=1) for lower, upper in panels
     ]
     if infinite:
         return Estimate(math.inf, 0.0)
