@@ -23,7 +23,7 @@ class AtomicLoss(Loss):
     Args:
         upper: Masses under P, each good to `fuzz` relative.
         lower: Masses under Q, likewise, same length.
-        log_ratio: ln(upper / lower) where both are positive, good to `fuzz` relative and 8 units of roundoff absolute.
+        log_ratio: ln(upper / lower) where both are positive, good to `fuzz` and 8 units of roundoff, relative; empty: computed.
         lattice: The lattice on which the finite losses lie, if they do.
         fuzz: Relative error of the masses and of the log-ratios.
         slack: Mass (of either measure) that is not in the lists, or may be misplaced.
@@ -57,7 +57,7 @@ class AtomicLoss(Loss):
         p, q = np.array(self.upper), np.array(self.lower)
         both = (p > 0) & (q > 0)
         p, q = p[both], q[both]
-        ratio = np.array(self._ratios)[both]
+        ratio = np.array(self.ratios)[both]
         order = np.argsort(ratio, kind="stable")
         return p[order], q[order], ratio[order]
 
@@ -104,20 +104,26 @@ class AtomicLoss(Loss):
         kept = 1 - rate
         ratio: list[float] = []
         mixed: list[float] = []
-        for p, q, log_ratio in zip(self.upper, self.lower, self._ratios, strict=True):
+        for p, q, log_ratio in zip(self.upper, self.lower, self.ratios, strict=True):
             mixed.append(kept * q + rate * p if remove else kept * p + rate * q)
             ratio.append(_sampled_ratio(log_ratio if remove else -log_ratio, rate) * (1 if remove else -1))
         upper, lower = (tuple(mixed), self.lower) if remove else (self.upper, tuple(mixed))
-        return AtomicLoss(upper, lower, tuple(ratio), None, 2 * self.fuzz + 32 * U, self.lost)
+        # ln(1 - q + q e^l) has a relative condition number of at most 1 + |l|.
+        largest = max((abs(value) for value in self.ratios if math.isfinite(value)), default=0.0)
+        return AtomicLoss(upper, lower, tuple(ratio), None, (2 + largest) * (self.fuzz + 16 * U), self.lost)
 
     @cached_property
-    def _ratios(self) -> tuple[float, ...]:
+    def ratios(self) -> tuple[float, ...]:
         """ln(upper / lower) of every outcome, infinite ones included."""
         p, q, finite = np.array(self.upper), np.array(self.lower), iter(self.log_ratio or ())
         given = [next(finite, 0.0) for _ in p] if self.log_ratio else [_log_ratio(a, b) for a, b in zip(p, q, strict=True)]
         return tuple(
             math.inf if b == 0 < a else -math.inf if a == 0 < b else value for a, b, value in zip(p, q, given, strict=True)
         )
+
+    def finite_ratios(self) -> list[float]:
+        """The finite losses, and 0."""
+        return [0.0, *(value for value in self.ratios if math.isfinite(value))]
 
     @classmethod
     def of(cls, upper: Sequence[float], lower: Sequence[float]) -> AtomicLoss:
@@ -130,8 +136,10 @@ def _log_ratio(p: float, q: float) -> float:
     """ln(p / q) for positive masses, a small one without cancellation; 0 where a mass vanishes."""
     if not (p > 0 and q > 0):
         return 0.0
-    relative = (p - q) / q
-    return math.log1p(relative) if abs(relative) < 0.5 else math.log(p) - math.log(q)
+    if abs(p - q) < 0.5 * q:
+        return math.log1p((p - q) / q)
+    ratio = float(np.divide(p, q)) if q > p * 1e-300 else math.inf
+    return math.log(ratio) if 1e-300 < ratio < math.inf else math.log(p) - math.log(q)
 
 
 def _sampled_ratio(ratio: float, rate: float) -> float:

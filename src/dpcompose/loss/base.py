@@ -64,6 +64,10 @@ class Loss(ABC):
         """The loss after Poisson sampling: of ((1 - q) Q + q P, Q) if `remove`, of (P, (1 - q) P + q Q) if not; None if not in closed form."""
         return None
 
+    def enclosing(self) -> tuple[Loss, Loss] | None:
+        """An atomic loss that dominates this one and an atomic one that it dominates, close to it; None if the family offers none."""
+        return None
+
     @property
     def zcdp(self) -> float | None:
         """A rho with D_alpha <= rho alpha for all alpha > 1, rounded up, in this order; None if none is known."""

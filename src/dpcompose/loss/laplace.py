@@ -9,11 +9,15 @@ from typing import Self
 
 import numpy as np
 
+from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
 from dpcompose.numerics.bound import Bound, around
 from dpcompose.numerics.elementary import U, Complexes, Reals, exp_minus_linear, log_one_plus, sine_minus_linear
 from dpcompose.numerics.tilted import logarithm_of_excess
 from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
+
+
+CELLS = 2048
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,23 @@ class LaplaceLoss(Loss):
         slack = U * (abs(epsilon) + 2 * self.epsilon)
         value = around(-math.expm1((epsilon - self.epsilon) / 2), relative=8 * U, absolute=slack)
         return Bound(max(value.lower, 0.0), max(value.upper, 0.0))
+
+    def enclosing(self) -> tuple[Loss, Loss]:
+        """The smooth part cut into cells: each cell's two masses moved to its ends (above) or merged into one outcome (below)."""
+        edges = self.epsilon * np.linspace(-1.0, 1.0, CELLS + 1)
+        width = np.diff(edges)
+        # Under Q the density is e^((-l - epsilon) / 2) / 4; under P it is e^l times that.
+        q = np.exp(-(edges[1:] + self.epsilon) / 2) * np.expm1(width / 2) / 2
+        p = np.exp((edges[:-1] - self.epsilon) / 2) * np.expm1(width / 2) / 2
+        # Both masses are kept: the share that goes right is (p - q e^left) / (e^right - e^left), written without cancellation.
+        right = np.exp(-(edges[1:] + self.epsilon) / 2) / 2 * np.expm1(width / 2) ** 2 / np.expm1(width)
+        far = math.exp(-self.epsilon) / 2
+        lower = np.concatenate([[0.5], np.zeros(CELLS)]) + np.concatenate([q - right, [0.0]]) + np.concatenate([[0.0], right])
+        lower[-1] += far
+        above = AtomicLoss(tuple(lower * np.exp(edges)), tuple(lower), tuple(edges), None, 1e-12)
+        ratio = (edges[1:] + edges[:-1]) / 2
+        below = AtomicLoss((far, *p, 0.5), (0.5, *q, far), (-self.epsilon, *ratio, self.epsilon), None, 1e-12)
+        return above, below
 
     @classmethod
     def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:

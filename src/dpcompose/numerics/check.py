@@ -70,3 +70,10 @@ def count(name: str, value: Any, *, least: int = 0) -> int:
     if not number >= least:
         raise DomainError(name, value, f"an integer >= {least}")
     return number
+
+
+def integer(name: str, value: Any) -> int:
+    """`value` as an integer of either sign; a bool is not one."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise DomainError(name, value, "an integer")
+    return int(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dpcompose.numerics import saddle
@@ -39,30 +40,32 @@ def value_at(transform: Transform, x: float, *, tolerance: float) -> Reading:
     return Reading(min(lower, upper), upper, contour, bracket)
 
 
-def point_of(transform: Transform, mass: float, *, tolerance: float, scale: float = 1.0) -> Reading:
-    """The x with g(x) = mass, for 0 < mass < 1; the relative width of x is at most `tolerance` if that can be reached.
+def point_of(transform: Transform, least: float, most: float, *, tolerance: float, scale: float = 1.0) -> Reading:
+    """The x with g(x) = mass for every mass in [least, most]; the relative width of x is at most `tolerance` if that can be reached.
 
     Args:
         transform: The variable L.
-        mass: The value of g, in (0, 1).
+        least: The smallest value that g is asked for, in (0, 1).
+        most: The largest, at least `least`.
         tolerance: Wanted (upper - lower) / |x|.
         scale: Never aim for a width below tolerance * scale * 1e-3; guards x near 0.
     """
-    order = saddle.for_mass(transform, math.log(mass))
+    log_mass = math.log(min(max(least, 5e-324), 1.0))
+    order = saddle.for_mass(transform, log_mass)
     best = Reading(transform.minimum, transform.maximum)
     for _ in range(4):
         _, first, _ = transform.cumulants(order)
         x = first - 1 / order - 1 / (order + 1)
         wanted = tolerance / 4 * order * max(abs(x), 1e-3 * scale)
-        contour = draw(
-            transform, order=order, x=x, log_mass=math.log(mass), tolerance=min(max(wanted, _FINEST), 1e-2)
-        )
-        reading = _on_contour(contour, mass, x, transform, tolerance)
+        accuracy = min(max(wanted, _FINEST), 1e-2)
+        contour = draw(transform, order=order, x=x, log_mass=log_mass, tolerance=accuracy)
+        reading = _on_contour(contour, (least, most), x, transform, tolerance)
         if reading is not None:
             best = _narrower(best, reading)
         if best.contour is not None and best.upper - best.lower <= 4 * tolerance * max(abs(best.upper), 1e-3 * scale):
             break
-        middle = x if best.contour is None or not math.isfinite(best.upper - best.lower) else (best.lower + best.upper) / 2
+        known = best.contour is not None and math.isfinite(best.upper - best.lower)
+        middle = (best.lower + best.upper) / 2 if known else x
         moved = saddle.for_value(transform, min(middle, math.nextafter(transform.maximum, -math.inf)), start=order)
         if abs(moved / order - 1) < 1e-3:
             break
@@ -76,38 +79,40 @@ def _narrower(one: Reading, two: Reading) -> Reading:
     return Reading(min(lower, upper), max(lower, upper), two.contour, two.bracket)
 
 
-def _on_contour(contour: Contour, mass: float, x: float, transform: Transform, tolerance: float) -> Reading | None:
+def _on_contour(
+    contour: Contour, masses: tuple[float, float], x: float, transform: Transform, tolerance: float
+) -> Reading | None:
     """Newton on log g over the stored nodes, then a walk outward until both ends are certified."""
+    least, most = masses
     rate = contour.order
     for _ in range(12):
         value, slope = contour.slope(x)
         if not (value > 0 and slope > 0):
             return None
         rate = slope
-        step = math.log(value / mass) / slope
+        step = math.log(value / least) / slope
         x += min(max(step, -4.0 / contour.order), 4.0 / contour.order)
         if abs(step) <= 1e-3 * tolerance * abs(x) + 1e-15:
             break
     x = min(x, transform.maximum)
     bracket = contour.bracket(x)
-    if not bracket.upper > 0:
+    if not 0 < bracket.upper < math.inf:
         return None
-    offset = max(bracket.upper - bracket.lower, 1e-16 * mass) / mass / rate
-    upper = _walk(contour, mass, x, offset, transform.maximum, up=True)
-    lower = _walk(contour, mass, x, offset, transform.minimum, up=False)
+    offset = max(bracket.upper - bracket.lower, 1e-16 * least) / least / rate
+    upper = _walk(lambda point: contour.bracket(point).upper <= least, x, offset, transform.maximum)
+    x -= math.log(most / least) / rate
+    lower = -_walk(lambda point: contour.bracket(-point).lower >= most, -x, offset, -transform.minimum)
     return Reading(lower, upper, contour, bracket)
 
 
-def _walk(contour: Contour, mass: float, x: float, offset: float, end: float, *, up: bool) -> float:
-    """The first point of x +- offset 1.5^n where the bracket proves which side of the solution it is; `end` if none does."""
-    direction = 1.0 if up else -1.0
+def _walk(proved: Callable[[float], bool], x: float, offset: float, end: float) -> float:
+    """The first point of x + offset 1.5^n that is proved to lie beyond the solution; `end` if none is."""
     offset = max(offset * 0.6, 4e-16 * abs(x))
     for _ in range(40):
-        point = x + direction * offset
-        if (up and point >= end) or (not up and point <= end):
+        point = x + offset
+        if point >= end:
             return end
-        bracket = contour.bracket(point)
-        if (up and bracket.upper <= mass) or (not up and bracket.lower >= mass):
+        if proved(point):
             return point
         offset *= 1.5
     return end

@@ -1,0 +1,243 @@
+"""What is composed: a multiset of parts. A part names its losses, or its guarantee; composition never learns what it is."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+
+from dpcompose.guarantee.adjacency import Adjacency, Orientation
+from dpcompose.guarantee.approximate import ApproximateDP
+from dpcompose.guarantee.concentrated import ConcentratedDP
+from dpcompose.loss.base import Pair
+from dpcompose.numerics import check
+from dpcompose.numerics.bound import Bound
+
+if TYPE_CHECKING:
+    from dpcompose.composition.compare import Comparison
+    from dpcompose.composition.profile import Profile
+
+TOLERANCE = 1e-9
+Pairs = tuple[tuple[Pair, int], ...]
+
+
+@runtime_checkable
+class Part(Protocol):
+    """One member of a composition, hashable: what it loses under an adjacency, or what is promised of it."""
+
+    @property
+    def label(self) -> str:
+        """What a report calls it."""
+        ...
+
+    def pairs(self, adjacency: Adjacency) -> Pairs | None:
+        """Its losses, a composition of pairs; None if it is known only by its Renyi curve. Raises UnsupportedError where nothing sound is known."""
+        ...
+
+    def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
+        """Its losses on a Poisson sample. Raises UnsupportedError where nothing sound is known."""
+        ...
+
+    def promise(self, adjacency: Adjacency) -> ConcentratedDP | None:
+        """The zero-concentrated guarantee of a part without losses; None for all others."""
+        ...
+
+
+class Composable:
+    """What a mechanism and a composition have in common: both can be composed, sampled and asked."""
+
+    def _counted(self) -> Iterable[tuple[Part, int]]:
+        raise NotImplementedError
+
+    def __add__(self, other: Composable) -> Composition:
+        if not isinstance(other, Composable):
+            return NotImplemented
+        return compose(self, other)
+
+    def __mul__(self, times: int) -> Composition:
+        times = check.count("times", times)
+        return _gathered((part, count * times) for part, count in self._counted())
+
+    def __rmul__(self, times: int) -> Composition:
+        return self * times
+
+    def sampled(self, rate: float) -> Composable:
+        """The whole on one Poisson sample: each record is in it independently with probability `rate`.
+
+        Args:
+            rate: In (0, 1].
+        """
+        from dpcompose.composition.sampling import sampled
+
+        return sampled(compose(self), rate)
+
+    def epsilon(
+        self, *, delta: float, adjacency: Adjacency = Adjacency.ADD_REMOVE, orientation: Orientation = Orientation.SAME,
+        tolerance: float = TOLERANCE, proof: bool = False,
+    ) -> Bound:  # fmt: skip
+        """The smallest epsilon >= 0 such that the composition is (epsilon, delta)-differentially private.
+
+        lower <= epsilon <= upper holds with every rounding accounted for; infinite where nothing finite does.
+
+        >>> from dpcompose import Gaussian
+        >>> (Gaussian(10.0) * 100).epsilon(delta=1e-5).contains(4.377178095681225)
+        True
+
+        Args:
+            delta: In [0, 1].
+            adjacency: What one person's data may change.
+            orientation: Whether the same world holds the record in every round.
+            tolerance: Wanted relative width, in (0, 1); what was reached is in the bound.
+            proof: Evaluate in ball arithmetic, every error a theorem (extra `proof`).
+
+        Raises:
+            DomainError: If a number is outside its domain.
+            UnsupportedError: If a part has no sound statement under the adjacency, or the orientation none yet.
+
+        Reference: [ZhuDongWang2022, Theorem 10]
+        """
+        from dpcompose.composition import numerical
+
+        question = numerical.question(compose(self), adjacency, orientation, tolerance, proof)
+        return question.epsilon(check.probability("delta", delta))
+
+    def delta(
+        self, *, epsilon: float, adjacency: Adjacency = Adjacency.ADD_REMOVE, orientation: Orientation = Orientation.SAME,
+        tolerance: float = TOLERANCE, proof: bool = False,
+    ) -> Bound:  # fmt: skip
+        """The smallest delta such that the composition is (epsilon, delta)-differentially private; epsilon may be negative.
+
+        >>> from dpcompose import BlackBox
+        >>> (BlackBox(0.1) * 10).delta(epsilon=0.5).contains(0.009929626917388853)
+        True
+
+        Args:
+            epsilon: In nats; any real number, infinite ones included.
+            adjacency: What one person's data may change.
+            orientation: Whether the same world holds the record in every round.
+            tolerance: Wanted relative width of epsilon(delta), in (0, 1).
+            proof: Evaluate in ball arithmetic (extra `proof`).
+
+        Raises:
+            DomainError: If a number is outside its domain.
+            UnsupportedError: If a part has no sound statement under the adjacency, or the orientation none yet.
+
+        Reference: [ZhuDongWang2022, Theorem 10]
+        """
+        from dpcompose.composition import numerical
+
+        question = numerical.question(compose(self), adjacency, orientation, tolerance, proof)
+        return question.delta(check.real("epsilon", epsilon))
+
+    def profile(
+        self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, orientation: Orientation = Orientation.SAME,
+        tolerance: float = TOLERANCE, proof: bool = False,
+    ) -> Profile:  # fmt: skip
+        """The curve delta(epsilon): call it at an array of epsilons; `.tradeoff(alpha)` is its dual."""
+        from dpcompose.composition import numerical
+        from dpcompose.composition.profile import Profile
+
+        return Profile(numerical.question(compose(self), adjacency, orientation, tolerance, proof))
+
+    def renyi(self, order: float, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, **ignored: Any) -> Bound:
+        """The Renyi divergence of the given order > 1, the larger of the two orders of the pair; its upper end is certified."""
+        from dpcompose.composition import renyi
+
+        return renyi.divergence(compose(self), order, adjacency=adjacency)
+
+    def zcdp(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, **ignored: Any) -> ConcentratedDP | None:
+        """The zero-concentrated guarantee, or None if no finite one is known."""
+        from dpcompose.composition import zcdp
+
+        return zcdp.guarantee(compose(self), adjacency=adjacency)
+
+    def gdp(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, **ignored: Any) -> float | None:
+        """The mu of Gaussian differential privacy, rounded up, or None if the composition is not Gaussian."""
+        from dpcompose.composition import gdp
+
+        return gdp.mu(compose(self), adjacency=adjacency)
+
+    def pure(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> float | None:
+        """The epsilon of pure differential privacy, rounded up, or None if there is none."""
+        from dpcompose.composition import pure
+
+        return pure.epsilon(compose(self), adjacency=adjacency)
+
+    def approximate(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> ApproximateDP | None:
+        """The (epsilon, delta) of bounded losses, added up by the basic theorem; None where a loss is unbounded."""
+        from dpcompose.composition import pure
+
+        return pure.approximate(compose(self), adjacency=adjacency)
+
+    def compare(
+        self, *, delta: float, adjacency: Adjacency = Adjacency.ADD_REMOVE, orientation: Orientation = Orientation.SAME,
+        tolerance: float = TOLERANCE,
+    ) -> tuple[Comparison, ...]:  # fmt: skip
+        """Every theorem that applies, tightest first, each with its epsilon at this delta, its name and its reference."""
+        from dpcompose.composition.compare import compare
+
+        return compare(compose(self), delta=delta, adjacency=adjacency, orientation=orientation, tolerance=tolerance)
+
+
+@dataclass(frozen=True, eq=False)
+class Composition(Composable):
+    """A multiset of parts with counts, order-free and flat. Build it with `compose`, `+` and `*`.
+
+    Args:
+        parts: Distinct parts with their counts, in order of first appearance.
+    """
+
+    parts: tuple[tuple[Part, int], ...] = ()
+
+    def _counted(self) -> Iterable[tuple[Part, int]]:
+        return self.parts
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Composition) and dict(self.parts) == dict(other.parts)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.parts))
+
+    def __repr__(self) -> str:
+        terms = [f"{part!r}" if times == 1 else f"{part!r} * {times}" for part, times in self.parts]
+        return " + ".join(terms) if terms else "Composition()"
+
+    @property
+    def count(self) -> int:
+        """How many mechanisms, counted with multiplicity."""
+        return sum(times for _, times in self.parts)
+
+    @property
+    def label(self) -> str:
+        """What a report calls it."""
+        return repr(self)
+
+
+def compose(*items: Composable) -> Composition:
+    """The composition of mechanisms and compositions: adaptively chosen, with their parameters fixed in advance.
+
+    >>> from dpcompose import Gaussian, Laplace, compose
+    >>> compose(Gaussian(1.0), Laplace(2.0)) == Laplace(2.0) + Gaussian(1.0)
+    True
+
+    Raises:
+        DomainError: If an item is neither a mechanism nor a composition.
+    """
+    from dpcompose.errors import DomainError
+
+    for item in items:
+        if not isinstance(item, Composable):
+            raise DomainError("item", item, "a mechanism or a composition")
+    if len(items) == 1 and isinstance(items[0], Composition):
+        return items[0]
+    return _gathered(entry for item in items for entry in item._counted())
+
+
+def _gathered(entries: Iterable[tuple[Part, int]]) -> Composition:
+    counts: Counter[Part] = Counter()
+    for part, times in entries:
+        if times:
+            counts[part] += times
+    return Composition(tuple(counts.items()))

@@ -1,0 +1,158 @@
+"""Certified composition: both orders of every pair, composed apart, their maximum taken once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from dpcompose.composition.container import Composition, Part
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.guarantee.adjacency import Adjacency, Orientation
+from dpcompose.loss.base import Pair
+from dpcompose.loss.product import Product
+from dpcompose.numerics import check
+from dpcompose.numerics.bound import Bound, Certificate
+
+
+@dataclass(frozen=True)
+class Question:
+    """A composition under one adjacency, ready to be asked for delta and epsilon.
+
+    Args:
+        above: One product a direction: their maximum bounds the truth from above, and is the truth if nothing in `below` differs.
+        below: Products whose maximum bounds the truth from below.
+        promises: Renyi-only parts, as a composition: empty for all others.
+        tolerance: Wanted relative width of epsilon.
+        proof: Whether to evaluate in ball arithmetic.
+    """
+
+    above: tuple[Product, ...]
+    below: tuple[Product, ...]
+    promises: tuple[tuple[Part, int], ...]
+    adjacency: Adjacency
+    tolerance: float
+    proof: bool
+
+    @property
+    def attained(self) -> bool:
+        """Whether both ends come from the same losses."""
+        return self.above == self.below and not self.promises
+
+    def delta(self, epsilon: float) -> Bound:
+        """The largest delta(epsilon) of the directions."""
+        if math.isinf(epsilon):
+            return self._at_infinity(epsilon)
+        upper = [product.delta(epsilon, tolerance=self.tolerance) for product in self.above]
+        if self.attained:
+            return _largest(upper)
+        lower = [product.delta(epsilon, tolerance=self.tolerance) for product in self.below]
+        if self.promises:
+            return _apart(lower, self._curve.delta(epsilon))
+        return _apart(lower, _largest(upper))
+
+    def epsilon(self, delta: float) -> Bound:
+        """The largest epsilon(delta) of the directions."""
+        if self.promises:
+            lower = [product.epsilon(delta, tolerance=self.tolerance) for product in self.below]
+            return _apart(lower, self._curve.epsilon(delta))
+        upper = [product.epsilon(delta, tolerance=self.tolerance) for product in self.above]
+        if self.attained:
+            return _largest(upper)
+        return _apart([product.epsilon(delta, tolerance=self.tolerance) for product in self.below], _largest(upper))
+
+    def _at_infinity(self, epsilon: float) -> Bound:
+        if epsilon < 0:
+            return Bound(1.0, 1.0, Certificate("epsilon is -inf"))
+        ends = [product.infinite for product in self.above] or [Bound(0.0, 0.0)]
+        lost = 1.0 if self.promises else max(end.upper for end in ends)
+        low = max((product.infinite.lower for product in self.below), default=0.0)
+        return Bound(low, max(lost, low), Certificate("probability of an infinite loss"))
+
+    @cached_property
+    def _curve(self):  # noqa: ANN202
+        from dpcompose.composition.renyi import Curve
+
+        return Curve(self.above, self.promises, self.adjacency)
+
+
+def question(
+    composition: Composition, adjacency: Adjacency, orientation: Orientation, tolerance: float, proof: bool
+) -> Question:
+    """The composition's losses in both directions, or the reason why there are none.
+
+    Raises:
+        DomainError: If an argument is outside its domain.
+        UnsupportedError: If parts lack a statement under the adjacency (all are named), or the orientation is not covered.
+    """
+    if not isinstance(adjacency, Adjacency):
+        raise DomainError("adjacency", adjacency, "an Adjacency, such as Adjacency.ADD_REMOVE")
+    if not isinstance(orientation, Orientation):
+        raise DomainError("orientation", orientation, "an Orientation, such as Orientation.SAME")
+    tolerance = check.open_probability("tolerance", tolerance)
+    pairs, promises = gathered(composition, adjacency)
+    if orientation is Orientation.FREE and any(not pair.symmetric for pair, _ in pairs):
+        raise UnsupportedError(
+            "Orientation.FREE",
+            "no composition is offered yet for losses that differ between removing and adding a record",
+            "Use Orientation.SAME if Bob's data is present in one whole world and absent in the other",
+        )
+    above = _directions(pairs)
+    below = above if all(pair.attained for pair, _ in pairs) else _below(pairs)
+    return Question(above, below, promises, adjacency, tolerance, proof)
+
+
+def gathered(
+    composition: Composition, adjacency: Adjacency
+) -> tuple[tuple[tuple[Pair, int], ...], tuple[tuple[Part, int], ...]]:
+    """All pairs of the composition, and the parts that have none but a Renyi curve; refuses with the list of parts that lack both."""
+    pairs: list[tuple[Pair, int]] = []
+    promises: list[tuple[Part, int]] = []
+    refusals: list[UnsupportedError] = []
+    for part, times in composition.parts:
+        try:
+            found = part.pairs(adjacency)
+        except UnsupportedError as refusal:
+            refusals.append(refusal)
+            continue
+        if found is None:
+            promises.append((part, times))
+        else:
+            pairs.extend((pair, count * times) for pair, count in found)
+    if len(refusals) == 1:
+        raise refusals[0]
+    if refusals:
+        what = "; ".join(str(refusal) for refusal in refusals[:5]) + ("" if len(refusals) <= 5 else f"; and {len(refusals) - 5} more")
+        raise UnsupportedError(f"adjacency {adjacency.value}", f"{len(refusals)} parts have no sound statement under it: {what}")
+    return tuple(pairs), tuple(promises)
+
+
+def _directions(pairs: tuple[tuple[Pair, int], ...]) -> tuple[Product, ...]:
+    remove = Product(tuple((pair.remove, times) for pair, times in pairs))
+    if all(pair.symmetric for pair, _ in pairs):
+        return (remove,)
+    return (remove, Product(tuple((pair.add, times) for pair, times in pairs)))
+
+
+def _below(pairs: tuple[tuple[Pair, int], ...]) -> tuple[Product, ...]:
+    """Attained sub-cases: every choice that all dominating pairs make alike."""
+    choices = max(len(pair.inside) for pair, _ in pairs)
+    found: list[Product] = []
+    for choice in range(choices):
+        chosen = tuple((pair if pair.attained else pair.inside[min(choice, len(pair.inside) - 1)], times) for pair, times in pairs)
+        found.extend(_directions(chosen))
+    return tuple(found)
+
+
+def _largest(bounds: list[Bound]) -> Bound:
+    """The maximum of numbers known by their bounds."""
+    leader = max(bounds, key=lambda bound: (bound.upper, bound.lower))
+    return Bound(max(bound.lower for bound in bounds), leader.upper, leader.certificate)
+
+
+def _apart(lower: list[Bound], upper: Bound) -> Bound:
+    """Lower and upper end from different losses, and a certificate that says so."""
+    note = "the upper end is a dominating pair's or a Renyi curve's; the lower end is that of attained losses"
+    certificate = Certificate(upper.certificate.method, upper.certificate.budget, upper.certificate.unit, (*upper.certificate.notes, note))
+    low = max((bound.lower for bound in lower), default=0.0)
+    return Bound(min(low, upper.upper), upper.upper, certificate)

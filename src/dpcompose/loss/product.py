@@ -1,0 +1,203 @@
+"""A composition in one order: the sum of independent losses, its profile and the inverse of it, by whatever certifies cheapest."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dpcompose.errors import DomainError
+from dpcompose.loss.atoms import AtomicLoss
+from dpcompose.loss.base import Loss
+from dpcompose.numerics import invert
+from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
+from dpcompose.numerics.invert import Reading
+from dpcompose.numerics.transform import Sum, Transform
+
+MOST_STATES = 1 << 14
+Group = tuple[tuple[Loss, int], ...]
+
+
+@dataclass(frozen=True)
+class Product:
+    """The sum of the given losses, each so many times, all independent.
+
+    Args:
+        group: Losses with their counts, in any order.
+    """
+
+    group: Group
+
+    @cached_property
+    def reduced(self) -> Group:
+        """The same sum, each family merged as far as it can be; an enumeration where the states are few."""
+        families: dict[type[Loss], list[tuple[Loss, int]]] = defaultdict(list)
+        for loss, times in self.group:
+            if times > 0:
+                families[type(loss)].append((loss, times))
+        merged = [entry for family, members in families.items() for entry in family.combine(members)]
+        states = math.prod(loss.support**times if loss.support and times < 64 else MOST_STATES + 1 for loss, times in merged)
+        if len(merged) == 1 and merged[0][1] == 1 and merged[0][0].profile(0.0) is not None:
+            return tuple(merged)
+        return ((_enumerated(merged), 1),) if merged and states <= MOST_STATES else tuple(merged)
+
+    @cached_property
+    def single(self) -> Loss | None:
+        """The one loss with a closed profile that the sum amounts to, if it does."""
+        if len(self.reduced) == 1 and self.reduced[0][1] == 1 and self.reduced[0][0].profile(0.0) is not None:
+            return self.reduced[0][0]
+        return None
+
+    @cached_property
+    def infinite(self) -> Bound:
+        """P[L = inf], unplaced mass at the upper end only."""
+        low = high = 0.0
+        for loss, times in self.reduced:
+            mass = loss.infinite_mass
+            low += times * math.log1p(-mass) if mass < 1 else -math.inf
+            worst = mass + loss.slack
+            high += times * math.log1p(-worst) if worst < 1 else -math.inf
+        slack = 16 * UNIT_ROUNDOFF * (1 + len(self.reduced))
+        return Bound(max(-math.expm1(low) * (1 - slack), 0.0), min(-math.expm1(high) * (1 + slack), 1.0) if high < 0 else 0.0)
+
+    @cached_property
+    def transform(self) -> Transform:
+        """The finite part of the sum, normalized."""
+        families: dict[type[Loss], list[tuple[Loss, int]]] = defaultdict(list)
+        for loss, times in self.reduced:
+            families[type(loss)].append((loss, times))
+        terms = [term for family, members in families.items() for term in family.pool(members)]
+        return terms[0] if len(terms) == 1 else Sum(tuple(terms))
+
+    @cached_property
+    def extremes(self) -> Bound:
+        """The largest finite value of the sum."""
+        total = math.fsum(times * loss.maximum for loss, times in self.reduced)
+        return Bound(total - 32 * UNIT_ROUNDOFF * abs(total), total + 32 * UNIT_ROUNDOFF * abs(total)) if math.isfinite(total) else Bound(math.inf, math.inf)
+
+    def delta(self, epsilon: float, *, tolerance: float) -> Bound:
+        """E[(1 - e^(epsilon - L))_+]."""
+        if not self.reduced:
+            exact = max(-math.expm1(epsilon), 0.0)
+            return Bound(max(down(exact), 0.0), min(up(exact), 1.0) if exact > 0 else 0.0, Certificate("nothing composed"))
+        if self.single is not None:
+            bound = self.single.profile(epsilon)
+            assert bound is not None
+            return Bound(bound.lower, bound.upper, _closed(bound.certificate))
+        if self.infinite.lower == 1.0:
+            return Bound(1.0, 1.0)
+        reading = invert.value_at(self.transform, epsilon, tolerance=tolerance)
+        low, high = self.infinite.lower, self.infinite.upper
+        slack = 4 * UNIT_ROUNDOFF
+        lower, upper = low + (1 - low) * reading.lower * (1 - slack), high + (1 - high) * reading.upper * (1 + slack)
+        return Bound(max(down(lower), 0.0), min(up(upper) if upper > 0 else 0.0, 1.0), _certificate(reading))
+
+    def epsilon(self, delta: float, *, tolerance: float) -> Bound:
+        """The smallest epsilon >= 0 at which `delta` is not exceeded."""
+        if not self.reduced or delta >= 1:
+            return Bound(0.0, 0.0, Certificate("nothing composed" if delta < 1 else "delta is 1"))
+        if self.single is not None:
+            closed = self.single.inverse(delta)
+            if closed is not None:
+                return Bound(closed.lower, closed.upper, _closed(closed.certificate))
+        slack = 4 * UNIT_ROUNDOFF
+        low = _remaining(delta, self.infinite.upper) * (1 - slack)
+        high = _remaining(delta, self.infinite.lower) * (1 + slack)
+        if high < 0:
+            return Bound(math.inf, math.inf, Certificate("the infinite loss alone exceeds delta"))
+        largest = self.extremes
+        if high == 0:
+            return Bound(max(largest.lower, 0.0), math.inf if low < 0 else max(largest.upper, 0.0), Certificate("largest loss"))
+        if self.single is not None:
+            return self._inverted(delta, largest)
+        if low <= 0:
+            reading = invert.point_of(self.transform, high, high, tolerance=tolerance)
+            return Bound(max(reading.lower, 0.0), math.inf if low < 0 else max(largest.upper, 0.0), _certificate(reading))
+        reading = invert.point_of(self.transform, low, high, tolerance=tolerance)
+        return Bound(max(reading.lower, 0.0), max(min(reading.upper, largest.upper), 0.0), _certificate(reading))
+
+    def _inverted(self, delta: float, largest: Bound) -> Bound:
+        """The inverse of a closed profile by bisection on its certified ends."""
+        assert self.single is not None
+        profile = self.single.profile
+
+        def certified(side: Callable[[Bound], bool]) -> tuple[float, float]:
+            left, right = 0.0, min(max(largest.upper, 0.0), 1e300)
+            if not math.isfinite(largest.upper):
+                right = 1.0
+                while not side(_closed_at(profile, right)):
+                    right *= 2
+                    if right > 1e300:
+                        return left, math.inf
+            for _ in range(200):
+                middle = (left + right) / 2 if right < 4 * left or left == 0 and right < 1e-300 else math.sqrt(left * right) if left > 0 else right / 4
+                if not left < middle < right:
+                    break
+                left, right = (left, middle) if side(_closed_at(profile, middle)) else (middle, right)
+            return left, right
+
+        if _closed_at(profile, 0.0).upper <= delta:
+            return Bound(0.0, 0.0, Certificate("exact profile"))
+        _, upper = certified(lambda bound: bound.upper <= delta)
+        lower, _ = certified(lambda bound: not bound.lower >= delta)
+        return Bound(min(lower, upper), upper, Certificate("exact profile", unit="epsilon"))
+
+    def log_moment(self, order: float) -> float:
+        """An upper bound on log E e^(order L); infinite if L may be infinite."""
+        if self.infinite.upper > 0:
+            return math.inf
+        if not self.reduced:
+            return 0.0
+        line = self.transform.line(order, np.zeros(1))
+        return float(line.log[0].real + line.error[0])
+
+
+def _closed_at(profile: Callable[[float], Bound | None], epsilon: float) -> Bound:
+    bound = profile(epsilon)
+    assert bound is not None
+    return bound
+
+
+def _remaining(delta: float, infinite: float) -> float:
+    """(delta - infinite) / (1 - infinite): what is left of delta for the finite part; negative if nothing is."""
+    return (delta - infinite) / (1 - infinite) if infinite < 1 else -1.0
+
+
+def _enumerated(merged: Sequence[tuple[Loss, int]]) -> AtomicLoss:
+    """The product of finitely many atoms, outcome by outcome."""
+    upper, lower, ratio = np.ones(1), np.ones(1), np.zeros(1)
+    fuzz = lost = 0.0
+    for loss, times in merged:
+        atomic = loss.atoms()
+        assert isinstance(atomic, AtomicLoss)
+        p, q = np.array(atomic.upper), np.array(atomic.lower)
+        step = np.where((p > 0) & (q > 0), np.array(atomic.ratios), 0.0)
+        for _ in range(times):
+            upper, lower = np.outer(upper, p).ravel(), np.outer(lower, q).ravel()
+            ratio = np.add.outer(ratio, step).ravel()
+            fuzz += atomic.fuzz + 2 * UNIT_ROUNDOFF
+            lost += atomic.lost
+    spread = 1 + sum(times * float(max(abs(value) for value in loss.atoms().finite_ratios())) for loss, times in merged)
+    return AtomicLoss(tuple(upper), tuple(lower), tuple(ratio), None, fuzz * spread + 8 * UNIT_ROUNDOFF, lost)
+
+
+def _closed(certificate: Certificate) -> Certificate:
+    return certificate if certificate.method != "exact" else Certificate("closed form")
+
+
+def _certificate(reading: Reading) -> Certificate:
+    """The error budget of a reading, relative to delta."""
+    if reading.contour is None or reading.bracket is None:
+        return Certificate("largest loss")
+    bracket, whole = reading.bracket, max(reading.bracket.upper, 5e-324)
+    terms = (
+        ("aliasing", bracket.aliasing / whole),
+        ("truncation", bracket.truncation / whole),
+        ("smoothing", bracket.smoothing / whole),
+        ("rounding", bracket.rounding / whole),
+    )
+    return Certificate(f"{reading.contour.name}, {reading.contour.nodes} nodes", terms)

@@ -1,0 +1,22 @@
+"""The building blocks: parameters, and the losses they have under an adjacency."""
+
+from dpcompose.mechanism.discrete import DiscreteGaussian, DiscreteLaplace
+from dpcompose.mechanism.dominating_pair import DominatingPair
+from dpcompose.mechanism.exponential import Exponential
+from dpcompose.mechanism.gaussian import Gaussian
+from dpcompose.mechanism.guaranteed import BlackBox, Concentrated, GaussianDP
+from dpcompose.mechanism.laplace import Laplace
+from dpcompose.mechanism.randomized_response import RandomizedResponse
+
+__all__ = [
+    "BlackBox",
+    "Concentrated",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "DominatingPair",
+    "Exponential",
+    "Gaussian",
+    "GaussianDP",
+    "Laplace",
+    "RandomizedResponse",
+]

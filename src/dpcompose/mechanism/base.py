@@ -1,0 +1,107 @@
+"""What every mechanism shares: it is a part, its own composition of one, and says why where it has no sound losses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
+
+from dpcompose.composition.container import Composable, Pairs, Part
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.guarantee.concentrated import ConcentratedDP
+from dpcompose.loss.base import Loss, Pair
+from dpcompose.loss.product import Product
+from dpcompose.loss.sampled import sampled_pair
+from dpcompose.numerics import check
+
+
+class Mechanism(Composable):
+    """A building block. A member names its losses under each adjacency; sampling and composition follow."""
+
+    def _counted(self) -> Iterable[tuple[Part, int]]:
+        return ((self, 1),)
+
+    @property
+    def label(self) -> str:
+        """What a report calls it: its own repr."""
+        return repr(self)
+
+    def pairs(self, adjacency: Adjacency) -> Pairs | None:
+        """The privacy losses under an adjacency; None if only a Renyi curve is known."""
+        raise NotImplementedError
+
+    def promise(self, adjacency: Adjacency) -> ConcentratedDP | None:
+        """The zero-concentrated guarantee of a mechanism without losses."""
+        return None
+
+    def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
+        """The losses on a Poisson sample; with replacement only where a member says so."""
+        if adjacency is Adjacency.REPLACE:
+            raise UnsupportedError(
+                f"{self!r}.sampled({rate!r})",
+                "no sound pair is known for a sampled mechanism when a record is replaced",
+                "State it under add-remove, or take the looser group of two of its add-remove guarantee",
+            )
+        pairs = self.pairs(adjacency)
+        if pairs is None:
+            raise UnsupportedError(
+                f"{self!r}.sampled({rate!r})",
+                "a mechanism known only by its Renyi curve has no pair to mix on a sample",
+                "Use the mechanism itself, or GaussianDP(mu) if it is Gaussian",
+            )
+        remove = Product(tuple((pair.remove, times) for pair, times in pairs))
+        add = Product(tuple((pair.add, times) for pair, times in pairs))
+        return ((sampled_pair(remove, add, rate, attained=all(pair.attained for pair, _ in pairs)), 1),)
+
+
+@dataclass(frozen=True)
+class Stated(Mechanism):
+    """A mechanism whose losses or guarantee are stated for one adjacency.
+
+    Args:
+        holds_under: The adjacency of the statement.
+    """
+
+    _: KW_ONLY
+    holds_under: Adjacency = Adjacency.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.holds_under, Adjacency):
+            raise DomainError("holds_under", self.holds_under, "an Adjacency, such as Adjacency.REPLACE")
+
+    def _doubled(self, adjacency: Adjacency) -> bool:
+        """Whether the question is about a group of two; refuses where the statement does not reach."""
+        if adjacency is self.holds_under:
+            return False
+        if self.holds_under is Adjacency.ADD_REMOVE and adjacency is Adjacency.REPLACE:
+            return True
+        raise UnsupportedError(
+            f"{self!r}",
+            f"its guarantee is stated under {self.holds_under.value} and says nothing under {adjacency.value}",
+            f"State it with holds_under=Adjacency.{adjacency.name} if that is what is known",
+        )
+
+
+def symmetric(*losses: tuple[Loss, int], attained: bool = True, inside: tuple[Pair, ...] = ()) -> Pairs:
+    """Losses that are the same in both orders, as pairs."""
+    return tuple((Pair(loss, loss, attained, inside), times) for loss, times in losses)
+
+
+def sensitivities(
+    sensitivity: float, replace_sensitivity: float | None, adjacency: Adjacency
+) -> float:
+    """The sensitivity under an adjacency: a null record contributes nothing, and a replaced one at most twice."""
+    if adjacency is Adjacency.REPLACE:
+        return 2 * sensitivity if replace_sensitivity is None else replace_sensitivity
+    return sensitivity
+
+
+def checked_sensitivities(sensitivity: object, replace_sensitivity: object) -> tuple[float, float | None]:
+    """Both sensitivities, positive and finite, and the second at most twice the first."""
+    one = check.positive("sensitivity", sensitivity)
+    if replace_sensitivity is None:
+        return one, None
+    two = check.positive("replace_sensitivity", replace_sensitivity)
+    if not two <= 2 * one:
+        raise DomainError("replace_sensitivity", two, f"at most twice the sensitivity {one!r}")
+    return one, two

@@ -1,0 +1,138 @@
+"""Integer noise: discrete Laplace and discrete Gaussian, on any number of coordinates."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import Counter
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+from dpcompose.composition.container import Pairs
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.loss.base import Loss
+from dpcompose.loss.discrete_gaussian import DiscreteGaussianLoss
+from dpcompose.loss.discrete_laplace import discrete_laplace
+from dpcompose.mechanism.base import Mechanism, symmetric
+from dpcompose.numerics import check
+
+LARGEST_SHIFT = 4096
+Change = int | tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Integer(Mechanism):
+    """Integer noise of one kind on coordinates that a record changes by given integers."""
+
+    _: KW_ONLY
+    shift: Change = 1
+    replace: Change | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shift", _change("shift", self.shift))
+        if self.replace is not None:
+            object.__setattr__(self, "replace", _change("replace", self.replace))
+
+    @abstractmethod
+    def _loss(self, shift: int) -> Loss: ...
+
+    def pairs(self, adjacency: Adjacency) -> Pairs:
+        """One symmetric loss for every coordinate that changes."""
+        change = self._change_under(adjacency)
+        counts = Counter(abs(step) for step in (change if isinstance(change, tuple) else (change,)))
+        return symmetric(*((self._loss(step), times) for step, times in counts.items()))
+
+    def _change_under(self, adjacency: Adjacency) -> Change:
+        if adjacency is not Adjacency.REPLACE:
+            return self.shift
+        if self.replace is not None:
+            return self.replace
+        if isinstance(self.shift, tuple):
+            raise UnsupportedError(
+                repr(self), "what replacing a record changes does not follow from a tuple of shifts", "Give replace=(...), one change per coordinate"
+            )
+        return 2 * self.shift
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace(_Integer):
+    """The integer value plus integer noise of probability proportional to e^(-|x| / scale) on each coordinate.
+
+    >>> from dpcompose import DiscreteLaplace
+    >>> DiscreteLaplace(4.0, shift=4).delta(epsilon=0.3).contains(0.3005631528977894)
+    True
+
+    Args:
+        scale: Finite, > 0.
+        shift: The integer change of the one coordinate when a record is added or removed, or a tuple with one change per coordinate.
+        replace: The same for replacing a record; by default twice the shift of a single coordinate.
+
+    Raises:
+        DomainError: If a number is outside its domain.
+
+    Reference: [GhoshRoughgardenSundararajan2012, Definition 2.1]
+    """
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "scale", check.positive("scale", self.scale))
+        if not 1e-3 < self.scale < 1e9:
+            raise DomainError("scale", self.scale, "a number between 1e-3 and 1e9")
+
+    def _loss(self, shift: int) -> Loss:
+        return discrete_laplace(self.scale, shift)
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian(_Integer):
+    """The integer value plus integer noise of probability proportional to e^(-x^2 / (2 sigma^2)) on each coordinate.
+
+    >>> from dpcompose import DiscreteGaussian
+    >>> DiscreteGaussian(3.0).delta(epsilon=0.5).contains(0.01191565439117751)
+    True
+
+    Args:
+        sigma: Finite, > 0; not the standard deviation, only close to it.
+        shift: The integer change of the one coordinate when a record is added or removed, or a tuple with one change per coordinate.
+        replace: The same for replacing a record; by default twice the shift of a single coordinate.
+
+    Raises:
+        DomainError: If a number is outside its domain.
+
+    Reference: [CanonneKamathSteinke2020, Theorem 7]
+    """
+
+    sigma: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "sigma", check.positive("sigma", self.sigma))
+        if not 1e-2 < self.sigma < 1e9:
+            raise DomainError("sigma", self.sigma, "a number between 0.01 and 1e9")
+
+    def _loss(self, shift: int) -> Loss:
+        return DiscreteGaussianLoss(self.sigma, shift)
+
+
+def _change(name: str, value: Any) -> Change:
+    """One nonzero integer, or a tuple of integers that are not all zero; zeros are dropped."""
+    remedy = "Leave out coordinates that do not change"
+    if isinstance(value, tuple | list):
+        steps = tuple(_step(f"{name}[{index}]", step) for index, step in enumerate(value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        steps = tuple(step for step in steps if step != 0)
+        if not steps:
+            raise DomainError(name, value, "at least one integer other than 0", remedy)
+        return steps
+    step = _step(name, value)
+    if step == 0:
+        raise DomainError(name, value, "an integer other than 0", remedy)
+    return step
+
+
+def _step(name: str, value: object) -> int:
+    size = check.integer(name, value)
+    if not abs(size) <= LARGEST_SHIFT:
+        raise DomainError(name, size, f"an integer of size at most {LARGEST_SHIFT}")
+    return size

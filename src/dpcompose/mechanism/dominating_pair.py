@@ -1,0 +1,111 @@
+"""The door for a mechanism that nobody foresaw: its dominating pair, atom by atom or by its profile."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dpcompose.composition.container import Pairs
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.loss.atomized import atomized
+from dpcompose.loss.atoms import AtomicLoss
+from dpcompose.loss.base import Pair
+from dpcompose.mechanism.base import Mechanism
+from dpcompose.numerics import check
+from dpcompose.numerics.bound import Bound, down, up
+
+SUM_TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True)
+class DominatingPair(Mechanism):
+    """A mechanism given by a pair of distributions (with the record, without it) that dominates all its neighboring outputs.
+
+    Build it with `atoms` or `from_profile`.
+
+    >>> from dpcompose import Adjacency, DominatingPair
+    >>> pair = DominatingPair.atoms(upper={"yes": 0.75, "no": 0.25}, lower={"yes": 0.25, "no": 0.75}, adjacency=Adjacency.ADD_REMOVE)
+    >>> pair.delta(epsilon=0.0).contains(0.5)
+    True
+    """
+
+    pair: Pair
+    holds_under: Adjacency
+    name: str = "DominatingPair"
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+    @classmethod
+    def atoms(cls, *, upper: Any, lower: Any, adjacency: Adjacency) -> DominatingPair:
+        """Exactly these masses.
+
+        Args:
+            upper: Masses with the record: a mapping from outcomes, or a sequence.
+            lower: Masses without it: likewise; an outcome that one lacks has mass 0 there.
+            adjacency: The adjacency under which the pair dominates.
+
+        Raises:
+            DomainError: If a mass is negative or not finite, or a sum is farther than 1e-12 from 1: the entry or the sum is named.
+        """
+        first, second = _masses("upper", upper), _masses("lower", lower)
+        if not isinstance(upper, Mapping) and not isinstance(lower, Mapping) and len(first) != len(second):
+            raise DomainError("lower", f"{len(second)} masses", f"as many as upper has: {len(first)}")
+        outcomes = list(dict.fromkeys([*first, *second]))
+        loss = AtomicLoss.of([first.get(o, 0.0) for o in outcomes], [second.get(o, 0.0) for o in outcomes])
+        return cls(Pair(loss, loss.reverse), _adjacency(adjacency), f"DominatingPair of {len(outcomes)} atoms")
+
+    @classmethod
+    def from_profile(cls, profile: Callable[[float], float], *, error: float, adjacency: Adjacency) -> DominatingPair:
+        """The pair whose profile delta(epsilon) is `profile` up to `error`: atoms above it and atoms below it.
+
+        Args:
+            profile: delta as a function of every real epsilon, for (with the record, without it); nonincreasing, and convex in e^epsilon.
+            error: The largest distance of `profile` from the exact curve, absolute, in [0, 1).
+            adjacency: The adjacency under which the pair dominates.
+
+        Raises:
+            DomainError: If `error` is outside its domain or the profile returns no number in [0, 1] (up to the error).
+        """
+        error = check.probability("error", error)
+
+        def enclosed(epsilon: float) -> Bound:
+            delta = check.real("profile(epsilon)", profile(epsilon))
+            if not -error <= delta <= 1 + error:
+                raise DomainError(f"profile({epsilon!r})", delta, "a number in [0, 1]")
+            floor = max(-math.expm1(epsilon), 0.0)
+            low, high = max(down(delta - error), floor, 0.0), min(up(delta + error), 1.0)
+            if not low <= high:
+                raise DomainError(f"profile({epsilon!r})", delta, f"at least 1 - e^epsilon = {floor!r}")
+            return Bound(low, high)
+
+        above, below = atomized(enclosed, math.inf)
+        inside = Pair(below, below.reverse)
+        return cls(Pair(above, above.reverse, False, (inside,)), _adjacency(adjacency), "DominatingPair from a profile")
+
+    def pairs(self, adjacency: Adjacency) -> Pairs:
+        if adjacency is not self.holds_under:
+            raise UnsupportedError(self.label, f"its pair is stated under {self.holds_under.value} and says nothing under {adjacency.value}")
+        return ((self.pair, 1),)
+
+
+def _adjacency(value: object) -> Adjacency:
+    if not isinstance(value, Adjacency):
+        raise DomainError("adjacency", value, "an Adjacency, such as Adjacency.ADD_REMOVE")
+    return value
+
+
+def _masses(name: str, given: Any) -> dict[Any, float]:
+    """Checked masses by outcome."""
+    if not isinstance(given, Mapping | Iterable) or isinstance(given, str | bytes):
+        raise DomainError(name, given, "a mapping from outcomes to masses, or a sequence of masses")
+    entries = dict(given) if isinstance(given, Mapping) else dict(enumerate(given))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    masses: dict[Any, float] = {key: check.probability(f"{name}[{key!r}]", mass) for key, mass in entries.items()}
+    total = math.fsum(masses.values())
+    if not abs(total - 1) <= SUM_TOLERANCE:
+        raise DomainError(f"sum of {name}", total, "1 (up to 1e-12)", "Nothing is normalized silently")
+    return masses

@@ -1,0 +1,49 @@
+"""The exponential mechanism, and every other of bounded range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpcompose.composition.container import Pairs
+from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.loss.base import Pair
+from dpcompose.loss.bounded_range import BoundedRangeLoss, attained_losses
+from dpcompose.loss.two_point import TwoPointLoss
+from dpcompose.mechanism.base import Stated, symmetric
+from dpcompose.mechanism.guaranteed import bounded_epsilon
+
+
+@dataclass(frozen=True)
+class Exponential(Stated):
+    """Any epsilon-bounded-range mechanism: its losses lie in an interval of length epsilon.
+
+    The exponential mechanism with weights e^(epsilon u / (2 D)), D the sensitivity of the utility u, is one; so is report-noisy-max with Gumbel noise.
+    One answer attains the dominating pair at every epsilon; for several, the lower end is that of mechanisms of one fixed shape.
+
+    >>> from dpcompose import Exponential
+    >>> Exponential(1.0).delta(epsilon=0.5).contains(0.07740468631569081)
+    True
+
+    Args:
+        epsilon: In nats; >= 0.
+        holds_under: The adjacency of the statement; asked about replacing, an add-remove statement is 2 epsilon.
+
+    Raises:
+        DomainError: If epsilon is outside its domain.
+
+    Reference: [DongDurfeeRogers2020, Definition 3.1]
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "epsilon", bounded_epsilon(self.epsilon))
+
+    def pairs(self, adjacency: Adjacency) -> Pairs:
+        """The dominating loss, with the two-point losses that are attained inside it."""
+        epsilon = 2 * self.epsilon if self._doubled(adjacency) else self.epsilon
+        if epsilon < 1e-9:
+            return symmetric((TwoPointLoss(epsilon), 1), attained=False, inside=(Pair(TwoPointLoss(0.0), TwoPointLoss(0.0)),))
+        inside = tuple(Pair(remove, add) for remove, add in attained_losses(epsilon))
+        return symmetric((BoundedRangeLoss(epsilon), 1), attained=False, inside=inside)

@@ -1,0 +1,58 @@
+"""Gaussian noise."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+
+from dpcompose.composition.container import Pairs
+from dpcompose.errors import DomainError
+from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.loss.base import Pair
+from dpcompose.loss.gaussian import GaussianLoss
+from dpcompose.loss.opposed_gaussian import OpposedGaussianLoss
+from dpcompose.mechanism.base import Mechanism, checked_sensitivities, sensitivities, symmetric
+from dpcompose.numerics import check
+
+
+@dataclass(frozen=True)
+class Gaussian(Mechanism):
+    """The value plus Gaussian noise N(0, sigma^2) on each coordinate.
+
+    >>> from dpcompose import Gaussian
+    >>> Gaussian(2.0, sensitivity=2.0).delta(epsilon=1.0).contains(0.12693673750664394)
+    True
+
+    Args:
+        sigma: The standard deviation of the noise; finite, > 0.
+        sensitivity: The L2 distance that adding or removing one record can make; finite, > 0.
+        replace_sensitivity: The L2 distance that replacing one can make, if better than twice that; ignored on a sample.
+
+    Raises:
+        DomainError: If a number is outside its domain.
+
+    Reference: [BalleWang2018, Theorem 8]
+    """
+
+    sigma: float
+    _: KW_ONLY
+    sensitivity: float = 1.0
+    replace_sensitivity: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", check.positive("sigma", self.sigma))
+        one, two = checked_sensitivities(self.sensitivity, self.replace_sensitivity)
+        object.__setattr__(self, "sensitivity", one)
+        object.__setattr__(self, "replace_sensitivity", two)
+        if not 1e-12 < one / self.sigma < 1e6:
+            raise DomainError("sigma", self.sigma, f"sensitivity / sigma between 1e-12 and 1e6, not {one / self.sigma!r}")
+
+    def pairs(self, adjacency: Adjacency) -> Pairs:
+        """One symmetric loss of mu = sensitivity / sigma."""
+        return symmetric((GaussianLoss(sensitivities(self.sensitivity, self.replace_sensitivity, adjacency) / self.sigma), 1))
+
+    def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
+        """With replacement: (1 - q) N(0) + q N(-D) against (1 - q) N(0) + q N(D), D the sensitivity, whatever replacing alone would do."""
+        if adjacency is not Adjacency.REPLACE:
+            return super().sampled_pairs(rate, adjacency)
+        loss = OpposedGaussianLoss(self.sigma / self.sensitivity, rate)
+        return ((Pair(loss, loss), 1),)

@@ -1,0 +1,50 @@
+"""Laplace noise."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+
+from dpcompose.composition.container import Pairs
+from dpcompose.errors import DomainError
+from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.loss.laplace import LaplaceLoss
+from dpcompose.mechanism.base import Mechanism, checked_sensitivities, sensitivities, symmetric
+from dpcompose.numerics import check
+
+
+@dataclass(frozen=True)
+class Laplace(Mechanism):
+    """The value plus Laplace noise of density e^(-|x| / scale) / (2 scale) on each coordinate.
+
+    >>> from dpcompose import Laplace
+    >>> Laplace(2.0).epsilon(delta=0.0).contains(0.5)
+    True
+
+    Args:
+        scale: The scale b of the noise; finite, > 0.
+        sensitivity: The L1 distance that adding or removing one record can make; finite, > 0.
+        replace_sensitivity: The L1 distance that replacing one can make, if better than twice that.
+
+    Raises:
+        DomainError: If a number is outside its domain.
+
+    Reference: [DworkRoth2014, Theorem 3.6]
+    """
+
+    scale: float
+    _: KW_ONLY
+    sensitivity: float = 1.0
+    replace_sensitivity: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", check.positive("scale", self.scale))
+        one, two = checked_sensitivities(self.sensitivity, self.replace_sensitivity)
+        object.__setattr__(self, "sensitivity", one)
+        object.__setattr__(self, "replace_sensitivity", two)
+        if not 1e-12 < one / self.scale < 1e6:
+            raise DomainError("scale", self.scale, f"sensitivity / scale between 1e-12 and 1e6, not {one / self.scale!r}")
+
+    def pairs(self, adjacency: Adjacency) -> Pairs:
+        """One symmetric loss of epsilon = sensitivity / scale."""
+        epsilon = sensitivities(self.sensitivity, self.replace_sensitivity, adjacency) / self.scale
+        return symmetric((LaplaceLoss(epsilon), 1))
