@@ -10,15 +10,13 @@ from fractions import Fraction
 from scipy.special import ndtri
 
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.normal import density, mills, mills_drop
+from dpcompose.guarantee.normal import FARTHEST, density, mills, mills_drop
 from dpcompose.guarantee.root import increasing_root, walk
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, around, down, up
 
 _CLOSED_FORM = Certificate("Gaussian closed form (Mills' ratio)", unit="relative delta")
 _TINY = 5e-324
-_FAR = 45
-"""Beyond 45 standard deviations a tail is below 1e-400: no float can tell it from zero."""
 
 
 @dataclass(frozen=True)
@@ -165,9 +163,9 @@ def _sides(epsilon: float, mu: float) -> _Sides:
     # epsilon >= 0 and mu > 0, both finite; a and a + mu are rounded once, a^2 is not rounded at all.
     near = Fraction(epsilon) / Fraction(mu) - Fraction(mu) / 2
     far = near + Fraction(mu)
-    if near > _FAR:
+    if near > FARTHEST:
         return _Sides(_certified(0.0, _TINY), _certified(down(1.0), 1.0))
-    if near < -_FAR:
+    if near < -FARTHEST:
         return _Sides(_certified(down(1.0), 1.0), _certified(0.0, _TINY))
     height, height_error = density(near)
     if near >= 0 or mu <= 1.0:
@@ -202,7 +200,7 @@ def _excess(delta: float, mu: float) -> Callable[[float], tuple[float, float]]:
     # Increasing in epsilon, zero where the profile is delta; log-concave tails make Newton's method converge globally.
     def above_half(point: float) -> tuple[float, float]:
         _, _, log_complement, slope = _logarithms(point, mu)
-        return log_complement - math.log(1.0 - delta), slope
+        return log_complement - math.log1p(-delta), slope
 
     def below_half(point: float) -> tuple[float, float]:
         log_delta, slope, _, _ = _logarithms(point, mu)
@@ -220,7 +218,7 @@ def _mu_excess(epsilon: float, delta: float) -> Callable[[float], tuple[float, f
         height = math.exp(-near * near / 2.0 - 0.5 * math.log(2.0 * math.pi))
         log_delta, _, log_complement, _ = _logarithms(epsilon, mu)
         if delta > 0.5:
-            return math.log(1.0 - delta) - log_complement, mu * height / max(math.exp(log_complement), _TINY)
+            return math.log1p(-delta) - log_complement, mu * height / max(math.exp(log_complement), _TINY)
         return log_delta - math.log(delta), mu * height / max(math.exp(log_delta), _TINY)
 
     return excess

@@ -11,11 +11,14 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from scipy.special import erfcx
+from scipy.special import erfcx, ndtri
 
-from dpcompose.numerics.bound import UNIT_ROUNDOFF
+from dpcompose.guarantee.root import walk
+from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, around, down, up
 
 ERFCX_ERROR = 110 * UNIT_ROUNDOFF
+FARTHEST = 45
+"""Beyond 45 standard deviations a tail is below 1e-400: no float can tell it from zero."""
 FRACTION_FROM = 5.0
 """From here on Mills' ratio comes from Laplace's continued fraction, whose error is proved."""
 FRACTION_TERMS = 24
@@ -97,3 +100,26 @@ def _fraction_tail(point: float) -> float:
     for term in range(FRACTION_TERMS, 0, -1):
         tail = term / (point + tail)
     return tail
+
+
+def upper_tail(point: Fraction) -> Bound:
+    """P[N(0, 1) > point], certified: the relative width is below 1e-13 for a point >= 0, that of 1 minus it below."""
+    if point < 0:
+        other = upper_tail(-point)
+        return Bound(max(0.0, down(1.0 - other.upper)), min(1.0, up(1.0 - other.lower)))
+    if point > FARTHEST:
+        return Bound(0.0, 5e-324)
+    (height, height_error), (ratio, ratio_error) = density(point), mills(float(point))
+    tail = around(height * ratio, relative=height_error + ratio_error + 4 * UNIT_ROUNDOFF, absolute=2e-323)
+    return Bound(max(0.0, tail.lower), min(0.5, tail.upper))
+
+
+def upper_quantile(tail: float) -> Bound:
+    """The point x with P[N(0, 1) > x] = tail, in (0, 1), certified."""
+    if tail > 0.5:
+        other = upper_quantile(1.0 - tail)
+        return Bound(-other.upper, -other.lower)
+    point = -float(ndtri(tail))
+    margin = max(2.0 * math.ulp(point), 1e-14)
+    above = walk(point, margin, lambda x: upper_tail(Fraction(x)).upper <= tail)
+    return Bound(walk(point, -margin, lambda x: upper_tail(Fraction(x)).lower >= tail), above)

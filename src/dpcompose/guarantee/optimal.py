@@ -11,6 +11,7 @@ from scipy.special import ndtri
 
 from dpcompose.guarantee import binomial, failure
 from dpcompose.guarantee.approximate import ApproximateDP, epsilon_of
+from dpcompose.guarantee.rational import nearest, rounded_down, rounded_up
 from dpcompose.guarantee.root import walk
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
@@ -92,12 +93,12 @@ def homogeneous_epsilon(target_delta: float, *, epsilon: float, delta: float = 0
     if rest.lower >= 0.0 and at_most(0.0):
         return Bound(0.0, 0.0, _CERTIFICATE)
     if rest.upper == 0.0:
-        return Bound(_rounded_down(most), _rounded_up(most), _CERTIFICATE)
+        return Bound(rounded_down(most), rounded_up(most), _CERTIFICATE)
     if most > 1e300:
-        return Bound(0.0, _rounded_up(most), Certificate("basic composition", notes=("epsilon exceeds 1e300",)))
+        return Bound(0.0, rounded_up(most), Certificate("basic composition", notes=("epsilon exceeds 1e300",)))
     point, margin = _root(rest.upper, promise.epsilon, times)
     lower = max(0.0, walk(point, -margin, at_least))
-    upper = min(walk(point, margin, at_most), _rounded_up(most)) if rest.lower >= 0.0 else math.inf
+    upper = min(walk(point, margin, at_most), rounded_up(most)) if rest.lower >= 0.0 else math.inf
     return Bound(lower, upper, _CERTIFICATE)
 
 
@@ -157,7 +158,7 @@ def _pure(target: float, epsilon: float, times: int) -> _Tail:
     if least > times:
         return _NOTHING
     lattice = (2 * least - times) * Fraction(epsilon)
-    gap = _nearest(lattice - Fraction(target))
+    gap = nearest(lattice - Fraction(target))
     anchor = max(least, binomial.mode(times, epsilon=epsilon))
     window = binomial.window(times, epsilon=epsilon, anchor=anchor, least=least)
     steps = np.arange(window.first - least, window.first - least + len(window.masses), dtype=np.float64)
@@ -180,7 +181,7 @@ def _pure(target: float, epsilon: float, times: int) -> _Tail:
         error=error,
         dropped=dropped * (1.0 + 1e-9),
         descent=float(np.dot(window.masses, np.exp(-distance))),
-        lattice=_nearest(lattice),
+        lattice=nearest(lattice),
         at_lattice=float(np.dot(window.masses, -np.expm1(-beyond))),
         weight=float(np.dot(window.masses, np.exp(-beyond))),
     )
@@ -221,20 +222,3 @@ def _in_cell(tail: _Tail, target: float, width: float) -> float | None:
     if not 0.0 <= share <= -math.expm1(-width):
         return None
     return tail.lattice + (math.log1p(-share) if share < 1.0 else -width)
-
-
-def _rounded_up(number: Fraction) -> float:
-    nearest = _nearest(number)
-    return up(nearest) if Fraction(nearest) < number else nearest
-
-
-def _rounded_down(number: Fraction) -> float:
-    nearest = _nearest(number)
-    return down(nearest) if Fraction(nearest) > number else nearest
-
-
-def _nearest(number: Fraction) -> float:
-    try:
-        return float(number)
-    except OverflowError:
-        return math.nextafter(math.inf, 0.0)

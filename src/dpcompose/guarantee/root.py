@@ -49,3 +49,68 @@ def walk(point: float, margin: float, proved: Callable[[float], bool]) -> float:
     while not proved(point + margin):
         margin *= 2.0
     return point + margin
+
+
+def bracketed_root(function: Callable[[float], float], *, lower: float, upper: float, steps: int = 100) -> float:
+    """An uncertified root in [lower, upper] of an increasing function, by regula falsi with halved ends (Illinois).
+
+    Args:
+        function: Increasing; its value may be infinite, where a bisection replaces the step.
+        lower: A point where the function is at most 0.
+        upper: A point where it is at least 0.
+        steps: The number of evaluations after which the last point is returned as it is.
+    """
+    below, above = function(lower), function(upper)
+    point, side = lower, 0
+    for _ in range(steps):
+        weighted = (lower * above - upper * below) / (above - below) if above > below else math.nan
+        middle = lower + (upper - lower) / 2.0
+        following = weighted if lower < weighted < upper else middle
+        if abs(following - point) <= 2e-16 * abs(following) or following in (lower, upper):
+            return following
+        point, value = following, function(following)
+        if value == 0.0:
+            return point
+        if value < 0.0:
+            lower, below, above, side = point, value, above / 2.0 if side == -1 else above, -1
+        else:
+            upper, above, below, side = point, value, below / 2.0 if side == 1 else below, 1
+    return point
+
+
+def minimum(function: Callable[[float], float], *, start: float, step: float, limit: float, steps: int) -> float:
+    """A point where a function that falls and then rises is about as small as it gets: downhill, then golden section.
+
+    Args:
+        function: May be infinite, but not everywhere within reach.
+        start: The first point tried.
+        step: The stride of the walk downhill.
+        limit: The walk stays within +-limit.
+        steps: The number of golden sections.
+    """
+    if function(start + step) > function(start):
+        step = -step
+    here, value = start, function(start)
+    ahead = here + step
+    following = function(ahead)
+    while following < value and abs(ahead) < limit:
+        here, value, ahead = ahead, following, ahead + step
+        following = function(ahead)
+    lower, upper = sorted((here - step, ahead))
+    return _golden(function, lower, upper, steps)
+
+
+def _golden(function: Callable[[float], float], lower: float, upper: float, steps: int) -> float:
+    ratio = (math.sqrt(5.0) - 1.0) / 2.0
+    left, right = upper - ratio * (upper - lower), lower + ratio * (upper - lower)
+    at_left, at_right = function(left), function(right)
+    for _ in range(steps):
+        if at_left <= at_right:
+            upper, right, at_right = right, left, at_left
+            left = upper - ratio * (upper - lower)
+            at_left = function(left)
+        else:
+            lower, left, at_left = left, right, at_right
+            right = lower + ratio * (upper - lower)
+            at_right = function(right)
+    return left if at_left <= at_right else right

@@ -1,0 +1,217 @@
+"""Group privacy: what a promise about one person says of `size` of them (Theorem 2.2 and beyond)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+
+from dpcompose.errors import DomainError
+from dpcompose.guarantee.approximate import ApproximateDP
+from dpcompose.guarantee.rational import rounded_up
+from dpcompose.numerics import check
+from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
+
+LARGEST = 10**5
+_CERTIFICATE = Certificate("trade-off function, iterated", unit="relative delta")
+
+
+def book(promise: ApproximateDP, *, size: int) -> ApproximateDP:
+    """(k epsilon, k e^((k - 1) epsilon) delta) for a group of k; rounded up, delta at most 1.
+
+    Pure promises: Theorem 2.2. With a delta it is the bound quoted with it, looser than `chained`.
+
+    >>> book(ApproximateDP(0.5), size=3)
+    ApproximateDP(epsilon=1.5, delta=0.0)
+
+    Args:
+        promise: For one person.
+        size: The number of people, an integer >= 1.
+
+    Raises:
+        DomainError: If size is not an integer from 1 to 10^5.
+
+    Reference: [DworkRoth2014, Theorem 2.2]
+    """
+    size = _size(size)
+    return _scaled(promise, size, math.log(size) + (size - 1) * promise.epsilon)
+
+
+def chained(promise: ApproximateDP, *, size: int) -> ApproximateDP:
+    """(k epsilon, delta (1 + e^epsilon + ... + e^((k - 1) epsilon))) for a group of k; rounded up, delta at most 1.
+
+    The sum is (e^(k epsilon) - 1) / (e^epsilon - 1). At k epsilon no smaller delta is true of every such mechanism; at
+    a smaller epsilon `tight_delta` is far better.
+
+    >>> round(chained(ApproximateDP(0.5, delta=1e-6), size=3).delta * 1e6, 12)
+    5.367003099159
+
+    Args:
+        promise: For one person.
+        size: The number of people, an integer from 1 to 10^5.
+
+    Raises:
+        DomainError: If size is not an integer from 1 to 10^5.
+
+    Reference: [Vadhan2017, Lemma 2.2]
+    """
+    size = _size(size)
+    # sum = e^((k - 1) epsilon) (1 + e^-epsilon + ...) = e^((k - 1) epsilon) expm1(-k epsilon) / expm1(-epsilon)
+    if promise.epsilon < 1e-300:
+        terms = float(size)
+    else:
+        terms = math.expm1(-size * promise.epsilon) / math.expm1(-promise.epsilon)
+    return _scaled(promise, size, math.log(terms) + (size - 1) * promise.epsilon)
+
+
+def tight_delta(target_epsilon: float, *, promise: ApproximateDP, size: int) -> Bound:
+    """The smallest delta at `target_epsilon` for a group of k, over every mechanism that keeps the promise.
+
+    The trade-off function f of (epsilon, delta), as a blow-up function phi = 1 - f, is iterated: delta_k is the largest
+    phi(phi(...phi(a))) - e^target a over a in [0, 1]. The lower end evaluates this at a kink. The upper end is a split
+    of the target, delta_k(target) <= sum_i e^(e_1 + ... + e_(i - 1)) delta(e_i) with e_1 + ... + e_k = target, true for
+    any split and an equality at the slopes of phi along the way from that kink.
+
+    >>> tight_delta(1.0, promise=ApproximateDP(0.5, delta=1e-6), size=3).contains(0.2449220662063174)
+    True
+
+    Args:
+        target_epsilon: In nats; finite, >= 0.
+        promise: For one person.
+        size: The number of people, an integer from 1 to 10^5.
+
+    Raises:
+        DomainError: If a number lies outside its domain.
+
+    Reference: [DongRothSu2022, Theorem 2.14]
+    """
+    target, size = check.nonnegative("target_epsilon", target_epsilon), _size(size)
+    if promise.epsilon == math.inf or promise.delta == 1.0:
+        return Bound(1.0, 1.0, _CERTIFICATE)
+    if promise.epsilon == 0.0:
+        chain = chained(promise, size=size).delta
+        return Bound(max(0.0, chain * (1.0 - 64 * UNIT_ROUNDOFF)), chain, _CERTIFICATE)
+    candidates = [_kink(target, promise, size), _capped(target, promise, size)]
+    upper = min(_sum_of_split(split, promise) for _, split in candidates)
+    lower = max(_gain(start, target, promise, size) for start, _ in candidates)
+    return Bound(min(max(0.0, down(lower)), upper), upper, _CERTIFICATE)
+
+
+def _size(size: int) -> int:
+    number = check.count("size", size, least=1)
+    if number > LARGEST:
+        raise DomainError("size", size, f"an integer from 1 to {LARGEST}")
+    return number
+
+
+def _scaled(promise: ApproximateDP, size: int, logarithm: float) -> ApproximateDP:
+    epsilon = rounded_up(size * Fraction(promise.epsilon)) if promise.epsilon < math.inf else math.inf
+    if promise.delta == 0.0 or size == 1:
+        return ApproximateDP(epsilon, delta=promise.delta)
+    logarithm += math.log(promise.delta)
+    slack = UNIT_ROUNDOFF * (32.0 + 8.0 * (size * promise.epsilon - math.log(promise.delta)))
+    return ApproximateDP(epsilon, delta=min(1.0, up(math.exp(min(logarithm + slack, 1.0)))) if logarithm < 1.0 else 1.0)
+
+
+def _kink(target: float, promise: ApproximateDP, size: int) -> tuple[float, list[float]]:
+    # The kink of the iterated blow-up where its slope passes e^target, and the logarithms of slopes along the way.
+    epsilon = promise.epsilon
+    inside = Fraction(target) < size * Fraction(epsilon)
+    steep = min(size - 1, math.floor((target / epsilon + size) / 2.0)) if inside else size
+    start = _preimage(_middle(promise), steep, promise) if inside else 0.0
+    if start > 0.0:
+        split = [epsilon] * (size - 1) + [0.0]
+        split[steep:] = [-epsilon] * (size - steep)
+        return start, _completed(split, steep, target)
+    # The slope at 0 is below e^target: the excess is free there, where delta(e) is delta for every e >= epsilon.
+    point, slopes = 0.0, list[float]()
+    for _ in range(size):
+        slopes.append(epsilon if point < _middle(promise) else -epsilon)
+        point = _step(point, promise)
+    return 0.0, _completed(slopes, 0, target)
+
+
+def _capped(target: float, promise: ApproximateDP, size: int) -> tuple[float, list[float]]:
+    # Where the iterated blow-up just reaches 1: 1 - delta before the last step.
+    point, slopes, turn = 1.0 - promise.delta, [0.0], _step(_middle(promise), promise)
+    for _ in range(size - 1):
+        beyond = point > turn
+        slopes.append(-promise.epsilon if beyond else promise.epsilon)
+        point = _back(point, promise, beyond)
+        if not 0.0 < point < 1.0:
+            break
+    slopes += [promise.epsilon] * (size - len(slopes))
+    return min(max(point, 0.0), 1.0), _completed(slopes[::-1], size - 1, target)
+
+
+def _completed(split: list[float], free: int, target: float) -> list[float]:
+    # The free element makes the sum the target, or a little less: a profile only falls.
+    others = Counter(split[:free] + split[free + 1 :])
+    rest = Fraction(target) - sum((Fraction(slope) * times for slope, times in others.items()), Fraction(0))
+    nearest = float(rest)
+    split[free] = down(nearest) if Fraction(nearest) > rest else nearest
+    return split
+
+
+def _middle(promise: ApproximateDP) -> float:
+    # Where phi turns from slope e^epsilon to e^-epsilon: (1 - delta) / (1 + e^epsilon).
+    return (1.0 - promise.delta) * math.exp(-promise.epsilon) / (1.0 + math.exp(-promise.epsilon))
+
+
+def _gain(start: float, target: float, promise: ApproximateDP, size: int) -> float:
+    # phi^k(a) - e^target a, rounded down.
+    lower = _iterated(start, promise, size)
+    if start == 0.0:
+        return lower
+    logarithm = math.log(start)
+    return lower - math.exp(min(target + logarithm, 1.0)) * (1.0 + UNIT_ROUNDOFF * (32.0 + 4.0 * (target - logarithm)))
+
+
+def _preimage(point: float, steps: int, promise: ApproximateDP) -> float:
+    # Where `steps` steps of a -> delta + e^epsilon a lead to the point.
+    decay = math.exp(-steps * promise.epsilon)
+    lost = math.expm1(-steps * promise.epsilon) / math.expm1(-promise.epsilon) * math.exp(-promise.epsilon)
+    return decay * point - promise.delta * lost
+
+
+def _back(point: float, promise: ApproximateDP, beyond: bool) -> float:
+    if beyond:
+        return 1.0 - promise.delta - math.exp(promise.epsilon) * (1.0 - point)
+    return (point - promise.delta) * math.exp(-promise.epsilon)
+
+
+def _step(point: float, promise: ApproximateDP) -> float:
+    # phi, its third line as a sum of positive terms.
+    if point + promise.delta >= 1.0:
+        return 1.0
+    shallow = -math.expm1(-promise.epsilon) + math.exp(-promise.epsilon) * (promise.delta + point)
+    steep = promise.delta + math.exp(min(promise.epsilon, 700.0)) * point
+    return min(1.0, steep, shallow) if promise.epsilon <= 700.0 or point == 0.0 else min(1.0, shallow)
+
+
+def _iterated(start: float, promise: ApproximateDP, size: int) -> float:
+    # phi is increasing: a value rounded down stays below.
+    point = start
+    for _ in range(size):
+        point = _step(point, promise) * (1.0 - 16 * UNIT_ROUNDOFF)
+    return point
+
+
+def _sum_of_split(split: list[float], promise: ApproximateDP) -> float:
+    # sum_i e^(e_1 + ... + e_(i - 1)) delta(e_i), rounded up, the outermost step first; delta(e) is that of the class.
+    slopes = np.array(split[::-1])
+    before = np.concatenate(([0.0], np.cumsum(slopes)[:-1]))
+    if float(np.max(before)) > 700.0:
+        return 1.0
+    epsilon, delta = promise.epsilon, promise.delta
+    share = _middle(promise)
+    between = np.clip(slopes, -epsilon, epsilon)
+    falling = delta - np.exp(np.minimum(epsilon, 700.0)) * np.expm1(between - epsilon) * share
+    values = np.where(slopes >= epsilon, delta, falling)
+    below = -np.expm1(np.minimum(slopes, 0.0)) + np.exp(np.minimum(slopes, 0.0)) * delta
+    values = np.where(slopes < -epsilon, below, values)
+    total = float(np.sum(np.exp(before) * values))
+    size, reach = len(split), float(np.sum(np.abs(slopes)))
+    return min(1.0, up(total * (1.0 + UNIT_ROUNDOFF * (64.0 + 2.0 * size + 8.0 * min(reach, 1e6) + 8.0 * epsilon))))

@@ -1,0 +1,145 @@
+"""The exact conversion of one Renyi order into (epsilon, delta): the reduction to two outcomes."""
+
+from __future__ import annotations
+
+import decimal
+import math
+from decimal import Decimal
+
+from dpcompose.guarantee.approximate import epsilon_of
+from dpcompose.guarantee.decimals import digits
+from dpcompose.guarantee.order import order_of
+from dpcompose.guarantee.root import bracketed_root, walk
+from dpcompose.numerics import check
+from dpcompose.numerics.bound import up
+
+
+def lossless_epsilon(rho: float, *, order: float, delta: float) -> float:
+    """The smallest epsilon >= 0 that a Renyi divergence of at most `rho` at one order implies with `delta`; rounded up.
+
+    By data processing only pairs of two-point distributions matter, (p, 1 - p) against (q, 1 - q), and those within
+    rho form the convex set G(p, q) = p^a q^(1 - a) + (1 - p)^a (1 - q)^(1 - a) <= e^((a - 1) rho), a the order. Its
+    tangent at any point (p, q) gives p' - e^epsilon q' <= delta' for all of the set, e^epsilon = -G_q / G_p: an upper
+    bound whether or not the point is the best one. The best one is found in floats; its tangent is evaluated in sixty
+    or more digits. For delta >= 1 / order the corner p = 1 is best, and epsilon = rho + log(1 - delta).
+
+    >>> lossless_epsilon(0.5, order=10.0, delta=1e-6) >= 1.672612290475518
+    True
+
+    Args:
+        rho: The bound on the divergence, in nats; >= 0, infinite allowed.
+        order: The order; finite, > 1.
+        delta: In [0, 1].
+
+    Raises:
+        DomainError: If a number lies outside its domain.
+
+    Reference: [Asoodeh2021, Theorem 3]
+    """
+    rho, order, delta = epsilon_of("rho", rho), order_of(order), check.probability("delta", delta)
+    if rho == 0.0 or delta == 1.0:
+        return 0.0
+    if delta == 0.0 or rho == math.inf or not (order - 1.0) * rho < 1e12:
+        return math.inf
+    if delta * order >= 1.0 + 1e-12:
+        return max(0.0, up((rho + math.log1p(-delta)) + 8e-16 * (rho - math.log1p(-delta))))
+    found = [math.inf]
+
+    def proved(point: float) -> bool:
+        if not point > -700.0:
+            found[:] = [math.inf]
+            return True
+        success = _logistic(point)
+        epsilon, slack = _tangent(success, _gap(success, rho, order), rho, order, delta)
+        found[:] = [epsilon]
+        return slack >= 0
+
+    def excess(point: float) -> float:
+        return _log_delta(_logistic(point), rho, order) - math.log(delta)
+
+    best = bracketed_root(excess, lower=max(math.log(delta) - 40.0, -690.0), upper=650.0)
+    walk(best, -4.0 * math.ulp(best) - 1e-300, proved)
+    return max(0.0, found[0])
+
+
+def _logistic(point: float) -> tuple[float, float]:
+    # p and 1 - p at the log odds `point`.
+    if point >= 0.0:
+        return 1.0 / (1.0 + math.exp(-point)), math.exp(-point) / (1.0 + math.exp(-point))
+    return math.exp(point) / (1.0 + math.exp(point)), 1.0 / (1.0 + math.exp(point))
+
+
+def _gap(success: tuple[float, float], rho: float, order: float) -> float:
+    # log(p / q) for the smallest q with G(p, q) <= e^((a - 1) rho). log G is convex and increasing in it; Newton's
+    # method starts to the right, where the first term alone is as large as allowed, and stays to the right.
+    slope, most = order - 1.0, (order - 1.0) * rho
+    point = rho - math.log(success[0]) / slope
+    for _ in range(300):
+        value, steepness = _log_power(success, point, order)
+        following = point - (value - most) / steepness if steepness > 0.0 else point
+        if not 0.0 < following < point:
+            break
+        point = following
+    return point
+
+
+def _log_power(success: tuple[float, float], gap: float, order: float) -> tuple[float, float]:
+    # log G(p, p e^-gap) and its slope in the gap; G - 1 is a sum of two positive terms, q f(gap) and (1 - q) f(-fall).
+    p, rest = success
+    other = rest - p * math.expm1(-gap)
+    fall = math.log(other / rest) if rest < 0.5 else math.log1p(-p * math.expm1(-gap) / rest)
+    if order * gap < 500.0 and fall < 500.0:
+        power = p * (math.exp(-gap) * _convex(gap, order)) + other * _convex(-fall, order)
+        growth = math.exp((order - 1.0) * gap) - math.exp(-order * fall - gap)
+        return math.log1p(power), (order - 1.0) * p * growth / (1.0 + power)
+    first = (order - 1.0) * gap + math.log(p)
+    second = order * math.log(rest) - (order - 1.0) * math.log(other)
+    top = max(first, second)
+    total = math.exp(first - top) + math.exp(second - top)
+    return top + math.log(total), (order - 1.0) * math.exp(first - top) / total
+
+
+def _convex(exponent: float, order: float) -> float:
+    # e^(a x) - 1 - a (e^x - 1) >= 0
+    if abs(order * exponent) > 0.02:
+        return math.expm1(order * exponent) - order * math.expm1(exponent)
+    total, power, factorial = 0.0, exponent, 1.0
+    for term in range(2, 9):
+        power, factorial = power * exponent, factorial * term
+        total += (order**term - order) * power / factorial
+    return total
+
+
+def _log_delta(success: tuple[float, float], rho: float, order: float) -> float:
+    # log of p - e^epsilon q at the boundary point of that p, in floats.
+    gap = _gap(success, rho, order)
+    if success[1] < 1e-300:
+        return -math.log(order)
+    fall = math.log1p(-success[0] * math.expm1(-gap) / success[1])
+    exponent = (
+        -math.log1p(1.0 / (order - 1.0)) + _log_minus(order * (gap + fall)) - _log_minus((order - 1.0) * (gap + fall))
+    )
+    return math.log(success[0]) + math.log(max(-math.expm1(exponent), 5e-324))
+
+
+def _log_minus(positive: float) -> float:
+    # log(1 - e^-x)
+    return math.log(max(-math.expm1(-positive), 5e-324))
+
+
+def _tangent(success: tuple[float, float], gap: float, rho: float, order: float, delta: float) -> tuple[float, Decimal]:
+    # epsilon, rounded up, and delta minus the delta' that the tangent of G at (p, q) proves for it.
+    places = 60 + 3 * max(0, math.ceil(-math.log10(rho))) + max(0, math.ceil(-math.log10(delta)))
+    with decimal.localcontext(digits(places)):
+        rest = 1 - Decimal(success[0]) if success[0] < 0.5 else Decimal(success[1])
+        p = 1 - rest
+        q = p * (-Decimal(gap)).exp()
+        power = Decimal(order) - 1
+        more, less = p / q, rest / (1 - q)
+        if not more > 1 > less:
+            return math.inf, Decimal(-1)
+        high, low = (power * more.ln()).exp(), (power * less.ln()).exp()
+        ratio = power * (more * high - less * low) / ((power + 1) * (high - low))
+        excess = (power * Decimal(rho)).exp() - (p * high + rest * low)
+        proved = p - ratio * q + excess / ((power + 1) * (high - low))
+        return up(float(ratio.ln())), Decimal(delta) - proved * (1 + Decimal(10) ** -30)
