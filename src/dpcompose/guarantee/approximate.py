@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 
 from dpcompose.errors import DomainError
 from dpcompose.numerics import check
+from dpcompose.numerics.bound import Bound
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,12 @@ class ApproximateDP:
     def vacuous(self) -> bool:
         """Whether nothing is promised."""
         return self.epsilon == math.inf or self.delta == 1.0
+
+    def tradeoff(self, alpha: float) -> Bound:
+        """The smallest type II error that the promise allows at type I error alpha; see `guarantee.tradeoff`."""
+        from dpcompose.guarantee import tradeoff
+
+        return tradeoff.approximate(alpha, promise=self)
 
 
 def epsilon_of(name: str, value: object) -> float:

@@ -6,6 +6,8 @@ import decimal
 import math
 from decimal import Decimal
 
+from dpcompose.numerics.bound import down, up
+
 _HALF_LOG_TWO_PI = Decimal("0.9189385332046727417803297364056176398613974736377834128171515404827657")
 STIRLING = (
     (1, 12),
@@ -31,6 +33,36 @@ def digits(number: int) -> decimal.Context:
         Emax=decimal.MAX_EMAX,
         traps=[decimal.InvalidOperation, decimal.DivisionByZero],
     )
+
+
+def rounded_up(number: Decimal) -> float:
+    """The smallest float at or above `number`, which is known to fifty digits in the current context."""
+    safe = number + abs(number) * Decimal("1e-50")
+    result = float(safe)
+    return up(result) if Decimal(result) < safe else result
+
+
+def rounded_down(number: Decimal) -> float:
+    """The largest float at or below `number`, which is known to fifty digits in the current context."""
+    safe = number - abs(number) * Decimal("1e-50")
+    result = float(safe)
+    return down(result) if Decimal(result) > safe else result
+
+
+def tanh(number: Decimal) -> Decimal:
+    """tanh of a number >= 0, in the current context; near 0 by its series."""
+    if number < Decimal("1e-12"):
+        square = number * number
+        return number * (1 - square / 3 * (1 - square * 2 / 5 * (1 - square * 17 / 42)))
+    decay = (-2 * number).exp()
+    return (1 - decay) / (1 + decay)
+
+
+def expm1(number: Decimal) -> Decimal:
+    """e^x - 1 of a number >= 0, in the current context; near 0 by its series."""
+    if number < Decimal("1e-12"):
+        return number * (1 + number / 2 * (1 + number / 3 * (1 + number / 4 * (1 + number / 5))))
+    return number.exp() - 1
 
 
 def log_factorial(number: int) -> Decimal:

@@ -48,6 +48,12 @@ class GaussianTradeoff:
         """The smallest epsilon >= 0 for `delta`."""
         return epsilon(delta, mu=self.mu)
 
+    def tradeoff(self, alpha: float) -> Bound:
+        """The smallest type II error at type I error alpha; see `guarantee.tradeoff`."""
+        from dpcompose.guarantee import tradeoff
+
+        return tradeoff.gaussian(alpha, mu=self.mu)
+
 
 def profile(epsilon: float, *, mu: float) -> Bound:
     """The smallest delta for which mu-GDP implies (epsilon, delta)-differential privacy.

@@ -17,6 +17,7 @@ from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import binomial, failure
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.guarantee.root import increasing_root, walk
+from dpcompose.guarantee.times import times_of
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
 
@@ -251,10 +252,13 @@ def _counted(promises: Promises) -> Counter[ApproximateDP]:
 
 
 def _pair(item: Any) -> tuple[ApproximateDP, int]:
-    promise, times = item if isinstance(item, tuple) and len(item) == 2 else (item, 1)  # pyright: ignore
-    if not isinstance(promise, ApproximateDP):
-        raise DomainError("promises", item, "each an ApproximateDP, or a pair (ApproximateDP, times)")
-    return promise, check.count("times", times)
+    match item:
+        case ApproximateDP():
+            return item, 1
+        case (ApproximateDP() as promise, times):
+            return promise, times_of(times)
+        case _:
+            raise DomainError("promises", item, "each an ApproximateDP, or a pair (ApproximateDP, times)")
 
 
 def _failures(counted: Counter[ApproximateDP]) -> tuple[tuple[float, int], ...]:

@@ -13,6 +13,7 @@ from dpcompose.guarantee import binomial, failure
 from dpcompose.guarantee.approximate import ApproximateDP, epsilon_of
 from dpcompose.guarantee.rational import nearest, rounded_down, rounded_up
 from dpcompose.guarantee.root import walk
+from dpcompose.guarantee.times import times_of
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
 
@@ -34,7 +35,7 @@ def homogeneous_delta(target_epsilon: float, *, epsilon: float, delta: float = 0
         target_epsilon: In nats; any real number, infinite and negative ones included.
         epsilon: Of each mechanism; >= 0, infinite allowed.
         delta: Of each mechanism; in [0, 1].
-        times: The number of mechanisms, an integer >= 0.
+        times: The number of mechanisms, an integer from 0 to 10^15.
 
     Raises:
         DomainError: If a number lies outside its domain.
@@ -43,7 +44,7 @@ def homogeneous_delta(target_epsilon: float, *, epsilon: float, delta: float = 0
     Reference: [KairouzOhViswanath2015, Theorem 3.3]
     """
     target, promise = check.real("target_epsilon", target_epsilon), ApproximateDP(epsilon, delta=delta)
-    times = check.count("times", times)
+    times = times_of(times)
     if target < 0.0:
         return failure.mirrored(target, lambda positive: _delta(positive, promise, times), _CERTIFICATE)
     return _delta(target, promise, times)
@@ -63,7 +64,7 @@ def homogeneous_epsilon(target_delta: float, *, epsilon: float, delta: float = 0
         target_delta: In [0, 1].
         epsilon: Of each mechanism; >= 0, infinite allowed.
         delta: Of each mechanism; in [0, 1].
-        times: The number of mechanisms, an integer >= 0.
+        times: The number of mechanisms, an integer from 0 to 10^15.
 
     Raises:
         DomainError: If a number lies outside its domain.
@@ -72,7 +73,7 @@ def homogeneous_epsilon(target_delta: float, *, epsilon: float, delta: float = 0
     Reference: [KairouzOhViswanath2015, Theorem 3.3]
     """
     target = check.probability("target_delta", target_delta)
-    promise, times = ApproximateDP(epsilon_of("epsilon", epsilon), delta=delta), check.count("times", times)
+    promise, times = ApproximateDP(epsilon_of("epsilon", epsilon), delta=delta), times_of(times)
     if times == 0 or promise.epsilon == 0.0 == promise.delta or target == 1.0:
         return Bound(0.0, 0.0, _CERTIFICATE)
     if promise.vacuous:

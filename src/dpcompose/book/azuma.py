@@ -1,0 +1,52 @@
+"""Lemma 3.19: a sum of bounded, slightly drifting variables rarely strays far."""
+
+from __future__ import annotations
+
+import decimal
+from dataclasses import dataclass
+from decimal import Decimal
+
+from dpcompose.guarantee.decimals import digits, rounded_up
+from dpcompose.guarantee.times import times_of
+from dpcompose.numerics import check
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """P[sum > threshold] <= probability, both rounded up.
+
+    Args:
+        threshold: What the sum is compared with.
+        probability: The bound.
+    """
+
+    threshold: float
+    probability: float
+
+
+def azuma(deviations: float, *, times: int, size: float, drift: float) -> Deviation:
+    """If |C_i| <= size and E[C_i | past] <= drift, then P[sum C_i > k drift + z sqrt(k) size] <= e^(-z^2 / 2).
+
+    It is Hoeffding's form, which uses that each C_i varies over a range of 2 size; Azuma's own, with |C_i - E C_i| <=
+    2 size, would give e^(-z^2 / 8).
+
+    >>> round(azuma(3.0, times=100, size=0.1, drift=0.005).probability, 15)
+    0.011108996538242
+
+    Args:
+        deviations: The z of the lemma; finite, > 0.
+        times: The number of variables, an integer from 1 to 10^15.
+        size: The bound on each of them; finite, >= 0.
+        drift: The bound on each conditional mean; finite, of at most `size` in absolute value.
+
+    Raises:
+        DomainError: If a number lies outside its domain.
+
+    Reference: [DworkRoth2014, Lemma 3.19]
+    """
+    deviations, times = check.positive("deviations", deviations), times_of(times, least=1)
+    size, drift = check.nonnegative("size", size), check.finite("drift", drift)
+    with decimal.localcontext(digits(80)):
+        score = Decimal(deviations)
+        threshold = times * Decimal(drift) + score * Decimal(times).sqrt() * Decimal(size)
+        return Deviation(rounded_up(threshold), rounded_up((-min(score * score / 2, Decimal(10**6))).exp()))

@@ -1,0 +1,38 @@
+"""What a filter or a ledger may ask of anything that costs privacy."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.guarantee.approximate import ApproximateDP
+from dpcompose.guarantee.concentrated import ConcentratedDP
+from dpcompose.numerics.bound import Bound
+
+
+@runtime_checkable
+class Priced(Protocol):
+    """Whatever names its price in every currency: each answer is an upper bound, or None where no finite one holds.
+
+    Every method raises UnsupportedError where the adjacency has no sound statement.
+    """
+
+    def pure(self, *, adjacency: Adjacency = ...) -> float | None:
+        """The epsilon of pure differential privacy."""
+        ...
+
+    def approximate(self, *, adjacency: Adjacency = ...) -> ApproximateDP | None:
+        """An (epsilon, delta) that holds without choosing a delta."""
+        ...
+
+    def renyi(self, order: float, *, adjacency: Adjacency = ...) -> Bound:
+        """The Renyi divergence of an order above 1, the larger of both directions."""
+        ...
+
+    def zcdp(self, *, adjacency: Adjacency = ...) -> ConcentratedDP | None:
+        """The zero-concentrated guarantee."""
+        ...
+
+    def gdp(self, *, adjacency: Adjacency = ...) -> float | None:
+        """The mu of Gaussian differential privacy."""
+        ...
