@@ -64,7 +64,8 @@ _ALL = (
     Statement(
         "2.2",
         "group privacy",
-        "An (epsilon, 0)-DP mechanism is (k epsilon, 0)-DP for groups of k; with delta, delta (e^(k epsilon) - 1) / (e^epsilon - 1).",
+        "An (epsilon, 0)-DP mechanism is (k epsilon, 0)-DP for groups of k; a delta becomes "
+        "delta (e^(k epsilon) - 1) / (e^epsilon - 1).",
         group,
         (
             _EPSILON,
@@ -72,15 +73,15 @@ _ALL = (
             Parameter("size", int, "k"),
         ),
         (
-            "The delta k e^((k - 1) epsilon) delta that is quoted with it is larger than needed; this is the exact sum.",
-            "It is tight at k epsilon only: at smaller epsilons the curve is far below (guarantee.group.tight_delta).",
+            "The delta k e^((k - 1) epsilon) delta that is quoted with it is larger than needed: this is the sum.",
+            "Tight at k epsilon only: at smaller epsilons the curve is far below (guarantee.group.tight_delta).",
         ),
         "[DworkRoth2014, Theorem 2.2]",
     ),
     Statement(
         "2.3.1",
         "the promise",
-        "One person's expected utility changes by a factor of e^epsilon at most; with delta > 0, for utilities in [0, B].",
+        "One person's expected utility changes by a factor of e^epsilon at most; with delta > 0, within [0, B].",
         _promise,
         (
             _EPSILON,
@@ -147,15 +148,15 @@ _ALL = (
     Statement(
         "3.20",
         "advanced composition",
-        "k mechanisms, each (epsilon, delta)-DP, compose to (sqrt(2 k log(1 / slack)) epsilon + k epsilon (e^epsilon - 1), "
-        "k delta + slack)-DP.",
+        "k mechanisms, each (epsilon, delta)-DP, compose to (epsilon', k delta + slack)-DP with "
+        "epsilon' = sqrt(2 k log(1 / slack)) epsilon + k epsilon (e^epsilon - 1).",
         advanced,
         (_EACH, _DELTA, _TIMES, _SLACK),
         (
             _FIXED,
             "Often worse than basic composition, k epsilon: take the smaller of the two. Always worse than optimal.",
-            "Example 3.7's 1/801 exceeds 1 under this theorem (10,000 times, slack e^-32: 1.01434730431488); the optimum "
-            "certifies it: 0.890468147886613, and up to 1/715.5.",
+            "Example 3.7's 1/801 exceeds 1 under this theorem (10,000 times, slack e^-32: 1.01434730431488); "
+            "the optimum certifies it: 0.890468147886613, and up to 1/715.5.",
             "k epsilon tanh(epsilon / 2) in place of k epsilon (e^epsilon - 1) is true as well: 3.20 tight.",
         ),
         "[DworkRoth2014, Theorem 3.20]",
@@ -185,8 +186,8 @@ _ALL = (
         advanced_per_mechanism,
         (Parameter("epsilon", float, "of the composition, in nats"), _SLACK, _TIMES),
         (
-            "The printed region 0 < epsilon < 1, slack > 0 is neither needed nor enough. Theorem 3.20 implies it exactly "
-            "where epsilon <= 2 sqrt(2 k L) log(1 + sqrt(2 L / k)), L = log(1 / slack); outside it is refused here.",
+            "The printed region 0 < epsilon < 1, slack > 0 is neither needed nor enough. Theorem 3.20 implies it "
+            "exactly where epsilon <= 2 sqrt(2 k L) log(1 + sqrt(2 L / k)), L = log(1 / slack); elsewhere it is refused.",
             "For slack near 1 it is false: epsilon 0.99, times 100, slack 0.998 has delta 0.999823864615170.",
         ),
         "[DworkRoth2014, Corollary 3.21]",
@@ -207,12 +208,12 @@ _ALL = (
     Statement(
         "optimal",
         "optimal composition",
-        "The smallest epsilon' such that k mechanisms, each (epsilon, delta)-DP, compose to (epsilon', total_delta)-DP.",
+        "The least epsilon' such that k mechanisms, each (epsilon, delta)-DP, compose to (epsilon', total_delta)-DP.",
         optimal,
         (_EACH, _DELTA, _TIMES, Parameter("total_delta", float, "of the composition, in [0, 1]")),
         (
             _FIXED,
-            "Tight for all mechanisms with that promise; a particular mechanism, such as Gaussian noise, costs less.",
+            "Tight for all mechanisms with that promise; a particular one, such as Gaussian noise, costs less.",
         ),
         "[KairouzOhViswanath2015, Theorem 3.3]",
     ),
