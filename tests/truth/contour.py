@@ -110,8 +110,8 @@ def _frequency(log_bound: Callable[[float], float], enough: float, limit: float)
     while high < limit and not log_bound(high) <= enough:
         high *= 2
     low = high / 2
-    for _ in range(3):
-        middle = math.sqrt(low * high)
+    for _ in range(2):  # few bits, so that the doublings of `log_decay` meet again
+        middle = (low + high) / 2
         low, high = (low, middle) if log_bound(middle) <= enough else (middle, high)
     return min(high, limit)
 
@@ -129,7 +129,7 @@ def log_decay(law: Law, order: float, frequency: float, count: int) -> arb:
     """
     best = arb(0)
     for doubling in range(24 if count > 20 else 1):
-        envelope = law.envelope(order, math.ldexp(frequency, doubling)).min(arb(1))
+        envelope = _envelope(law, order, math.ldexp(frequency, doubling)).min(arb(1))
         if envelope.is_zero():
             return arb.neg_inf() if doubling == 0 else best
         if envelope <= 1:
@@ -139,6 +139,11 @@ def log_decay(law: Law, order: float, frequency: float, count: int) -> arb:
         if envelope < 0.2:
             break
     return best
+
+
+@lru_cache(maxsize=4096)
+def _envelope(law: Law, order: float, frequency: float) -> arb:
+    return law.envelope(order, frequency)
 
 
 @lru_cache(maxsize=4096)
@@ -178,11 +183,12 @@ def _integral(level: arb, parts: Parts, plan: Plan, largest: arb) -> arb:
         total = powers[0].real + 2 * sum((power.real for power in powers[1:]), arb(0))
         tail = first * decay / arb.pi() * (1 / u + bump / (smooth**2 * u))
         gap = (bump * (scale * total + first * decay / arb.pi() / (smooth**2 * u))).nonnegative_part()
-    alias = _alias(level, parts, plan, period, largest)
-    return span(value - tail - gap - alias, value + tail)
+    excess = alias(level, parts, plan, period, largest)
+    return span(value - tail - gap - excess, value + tail)
 
 
-def _alias(level: arb, parts: Parts, plan: Plan, period: arb, largest: arb) -> arb:
+def alias(level: arb, parts: Parts, plan: Plan, period: arb, largest: arb) -> arb:
+    """At least what the trapezoid exceeds the integral by."""
     order, above, smooth = ball(plan.order), ball(plan.above), ball(plan.smoothing)
     q = (-order * period).exp()
     total = q / (1 - q)

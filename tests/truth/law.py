@@ -11,6 +11,7 @@ from flint import acb, acb_mat, arb, ctx
 
 from truth.atoms import Pair, losses
 from truth.ball import Number, ball
+from truth.lattices import Builder
 from truth.residues import Flip, Laplace, Range, Term
 
 
@@ -27,7 +28,7 @@ class Law(Protocol):
         """An upper bound of the finite losses, possibly infinite."""
         ...
 
-    def moments(self, order: float, step: float, count: int) -> list[acb]:
+    def moments(self, order: float, step: float | arb, count: int) -> list[acb]:
         """Balls around M(order + i step j) for j < count."""
         ...
 
@@ -36,11 +37,11 @@ class Law(Protocol):
         ...
 
 
-def exponential_sum(logs: Sequence[acb], values: Sequence[acb], step: float, count: int) -> list[acb]:
+def exponential_sum(logs: Sequence[acb], values: Sequence[acb], step: float | arb, count: int) -> list[acb]:
     """The sums of e^{log + i step j value} for j < count: one product of two matrices, j = row columns + column."""
     columns = isqrt(max(count - 1, 0)) + 1
     rows = (count + columns - 1) // columns
-    turns = [acb(0, step) * value for value in values]
+    turns = [acb(0, ball(step)) * value for value in values]
     left = acb_mat([[(log + row * columns * turn).exp() for log, turn in zip(logs, turns, strict=True)] for row in range(rows)])
     right = acb_mat([[(column * turn).exp() for column in range(columns)] for turn in turns])
     return (left * right).entries()[:count]
@@ -66,7 +67,7 @@ class Gaussian:
     def largest(self) -> arb:
         return arb.pos_inf()
 
-    def moments(self, order: float, step: float, count: int) -> list[acb]:
+    def moments(self, order: float, step: float | arb, count: int) -> list[acb]:
         half, points = ball(self.square) / 2, (acb(order, ball(step) * j) for j in range(count))
         return [(half * t * (t + 1)).exp() for t in points]
 
@@ -88,7 +89,7 @@ class Terms:
     def largest(self) -> arb:
         return ball(self.loss.epsilon)
 
-    def moments(self, order: float, step: float, count: int) -> list[acb]:
+    def moments(self, order: float, step: float | arb, count: int) -> list[acb]:
         terms = self.loss.terms()
         points = [acb(order, ball(step) * j) for j in range(count)]
         return [sum((_term(term, t) for term in terms), acb(0)) for t in points]
@@ -127,7 +128,7 @@ class Points:
             best = best.max(loss)
         return best
 
-    def moments(self, order: float, step: float, count: int) -> list[acb]:
+    def moments(self, order: float, step: float | arb, count: int) -> list[acb]:
         atoms = losses(self.pair)
         logs = [acb(mass.log() + ball(order) * loss) for loss, mass in atoms]
         return exponential_sum(logs, [acb(loss) for loss, _ in atoms], step, count)
@@ -137,8 +138,33 @@ class Points:
 
 
 @dataclass(frozen=True)
+class Lattice:
+    """A loss on finitely many points of a lattice."""
+
+    builder: Builder
+
+    @property
+    def outside(self) -> arb:
+        return arb(0)
+
+    @property
+    def largest(self) -> arb:
+        lattice = self.builder()
+        return lattice.start + lattice.spacing * (len(lattice.masses) - 1)
+
+    def moments(self, order: float, step: float | arb, count: int) -> list[acb]:
+        lattice = self.builder()
+        values = [lattice.start + lattice.spacing * n for n in range(len(lattice.masses))]
+        logs = [acb(mass.log() + ball(order) * loss) for loss, mass in zip(values, lattice.masses, strict=True)]
+        return exponential_sum(logs, [acb(value) for value in values], step, count)
+
+    def envelope(self, order: float, frequency: float) -> arb:
+        return arb(1)
+
+
+@dataclass(frozen=True)
 class DiscreteGaussian:
-    """Noise of mass proportional to e^{-x^2 / (2 sigma^2)} on the integers, moved by `shift`: loss (shift^2 - 2 x shift) / (2 sigma^2)."""
+    """Noise of mass ~ e^{-x^2 / (2 sigma^2)} on the integers, moved by `shift`: loss (shift^2 - 2 x shift) / (2 sigma^2)."""
 
     sigma: Number
     shift: int
@@ -151,7 +177,7 @@ class DiscreteGaussian:
     def largest(self) -> arb:
         return arb.pos_inf()
 
-    def moments(self, order: float, step: float, count: int) -> list[acb]:
+    def moments(self, order: float, step: float | arb, count: int) -> list[acb]:
         variance = ball(self.sigma) ** 2
         center, scale = -round(order * self.shift), self.shift / variance
         spread, normal = self._around(0, variance), self._around(center, variance)
@@ -177,3 +203,17 @@ class DiscreteGaussian:
 
     def envelope(self, order: float, frequency: float) -> arb:
         return arb(1)
+
+    def inner_envelope(self, order: float, frequency: float) -> arb:
+        """At least |M(order + iu)| / M(order) for frequency <= u <= pi sigma^2 / shift, half the period, v = sigma^2.
+
+        Poisson: sum of e^{-(x+a)^2/2v} = sqrt(2 pi v) sum of e^{-2 pi^2 v m^2 + 2 pi i m a}, a = t shift. Up to one factor,
+        |M(order + iu)| <= sum over m of e^{-(2 pi v m + u shift)^2 / 2v} <= 2 e^{-(frequency shift)^2 / 2v} sum over r >= 0 of
+        e^{-2 pi^2 v r^2}, and M(order) >= 1 - 2 sum over m >= 1 of e^{-2 pi^2 v m^2}.
+        """
+        variance = ball(self.sigma) ** 2
+        ratio = (-2 * arb.pi() ** 2 * variance).exp()
+        if not ratio < arb(1) / 8:
+            return arb(1)
+        first = (-((ball(frequency) * self.shift) ** 2) / (2 * variance)).exp()
+        return (2 * first / (1 - ratio) / (1 - 2 * ratio / (1 - ratio))).min(arb(1))

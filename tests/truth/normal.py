@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
+import numpy as np
 from flint import acb, arb, ctx
 
 from truth.ball import Number, ball
@@ -47,7 +48,7 @@ class SampledGaussian:
     def largest(self) -> arb:
         return -(-ball(self.rate)).log1p() if self.direction is Direction.ADD else arb.pos_inf()
 
-    def moments(self, order: float, step: float, count: int) -> list[acb]:
+    def moments(self, order: float, step: float | arb, count: int) -> list[acb]:
         bits = ctx.prec * math.log(2)
         height = self._height(order, bits)
         spacing = math.pi * height / (bits + self._growth(order, height))
@@ -66,16 +67,15 @@ class SampledGaussian:
         return [padded(value, missed * whole + cut) for value in sums]
 
     def envelope(self, order: float, frequency: float) -> arb:
-        """The integral on Im x = +-theta/mu with e^{-u arg} kept: the best theta; see `_cells`."""
-        best, (masses, rest, whole) = arb(1), _cells(self, order)
+        """The integral on Im x = +-theta/mu with e^{-u arg} kept, the best theta: sums of positive floats, padded by 1e-9."""
+        best, (masses, rest) = 1.0, _cells(self, order)
         for theta in (0.003, 0.01, 0.03, 0.1, 0.2, 0.4, 0.8, 1.2, 1.6, 2.0, 2.5, 3.0):
             strip = self._strip(order, ball(theta) / ball(self.mu))
             if not strip < 1e30:
                 break
-            angles = _angles(self, order, theta)
-            total = sum((mass * (-frequency * angle).exp() for mass, angle in zip(masses, angles, strict=True)), rest)
-            best = best.min(strip * total / whole)
-        return best.upper()
+            total = float(np.dot(masses, np.exp(-frequency * _angles(self, order, theta)))) + rest
+            best = min(best, float(strip.upper()) * total * (1 + 1e-9))
+        return arb(best)
 
     def _integrand(self, order: float, points: list[acb]) -> tuple[list[acb], list[acb]]:
         """The logarithms of density times weight at t = order, and the loss, which t multiplies."""
@@ -136,8 +136,8 @@ def _reach(pieces: list[tuple[float, float]], bits: float) -> float:
 
 
 @lru_cache(maxsize=64)
-def _cells(law: SampledGaussian, order: float) -> tuple[list[arb], arb, arb]:
-    """Upper bounds of the integral of density times weight at t = order on cells, beyond them, and a lower one of M."""
+def _cells(law: SampledGaussian, order: float) -> tuple[np.ndarray, float]:
+    """Upper bounds of the integral of density times weight at t = order on cells, and beyond them, as shares of M."""
     edges, pieces = _edges(law, order), law._pieces(order)
     mu, q = ball(law.mu), ball(law.rate)
     up = {Direction.REMOVE: order + 1.0, Direction.ADD: 0.0, Direction.REPLACE: 0.0}[law.direction]
@@ -165,11 +165,11 @@ def _cells(law: SampledGaussian, order: float) -> tuple[list[arb], arb, arb]:
         masses.append(((value + slope * slope / 2).exp() * mass).abs_upper())
     rest = law._cut(pieces, ball(-edges[0]), ball(edges[-1]))
     whole = law.moments(order, 0.0, 1)[0].real.lower()
-    return masses, rest, whole
+    return np.array([float((mass / whole).upper()) for mass in masses]), float((rest / whole).upper())
 
 
 @lru_cache(maxsize=1024)
-def _angles(law: SampledGaussian, order: float, theta: float) -> list[arb]:
+def _angles(law: SampledGaussian, order: float, theta: float) -> np.ndarray:
     """Lower bounds of |Im loss| on the cells, on the line Im x = theta / mu or its mirror image."""
     edges = [ball(edge) for edge in _edges(law, order)]
     mu, q = ball(law.mu), ball(law.rate)
@@ -178,10 +178,10 @@ def _angles(law: SampledGaussian, order: float, theta: float) -> list[arb]:
     def angle(x: arb) -> arb:
         return ((1 - q) + q * (mu * x - mu * mu / 2).exp() * turn).arg()
 
-    growing = [angle(edge).lower() for edge in edges[:-1]]
-    if law.direction is not Direction.REPLACE:
-        return growing
-    return [one + angle(-edge).lower() for one, edge in zip(growing, edges[1:], strict=True)]
+    angles = [angle(edge) for edge in edges[:-1]]
+    if law.direction is Direction.REPLACE:
+        angles = [one + angle(-edge) for one, edge in zip(angles, edges[1:], strict=True)]
+    return np.array([float(one.lower()) for one in angles])
 
 
 @lru_cache(maxsize=64)
