@@ -1,0 +1,185 @@
+"""Parallel composition: mechanisms that each see only their own cell of the people."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dpcompose.composition.container import TOLERANCE, Composable, Composition, Pairs, Part, compose
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.guarantee.adjacency import Adjacency, Orientation
+from dpcompose.guarantee.concentrated import ConcentratedDP
+from dpcompose.loss.base import Pair
+from dpcompose.numerics.bound import Bound
+
+
+@dataclass(frozen=True)
+class Parallel:
+    """Mechanisms on disjoint people, asked like one composition. Build it with `parallel`.
+
+    Args:
+        cases: Every composition that one person's change can meet; the truth is their maximum.
+        adjacency: What one person's data may change.
+    """
+
+    cases: tuple[Composition, ...]
+    adjacency: Adjacency
+
+    def epsilon(
+        self, *, delta: float, orientation: Orientation = Orientation.SAME,
+        tolerance: float = TOLERANCE, proof: bool = False,
+    ) -> Bound:  # fmt: skip
+        """The smallest epsilon >= 0 such that all of it together is (epsilon, delta)-differentially private."""
+        return self._largest(
+            lambda case: case.epsilon(
+                delta=delta, adjacency=self.adjacency, orientation=orientation, tolerance=tolerance, proof=proof
+            )
+        )
+
+    def delta(
+        self, *, epsilon: float, orientation: Orientation = Orientation.SAME,
+        tolerance: float = TOLERANCE, proof: bool = False,
+    ) -> Bound:  # fmt: skip
+        """The smallest delta such that all of it together is (epsilon, delta)-differentially private."""
+        return self._largest(
+            lambda case: case.delta(
+                epsilon=epsilon, adjacency=self.adjacency, orientation=orientation, tolerance=tolerance, proof=proof
+            )
+        )
+
+    def renyi(self, order: float) -> Bound:
+        """The Renyi divergence of the given order > 1."""
+        return self._largest(lambda case: case.renyi(order, adjacency=self.adjacency))
+
+    def pure(self) -> float | None:
+        """The epsilon of pure differential privacy, rounded up, or None if there is none."""
+        found = [case.pure(adjacency=self.adjacency) for case in self.cases]
+        known = [epsilon for epsilon in found if epsilon is not None]
+        return max(known) if len(known) == len(found) else None
+
+    def zcdp(self) -> ConcentratedDP | None:
+        """A zero-concentrated guarantee, the largest rho with the largest delta, or None if no finite one is known."""
+        found = [case.zcdp(adjacency=self.adjacency) for case in self.cases]
+        known = [promise for promise in found if promise is not None]
+        if len(known) < len(found):
+            return None
+        return ConcentratedDP(max(each.rho for each in known), delta=max(each.delta for each in known))
+
+    def _largest(self, ask: Callable[[Composition], Bound]) -> Bound:
+        bounds = [ask(case) for case in self.cases]
+        leader = max(bounds, key=lambda bound: (bound.upper, bound.lower))
+        return Bound(max(bound.lower for bound in bounds), leader.upper, leader.certificate)
+
+
+def parallel(*cells: Composable, adjacency: Adjacency = Adjacency.ADD_REMOVE, moves: bool = True) -> Parallel:
+    """Mechanisms on disjoint people: cell i of the records is seen by `cells[i]` alone.
+
+    Which cell a record belongs to is a function of the record, fixed without looking at the data, and the data do not
+    change while the mechanisms answer. What runs on a cell may be chosen from the earlier answers of all of them.
+
+    Adding or removing a record changes one cell: delta(epsilon) is the maximum of the cells' delta(epsilon).
+
+    Replacing one is worse, and the largest epsilon is not enough: the new record may fall into another cell, and then
+    two of them change, one by a removal and one by an addition. delta(epsilon) is the maximum, over i != j, of the
+    composition of i's loss of a removal with j's loss of an addition, and of each cell's own loss of a replacement. For
+    pure privacy that is the larger of two numbers: the sum of the two largest epsilons, and the largest epsilon under
+    replacement (twice epsilon, unless the mechanism knows better). Either alone is too small.
+
+    >>> from dpcompose import Adjacency, Laplace
+    >>> cells = Laplace(1.0, replace_sensitivity=1.0), Laplace(2.0, replace_sensitivity=1.0)
+    >>> round(parallel(*cells).pure(), 9), round(parallel(*cells, adjacency=Adjacency.REPLACE).pure(), 9)
+    (1.0, 1.5)
+
+    Args:
+        cells: One mechanism or composition a cell; at least one. k different ones are k (k + 1) / 2 questions under
+            replacement.
+        adjacency: What one person's data may change: `ADD_REMOVE` or `REPLACE`; `ZERO_OUT` only where records do not
+            move.
+        moves: Whether a replaced record may fall into another cell; False if the cell is that of a fixed, public key.
+
+    Raises:
+        DomainError: If there is no cell, or one is neither a mechanism nor a composition.
+        UnsupportedError: If a null record has no cell (`ZERO_OUT` with moves).
+
+    Reference: [McSherry2009, Theorem 4], for adding or removing
+    """
+    if not cells:
+        raise DomainError("cells", cells, "at least one mechanism or composition")
+    if not isinstance(adjacency, Adjacency):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DomainError("adjacency", adjacency, "an Adjacency, such as Adjacency.ADD_REMOVE")
+    if adjacency is Adjacency.ZERO_OUT and moves:
+        reason = "a null record belongs to no cell that is known"
+        raise UnsupportedError(
+            "parallel under zero-out", reason, "Use moves=False if it stays in the cell of a public key"
+        )
+    counted = Counter(compose(cell) for cell in cells)
+    within = tuple(counted)
+    if adjacency is not Adjacency.REPLACE or not moves:
+        return Parallel(within, adjacency)
+    return Parallel((*within, *_moves(counted)), adjacency)
+
+
+def _moves(counted: Counter[Composition]) -> list[Composition]:
+    """A removal from one cell with an addition to another; each is asked in both directions, so unordered pairs do."""
+    twice = [(cell, cell) for cell, times in counted.items() if times > 1]
+    if len(counted) == 1 and not twice:
+        # The rest of the world is a cell on which nothing runs.
+        return [_moved(cell, enters=False) for cell in counted]
+    pairs = (*itertools.combinations(counted, 2), *twice)
+    return [compose(_moved(one, enters=False), _moved(other, enters=True)) for one, other in pairs]
+
+
+def _moved(cell: Composition, *, enters: bool) -> Composition:
+    return compose(*(Move(part, enters) * times for part, times in cell.parts))
+
+
+@dataclass(frozen=True)
+class Move(Composable):
+    """What a part loses when a replaced record leaves its cell, or enters it.
+
+    Args:
+        part: What runs on the cell.
+        enters: Whether the record enters the cell in the world where a removal would take it out.
+    """
+
+    part: Part
+    enters: bool
+
+    def _counted(self) -> tuple[tuple[Part, int], ...]:
+        return ((self, 1),)
+
+    @property
+    def label(self) -> str:
+        """What a report calls it."""
+        return f"{self.part.label}, {'entered' if self.enters else 'left'} by the record"
+
+    def pairs(self, adjacency: Adjacency) -> Pairs | None:
+        """The losses of a removal, mirrored if the record enters."""
+        pairs = self.part.pairs(_added_or_removed(adjacency))
+        if pairs is None or not self.enters:
+            return pairs
+        return tuple((_mirrored(pair), times) for pair, times in pairs)
+
+    def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
+        """Refused: it is the part inside that is sampled."""
+        raise UnsupportedError(repr(self), "a move between cells is not sampled", "Sample what runs inside the cells")
+
+    def promise(self, adjacency: Adjacency) -> ConcentratedDP | None:
+        """What the part promises when a record is added or removed."""
+        return self.part.promise(_added_or_removed(adjacency))
+
+
+def _mirrored(pair: Pair) -> Pair:
+    inside = tuple(_mirrored(each) for each in pair.inside)
+    return dataclasses.replace(pair, remove=pair.add, add=pair.remove, inside=inside)
+
+
+def _added_or_removed(adjacency: Adjacency) -> Adjacency:
+    if adjacency is not Adjacency.REPLACE:
+        raise UnsupportedError(
+            "a move between cells", f"it replaces a record, and says nothing under {adjacency.value}"
+        )
+    return Adjacency.ADD_REMOVE
