@@ -129,7 +129,7 @@ def test_all_epsilons_together_are_too_much() -> None:
 
 
 def test_a_histogram_of_gaussian_counts() -> None:
-    """Moving between two cells is a shift by the root of two, the worst there is if replacing within one is no shift."""
+    """Moving between two cells is a shift by the root of two: the worst, if replacing within one is no shift."""
     cells = [Gaussian(2.0, replace_sensitivity=1e-6)] * 5
     vector = Gaussian(2.0, sensitivity=math.sqrt(2))
     for delta in (1e-3, 1e-10):
