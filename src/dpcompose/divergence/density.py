@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from scipy import integrate, optimize
-
 from dpcompose.errors import DomainError, UnsupportedError
 
 MASS_TOLERANCE = 1e-8
@@ -122,6 +120,8 @@ def search(
 
     Points where the log-density is below -`depth` are left out: there, its differences are round-off.
     """
+    from scipy import optimize
+
     cuts = _cuts(first, second)
     lower, upper = cuts[0], cuts[-1]
     sided = {cut + sign * distance for cut in cuts if math.isfinite(cut) for sign in (-1, 1) for distance in _DISTANCES}
@@ -163,6 +163,8 @@ def _panels(cuts: list[float]) -> list[tuple[float, float]]:
 
 
 def _integral(function: Callable[[float], float], panels: list[tuple[float, float]]) -> Estimate:
+    from scipy import integrate
+
     infinite = False
 
     def at(x: float) -> float:

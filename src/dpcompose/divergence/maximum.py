@@ -6,8 +6,6 @@ import math
 from fractions import Fraction
 from typing import overload
 
-from scipy import optimize
-
 from dpcompose.divergence.density import Density, Estimate, search
 from dpcompose.divergence.distribution import Coupled, Finite, Rational, coupled, exact_probability
 from dpcompose.divergence.enclosure import log_bound
@@ -120,6 +118,8 @@ def log_ratio(ratio: Fraction | float) -> Bound:
 
 
 def _of_densities(first: Density, second: Density, delta: float) -> Estimate:
+    from scipy import optimize
+
     if delta == 1:
         return Estimate(-math.inf, 0.0)
     ceiling = max_divergence(first, second).value
