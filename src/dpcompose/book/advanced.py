@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import decimal
 from collections.abc import Iterable
-from decimal import Decimal
-from fractions import Fraction
 
 from dpcompose.book.basic import promises_of
-from dpcompose.guarantee import rational
+from dpcompose.guarantee.advanced import half_squares, printed, tight
 from dpcompose.guarantee.approximate import ApproximateDP
-from dpcompose.guarantee.decimals import digits, expm1, rounded_up, tanh
 from dpcompose.guarantee.times import times_of
 from dpcompose.numerics import check
 
@@ -36,14 +32,7 @@ def advanced(epsilon: float, *, delta: float = 0.0, times: int, slack: float) ->
 
     Reference: [DworkRoth2014, Theorem 3.20]
     """
-    epsilon, delta, times, slack = _checked(epsilon, delta, times, slack)
-    # Beyond e^700 the formula is of no use, and infinity is above it.
-    if epsilon > 700.0:
-        return _promise(Decimal("inf"), delta, times, slack)
-    with decimal.localcontext(digits(80)):
-        each = Decimal(epsilon)
-        total = _deviation(times * each * each, slack) + times * each * expm1(each)
-        return _promise(total, delta, times, slack)
+    return printed([_each(epsilon, delta, times)], slack=slack)
 
 
 def advanced_tight(epsilon: float, *, delta: float = 0.0, times: int, slack: float) -> ApproximateDP:
@@ -65,11 +54,7 @@ def advanced_tight(epsilon: float, *, delta: float = 0.0, times: int, slack: flo
 
     Reference: [DworkRothblumVadhan2010, Theorem III.3]
     """
-    epsilon, delta, times, slack = _checked(epsilon, delta, times, slack)
-    with decimal.localcontext(digits(80)):
-        each = Decimal(epsilon)
-        total = _deviation(times * each * each, slack) + times * each * tanh(each / 2)
-        return _promise(total, delta, times, slack)
+    return tight([_each(epsilon, delta, times)], slack=slack)
 
 
 def advanced_heterogeneous(promises: Iterable[tuple[float, float]], *, slack: float) -> ApproximateDP:
@@ -90,29 +75,8 @@ def advanced_heterogeneous(promises: Iterable[tuple[float, float]], *, slack: fl
 
     Reference: [Steinke2022, Theorem 22]
     """
-    slack, checked = check.open_probability("slack", slack), promises_of(promises)
-    delta = sum((Fraction(promise.delta) for promise in checked), Fraction(slack))
-    with decimal.localcontext(digits(80)):
-        squares = sum((Decimal(promise.epsilon) ** 2 for promise in checked), Decimal(0))
-        return ApproximateDP(rounded_up(squares / 2 + _deviation(squares, slack)), delta=_probability(delta))
+    return half_squares([(promise, 1) for promise in promises_of(promises)], slack=slack)
 
 
-def _checked(epsilon: float, delta: float, times: int, slack: float) -> tuple[float, float, int, float]:
-    return (
-        check.nonnegative("epsilon", epsilon),
-        check.probability("delta", delta),
-        times_of(times, least=1),
-        check.open_probability("slack", slack),
-    )
-
-
-def _deviation(squares: Decimal, slack: float) -> Decimal:
-    return (-2 * squares * Decimal(slack).ln()).sqrt() if squares else Decimal(0)
-
-
-def _promise(epsilon: Decimal, delta: float, times: int, slack: float) -> ApproximateDP:
-    return ApproximateDP(rounded_up(epsilon), delta=_probability(times * Fraction(delta) + Fraction(slack)))
-
-
-def _probability(number: Fraction) -> float:
-    return rational.rounded_up(min(Fraction(1), number))
+def _each(epsilon: float, delta: float, times: int) -> tuple[ApproximateDP, int]:
+    return ApproximateDP(check.nonnegative("epsilon", epsilon), delta=delta), times_of(times, least=1)

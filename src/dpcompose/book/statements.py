@@ -187,7 +187,7 @@ _ALL = (
         (Parameter("epsilon", float, "of the composition, in nats"), _SLACK, _TIMES),
         (
             "The printed region 0 < epsilon < 1, slack > 0 is neither needed nor enough. Theorem 3.20 implies it "
-            "exactly where epsilon <= 2 sqrt(2 k L) log(1 + sqrt(2 L / k)), L = log(1 / slack); elsewhere it is refused.",
+            "exactly where epsilon <= 2 sqrt(2 k L) log(1 + sqrt(2 L / k)), L = log(1 / slack).",
             "For slack near 1 it is false: epsilon 0.99, times 100, slack 0.998 has delta 0.999823864615170.",
         ),
         "[DworkRoth2014, Corollary 3.21]",

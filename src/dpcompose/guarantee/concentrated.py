@@ -6,6 +6,7 @@ import math
 from dataclasses import KW_ONLY, dataclass
 
 from dpcompose.guarantee import failure, renyi
+from dpcompose.guarantee.root import minimum
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
 
@@ -125,7 +126,7 @@ def optimal_moment_delta(promise: ConcentratedDP, *, epsilon: float) -> float:
 
     if promise.rho == 0.0:
         return promise.delta
-    point = renyi.minimum(at, start=2.0, step=1.0, limit=32.0, steps=60)
+    point = minimum(at, start=2.0, step=1.0, limit=32.0, steps=60)
     return min(1.0, up(promise.delta + at(point)))
 
 

@@ -10,7 +10,7 @@ from dpcompose.errors import DomainError
 from dpcompose.guarantee.approximate import epsilon_of
 from dpcompose.guarantee.lossless import lossless_epsilon
 from dpcompose.guarantee.order import order_of
-from dpcompose.guarantee.root import minimum
+from dpcompose.guarantee.root import parabolic_minimum
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
 
@@ -178,6 +178,6 @@ def best_epsilon(curve: Curve, *, delta: float) -> Converted:
         order = order_at(point)
         return lossless_epsilon(curve(order), order=order, delta=delta)
 
-    rough = minimum(moment, start=2.0, step=1.0, limit=32.0, steps=6)
-    point = minimum(lossless, start=rough, step=0.5, limit=34.0, steps=14)
+    rough = parabolic_minimum(moment, start=2.0, step=1.0, limit=32.0, refinements=0)
+    point = parabolic_minimum(lossless, start=rough, step=0.5, limit=34.0, refinements=3)
     return Converted(lossless(point), order_at(point), "exact at one order", "[Asoodeh2021, Theorem 3]")

@@ -114,3 +114,48 @@ def _golden(function: Callable[[float], float], lower: float, upper: float, step
             right = lower + ratio * (upper - lower)
             at_right = function(right)
     return left if at_left <= at_right else right
+
+
+def parabolic_minimum(
+    function: Callable[[float], float], *, start: float, step: float, limit: float, refinements: int
+) -> float:
+    """About where a function that falls and then rises is least, in few evaluations: downhill, then parabolas.
+
+    Args:
+        function: May be infinite; where it is at the start, the first finite point below is the start.
+        start: The first point tried.
+        step: The stride of the walk downhill; a quarter of it, and so on, is the stride of the parabolas.
+        limit: The walk stays within +-limit.
+        refinements: The number of parabolas.
+    """
+    here, value = start, function(start)
+    while value == math.inf and here > -limit:
+        here -= step
+        value = function(here)
+    ahead = function(here + step)
+    if ahead > value:
+        step, behind = -step, ahead
+        ahead = function(here + step)
+    else:
+        behind = math.inf
+    while ahead < value and abs(here + step) < limit:
+        here, behind, value = here + step, value, ahead
+        ahead = function(here + step)
+    for _ in range(refinements):
+        vertex = here + _vertex(behind, value, ahead) * step
+        lowest = function(vertex)
+        if lowest < value:
+            here, value = vertex, lowest
+        step /= 4.0
+        behind, ahead = function(here - step), function(here + step)
+        if behind < value or ahead < value:
+            here, value = (here - step, behind) if behind < ahead else (here + step, ahead)
+            behind, ahead = function(here - step), function(here + step)
+    return here
+
+
+def _vertex(behind: float, value: float, ahead: float) -> float:
+    # Where the parabola through (-1, behind), (0, value), (1, ahead) is least, if that lies between.
+    bend = behind - 2.0 * value + ahead
+    place = (behind - ahead) / (2.0 * bend) if 0.0 < bend < math.inf else 0.0
+    return place if -1.0 < place < 1.0 else 0.0

@@ -1,0 +1,105 @@
+"""Advanced composition of (epsilon, delta) promises: the bound of Dwork, Rothblum and Vadhan, and two below it."""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+
+from dpcompose.guarantee import rational
+from dpcompose.guarantee.approximate import ApproximateDP
+from dpcompose.guarantee.decimals import digits, expm1, rounded_up, tanh
+from dpcompose.numerics import check
+
+Counted = Sequence[tuple[ApproximateDP, int]]
+"""Promises, each with how many times it is used."""
+
+
+def printed(promises: Counted, *, slack: float) -> ApproximateDP:
+    """epsilon' = sqrt(2 log(1 / slack) sum epsilon_i^2) + sum epsilon_i (e^epsilon_i - 1).
+
+    The delta is sum delta_i + slack; both are rounded up. For equal promises it is
+    Theorem 3.20; the proof is the same for different ones.
+
+    >>> round(printed([(ApproximateDP(0.1), 100)], slack=1e-6).epsilon, 12)
+    6.308230950513
+
+    Args:
+        promises: Of the mechanisms, fixed in advance, with their counts.
+        slack: In (0, 1).
+
+    Raises:
+        DomainError: If slack is outside (0, 1).
+
+    Reference: [DworkRoth2014, Theorem 3.20]
+    """
+    # Beyond e^700 the formula is of no use, and infinity is above it.
+    means = ((Decimal("inf") if each > 700 else each * expm1(each), times) for each, times in _epsilons(promises))
+    return _total(promises, means, slack)
+
+
+def tight(promises: Counted, *, slack: float) -> ApproximateDP:
+    """epsilon' = sqrt(2 log(1 / slack) sum epsilon_i^2) + sum epsilon_i tanh(epsilon_i / 2).
+
+    The delta is sum delta_i + slack; both are rounded up. The proof of Theorem 3.20 with
+    the largest mean that a loss within +-epsilon can have.
+
+    >>> round(tight([(ApproximateDP(0.1), 100)], slack=1e-6).epsilon, 12)
+    5.756105519336
+
+    Args:
+        promises: Of the mechanisms, fixed in advance, with their counts.
+        slack: In (0, 1).
+
+    Raises:
+        DomainError: If slack is outside (0, 1).
+
+    Reference: [DworkRothblumVadhan2010, Theorem III.3]
+    """
+    return _total(promises, ((each * tanh(each / 2), times) for each, times in _epsilons(promises)), slack)
+
+
+def half_squares(promises: Counted, *, slack: float) -> ApproximateDP:
+    """epsilon' = sqrt(2 log(1 / slack) sum epsilon_i^2) + sum epsilon_i^2 / 2.
+
+    The delta is sum delta_i + slack; both are rounded up. Each (epsilon_i, 0) is
+    (epsilon_i^2 / 2)-zCDP; these add up, and convert. Between the two others.
+
+    >>> round(half_squares([(ApproximateDP(0.1), 10)], slack=1e-6).epsilon, 11)
+    1.71225813627
+
+    Args:
+        promises: Of the mechanisms, fixed in advance, with their counts.
+        slack: In (0, 1).
+
+    Raises:
+        DomainError: If slack is outside (0, 1).
+
+    Reference: [Steinke2022, Theorem 22]
+    """
+    return _total(promises, ((each * each / 2, times) for each, times in _epsilons(promises)), slack)
+
+
+def slack_of(promises: Counted, *, delta: float) -> float | None:
+    """delta - sum delta_i, rounded down: what is left for the slack; None if it is negative."""
+    rest = Fraction(check.probability("delta", delta)) - _lost(promises)
+    return rational.rounded_down(rest) if rest >= 0 else None
+
+
+def _epsilons(promises: Counted) -> Iterable[tuple[Decimal, int]]:
+    return ((Decimal(promise.epsilon), times) for promise, times in promises)
+
+
+def _lost(promises: Counted) -> Fraction:
+    return sum((Fraction(promise.delta) * times for promise, times in promises), Fraction(0))
+
+
+def _total(promises: Counted, means: Iterable[tuple[Decimal, int]], slack: float) -> ApproximateDP:
+    slack = check.open_probability("slack", slack)
+    with decimal.localcontext(digits(80)):
+        squares = sum((times * each * each for each, times in _epsilons(promises)), Decimal(0))
+        mean = sum((times * each for each, times in means), Decimal(0))
+        deviation = (-2 * squares * Decimal(slack).ln()).sqrt()
+        delta = rational.rounded_up(min(Fraction(1), _lost(promises) + Fraction(slack)))
+        return ApproximateDP(rounded_up(deviation + mean), delta=delta)
