@@ -98,7 +98,8 @@ def question(
             "Use Orientation.SAME if Bob's data is present in one whole world and absent in the other",
         )
     above = _directions(pairs)
-    below = above if all(pair.attained for pair, _ in pairs) else _below(pairs)
+    alone = not promises and len(pairs) == 1 and pairs[0][1] == 1 and pairs[0][0].alone
+    below = above if alone or all(pair.attained for pair, _ in pairs) else _below(pairs)
     return Question(above, below, promises, adjacency, tolerance, proof)
 
 

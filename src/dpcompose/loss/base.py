@@ -88,6 +88,12 @@ class Loss(ABC):
         return [loss.transform(times) for loss, times in group]
 
 
+    @property
+    def gdp(self) -> float | None:
+        """The mu of a loss that is exactly Gaussian, rounded up; None for all others."""
+        return None
+
+
 @dataclass(frozen=True)
 class Pair:
     """A mechanism's losses under one adjacency: with the record against without it, and the other order.
@@ -96,13 +102,15 @@ class Pair:
         remove: The loss of (with the record, without it).
         add: The loss of (without the record, with it).
         attained: Whether one mechanism has both losses; if not, they only dominate.
-        inside: Attained losses below dominating ones, for the lower end of a composition; None where attained.
+        inside: Attained losses below dominating ones, for the lower end of a composition.
+        alone: Whether, composed with nothing, the profile is attained at every epsilon by one mechanism or another.
     """
 
     remove: Loss
     add: Loss
     attained: bool = True
     inside: tuple[Pair, ...] = ()
+    alone: bool = False
 
     @property
     def symmetric(self) -> bool:

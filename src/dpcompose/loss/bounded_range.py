@@ -7,11 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
 from dpcompose.numerics.bound import Bound, around, up
 from dpcompose.numerics.elementary import U, Reals
 from dpcompose.numerics.tilted import logarithm_of_excess
 from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
+
+
+SHARES = (0.5, 0.55, 0.6, 0.65, 0.7, 0.8, 0.9)
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,20 @@ class BoundedRangeLoss(Loss):
         base = -math.expm1(epsilon)
         low, high = base + math.exp(epsilon) * inner.lower, base + math.exp(epsilon) * inner.upper
         return Bound(around(low, relative=16 * U).lower, around(high, relative=16 * U).upper)
+
+
+def attained_losses(epsilon: float) -> list[tuple[AtomicLoss, AtomicLoss]]:
+    """Losses of bounded-range mechanisms, in both orders: t with probability (1 - e^(t - epsilon)) / (1 - e^-epsilon), else t - epsilon."""
+    found: list[tuple[AtomicLoss, AtomicLoss]] = []
+    for share in SHARES:
+        t = share * epsilon
+        high, low = -math.expm1(t - epsilon) / -math.expm1(-epsilon), math.exp(t - epsilon) * -math.expm1(-t) / -math.expm1(-epsilon)
+        under = high * math.exp(-t), low * math.exp(epsilon - t)
+        # t itself is rounded; the losses are those of the masses, which are good to 32 units.
+        lattice = Lattice(epsilon, t)
+        loss = AtomicLoss((high, low), under, (t, t - epsilon), lattice, 64 * U * (1 + epsilon))
+        found.append((loss, loss.reverse))
+    return found
 
 
 @dataclass(frozen=True)

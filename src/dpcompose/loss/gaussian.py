@@ -56,6 +56,10 @@ class GaussianLoss(Loss):
     def zcdp(self) -> float:
         return self.mu * self.mu / 2 * (1 + 2 * U * (2 * self.ulps + 4))
 
+    @property
+    def gdp(self) -> float:
+        return self.mu * (1 + 2 * U * (self.ulps + 1))
+
     @classmethod
     def combine(cls, group: Sequence[tuple[Self, int]]) -> Sequence[tuple[Loss, int]]:
         if len(group) == 1 and group[0][1] == 1:

@@ -30,6 +30,7 @@ class TwoPointLoss(Loss):
     epsilon: float
     delta: float = 0.0
     times: int = 1
+    ulps: int = 0
 
     @property
     def infinite_mass(self) -> float:
@@ -47,17 +48,31 @@ class TwoPointLoss(Loss):
         return TwoPointSum(np.array([[self.epsilon]]), np.array([[float(self.times * times)]]))
 
     def profile(self, epsilon: float) -> Bound:
-        return optimal.homogeneous_delta(epsilon, epsilon=self.epsilon, delta=self.delta, times=self.times)
+        low, high = (
+            optimal.homogeneous_delta(epsilon, epsilon=end, delta=self.delta, times=self.times) for end in self._ends
+        )
+        return Bound(low.lower, high.upper, high.certificate)
 
     def inverse(self, delta: float) -> Bound:
-        return optimal.homogeneous_epsilon(delta, epsilon=self.epsilon, delta=self.delta, times=self.times)
+        low, high = (
+            optimal.homogeneous_epsilon(delta, epsilon=end, delta=self.delta, times=self.times) for end in self._ends
+        )
+        return Bound(low.lower, high.upper, high.certificate)
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """Both ends of epsilon: delta increases with it."""
+        spread = 2 * U * self.ulps
+        return self.epsilon * (1 - spread), self.epsilon * (1 + spread)
 
     @property
     def support(self) -> int:
-        return self.times + 2 if self.times == 1 else 0
+        return (4 if self.delta > 0 else 2) if self.times == 1 else self.times + 1 if self.delta == 0 else 0
 
     def atoms(self) -> Loss:
-        """One copy: +epsilon, -epsilon and the two outcomes that only one measure has."""
+        """One copy: +epsilon, -epsilon and the two outcomes that only one measure has; several without delta: a binomial."""
+        if self.times > 1:
+            return self._binomial()
         high, low = 1 / (1 + math.exp(-self.epsilon)), math.exp(-self.epsilon) / (1 + math.exp(-self.epsilon))
         rest = 1 - self.delta
         upper, lower = [rest * high, rest * low], [rest * low, rest * high]
@@ -67,15 +82,28 @@ class TwoPointLoss(Loss):
         lattice = Lattice(2 * self.epsilon, self.epsilon) if self.epsilon > 0 else None
         return AtomicLoss(tuple(upper), tuple(lower), tuple(ratio), lattice, 24 * U)
 
+    def _binomial(self) -> AtomicLoss:
+        """`times` copies of the two points, by repeated addition of positive masses."""
+        high = 1 / (1 + math.exp(-self.epsilon))
+        low = math.exp(-self.epsilon) * high
+        masses = np.ones(1)
+        for _ in range(self.times):
+            masses = np.append(masses * low, 0.0) + np.append(0.0, masses * high)
+        ratios = self.epsilon * (2.0 * np.arange(self.times + 1) - self.times)
+        fuzz = U * (16 + 8 * self.times + 2 * self.times * self.epsilon * (1 + self.ulps))
+        return AtomicLoss(tuple(masses), tuple(masses[::-1]), tuple(ratios), None, fuzz)
+
     def sampled(self, rate: float, *, remove: bool) -> Loss | None:
-        return self.atoms().sampled(rate, remove=remove) if self.times == 1 else None
+        if self.times > 4096 or (self.times > 1 and self.delta > 0):
+            return None
+        return self.atoms().sampled(rate, remove=remove)
 
     @classmethod
     def combine(cls, group: Sequence[tuple[Self, int]]) -> Sequence[tuple[Loss, int]]:
-        merged: dict[tuple[float, float], int] = defaultdict(int)
+        merged: dict[tuple[float, float, int], int] = defaultdict(int)
         for loss, times in group:
-            merged[loss.epsilon, loss.delta] += loss.times * times
-        return [(TwoPointLoss(epsilon, delta, times), 1) for (epsilon, delta), times in merged.items()]
+            merged[loss.epsilon, loss.delta, loss.ulps] += loss.times * times
+        return [(TwoPointLoss(epsilon, delta, times, ulps), 1) for (epsilon, delta, ulps), times in merged.items()]
 
     @classmethod
     def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:

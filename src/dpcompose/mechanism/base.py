@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import KW_ONLY, dataclass
 
 from dpcompose.composition.container import Composable, Pairs, Part
 from dpcompose.errors import DomainError, UnsupportedError
@@ -54,20 +53,10 @@ class Mechanism(Composable):
         return ((sampled_pair(remove, add, rate, attained=all(pair.attained for pair, _ in pairs)), 1),)
 
 
-@dataclass(frozen=True)
 class Stated(Mechanism):
-    """A mechanism whose losses or guarantee are stated for one adjacency.
+    """A mechanism whose losses or guarantee are stated for one adjacency, `holds_under`."""
 
-    Args:
-        holds_under: The adjacency of the statement.
-    """
-
-    _: KW_ONLY
-    holds_under: Adjacency = Adjacency.ADD_REMOVE
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.holds_under, Adjacency):
-            raise DomainError("holds_under", self.holds_under, "an Adjacency, such as Adjacency.REPLACE")
+    holds_under: Adjacency
 
     def _doubled(self, adjacency: Adjacency) -> bool:
         """Whether the question is about a group of two; refuses where the statement does not reach."""
@@ -82,9 +71,22 @@ class Stated(Mechanism):
         )
 
 
-def symmetric(*losses: tuple[Loss, int], attained: bool = True, inside: tuple[Pair, ...] = ()) -> Pairs:
-    """Losses that are the same in both orders, as pairs."""
-    return tuple((Pair(loss, loss, attained, inside), times) for loss, times in losses)
+def adjacency_of(name: str, value: object) -> Adjacency:
+    """`value`, if it is an adjacency."""
+    if not isinstance(value, Adjacency):
+        raise DomainError(name, value, "an Adjacency, such as Adjacency.REPLACE")
+    return value
+
+
+def set_fields(target: object, **values: object) -> None:
+    """Fill a frozen value whose constructor takes other names than it stores: `epsilon` and `delta` are questions, not fields."""
+    for name, value in values.items():
+        object.__setattr__(target, name, value)
+
+
+def symmetric(*losses: tuple[Loss, int]) -> Pairs:
+    """Attained losses that are the same in both orders, as pairs."""
+    return tuple((Pair(loss, loss), times) for loss, times in losses)
 
 
 def sensitivities(

@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpcompose.composition.container import Pairs
+from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.loss.base import Pair
 from dpcompose.loss.bounded_range import BoundedRangeLoss, attained_losses
 from dpcompose.loss.two_point import TwoPointLoss
-from dpcompose.mechanism.base import Stated, symmetric
-from dpcompose.mechanism.guaranteed import bounded_epsilon
+from dpcompose.mechanism.base import Stated, adjacency_of, set_fields
+from dpcompose.mechanism.guaranteed import bounded_epsilon, described
+
+SMALLEST, LARGEST = 1e-9, 300.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False, repr=False)
 class Exponential(Stated):
     """Any epsilon-bounded-range mechanism: its losses lie in an interval of length epsilon.
 
@@ -34,16 +37,24 @@ class Exponential(Stated):
     Reference: [DongDurfeeRogers2020, Definition 3.1]
     """
 
-    epsilon: float
+    stated: float
+    holds_under: Adjacency
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "epsilon", bounded_epsilon(self.epsilon))
+    def __init__(self, epsilon: float, *, holds_under: Adjacency = Adjacency.ADD_REMOVE) -> None:
+        epsilon = bounded_epsilon(epsilon)
+        if not epsilon <= LARGEST:
+            raise DomainError("epsilon", epsilon, f"at most {LARGEST:g}", "BlackBox(epsilon) dominates it")
+        set_fields(self, stated=epsilon, holds_under=adjacency_of("holds_under", holds_under))
+
+    def __repr__(self) -> str:
+        return described(self, self.stated)
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """The dominating loss, with the two-point losses that are attained inside it."""
-        epsilon = 2 * self.epsilon if self._doubled(adjacency) else self.epsilon
-        if epsilon < 1e-9:
-            return symmetric((TwoPointLoss(epsilon), 1), attained=False, inside=(Pair(TwoPointLoss(0.0), TwoPointLoss(0.0)),))
+        epsilon = 2 * self.stated if self._doubled(adjacency) else self.stated
+        if epsilon < SMALLEST:
+            nothing = Pair(TwoPointLoss(0.0), TwoPointLoss(0.0))
+            return ((Pair(TwoPointLoss(epsilon), TwoPointLoss(epsilon), False, (nothing,)), 1),)
         inside = tuple(Pair(remove, add) for remove, add in attained_losses(epsilon))
-        return symmetric((BoundedRangeLoss(epsilon), 1), attained=False, inside=inside)
+        loss = BoundedRangeLoss(epsilon)
+        return ((Pair(loss, loss, False, inside, alone=True), 1),)

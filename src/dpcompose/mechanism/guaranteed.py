@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 
 from dpcompose.composition.container import Pairs
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.loss.gaussian import GaussianLoss
 from dpcompose.loss.two_point import TwoPointLoss
 from dpcompose.loss.twice import two_in_a_row
-from dpcompose.mechanism.base import Stated, symmetric
+from dpcompose.mechanism.base import Stated, adjacency_of, set_fields, symmetric
 from dpcompose.numerics import check
 
 LARGEST_EPSILON = 1e5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False, repr=False)
 class BlackBox(Stated):
     """Any (epsilon, delta)-differentially private mechanism.
 
@@ -38,23 +39,24 @@ class BlackBox(Stated):
     Reference: [KairouzOhViswanath2015, Theorem 3.3]
     """
 
-    epsilon: float
-    _: KW_ONLY
-    delta: float = 0.0
+    stated: ApproximateDP
+    holds_under: Adjacency
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "epsilon", bounded_epsilon(self.epsilon))
-        object.__setattr__(self, "delta", check.probability("delta", self.delta))
+    def __init__(self, epsilon: float, *, delta: float = 0.0, holds_under: Adjacency = Adjacency.ADD_REMOVE) -> None:
+        stated = ApproximateDP(bounded_epsilon(epsilon), delta=check.probability("delta", delta))
+        set_fields(self, stated=stated, holds_under=adjacency_of("holds_under", holds_under))
+
+    def __repr__(self) -> str:
+        return described(self, self.stated.epsilon, delta=self.stated.delta)
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """The two-point loss, or the pair of its trade-off function iterated twice."""
         if self._doubled(adjacency):
-            return symmetric((two_in_a_row(self.epsilon, delta=self.delta, categories=2), 1))
-        return symmetric((TwoPointLoss(self.epsilon, self.delta), 1))
+            return symmetric((two_in_a_row(self.stated.epsilon, delta=self.stated.delta, categories=2), 1))
+        return symmetric((TwoPointLoss(self.stated.epsilon, self.stated.delta), 1))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False, repr=False)
 class Concentrated(Stated):
     """Any mechanism that is rho-zero-concentrated differentially private, except with probability delta.
 
@@ -71,14 +73,14 @@ class Concentrated(Stated):
     Reference: [BunSteinke2016, Definition 1.1]
     """
 
-    rho: float
-    _: KW_ONLY
-    delta: float = 0.0
+    stated: ConcentratedDP
+    holds_under: Adjacency
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "rho", check.nonnegative("rho", self.rho))
-        object.__setattr__(self, "delta", check.probability("delta", self.delta))
+    def __init__(self, rho: float, *, delta: float = 0.0, holds_under: Adjacency = Adjacency.ADD_REMOVE) -> None:
+        set_fields(self, stated=ConcentratedDP(rho, delta=delta), holds_under=adjacency_of("holds_under", holds_under))
+
+    def __repr__(self) -> str:
+        return described(self, self.stated.rho, delta=self.stated.delta)
 
     def pairs(self, adjacency: Adjacency) -> None:
         """None: only the curve rho * order is known."""
@@ -87,13 +89,13 @@ class Concentrated(Stated):
     def promise(self, adjacency: Adjacency) -> ConcentratedDP:
         """The guarantee; 4 rho for a group of two."""
         if not self._doubled(adjacency):
-            return ConcentratedDP(self.rho, delta=self.delta)
-        if self.delta > 0:
+            return self.stated
+        if self.stated.delta > 0:
             raise UnsupportedError(repr(self), "no group guarantee is offered for zero-concentrated privacy with delta > 0")
-        return ConcentratedDP(4 * self.rho)
+        return ConcentratedDP(4 * self.stated.rho)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False, repr=False)
 class GaussianDP(Stated):
     """Any mechanism that is mu-Gaussian differentially private.
 
@@ -108,17 +110,29 @@ class GaussianDP(Stated):
     """
 
     mu: float
+    holds_under: Adjacency
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "mu", check.nonnegative("mu", self.mu))
-        if not (self.mu == 0 or 1e-12 < self.mu < 1e6):
-            raise DomainError("mu", self.mu, "0, or a number between 1e-12 and 1e6")
+    def __init__(self, mu: float, *, holds_under: Adjacency = Adjacency.ADD_REMOVE) -> None:
+        mu = check.nonnegative("mu", mu)
+        if not (mu == 0 or 1e-12 < mu < 1e6):
+            raise DomainError("mu", mu, "0, or a number between 1e-12 and 1e6")
+        set_fields(self, mu=mu, holds_under=adjacency_of("holds_under", holds_under))
+
+    def __repr__(self) -> str:
+        return described(self, self.mu)
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """The Gaussian loss of mu, or of 2 mu."""
         mu = 2 * self.mu if self._doubled(adjacency) else self.mu
         return symmetric((GaussianLoss(mu, 0), 1)) if mu > 0 else ()
+
+
+def described(mechanism: Stated, *first: object, **fields: object) -> str:
+    """The call that makes this mechanism: what is at its default is left out."""
+    given = [repr(value) for value in first] + [f"{name}={value!r}" for name, value in fields.items() if value]
+    if mechanism.holds_under is not Adjacency.ADD_REMOVE:
+        given.append(f"holds_under={mechanism.holds_under}")
+    return f"{type(mechanism).__name__}({', '.join(given)})"
 
 
 def bounded_epsilon(epsilon: object) -> float:

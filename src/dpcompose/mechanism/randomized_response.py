@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 
 from dpcompose.composition.container import Pairs
+from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
 from dpcompose.loss.two_point import TwoPointLoss
 from dpcompose.loss.twice import two_in_a_row
-from dpcompose.mechanism.base import Stated, symmetric
-from dpcompose.mechanism.guaranteed import bounded_epsilon
+from dpcompose.mechanism.base import Stated, adjacency_of, set_fields, symmetric
+from dpcompose.mechanism.guaranteed import bounded_epsilon, described
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF
 from dpcompose.numerics.transform import Lattice
 
+LARGEST = 300.0
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, init=False, repr=False)
 class RandomizedResponse(Stated):
     """The truth with probability e^epsilon / (e^epsilon + k - 1), else one of the other k - 1 categories; or any mechanism that this pair dominates.
 
@@ -37,20 +40,25 @@ class RandomizedResponse(Stated):
     Reference: [KairouzOhViswanath2015, Section 1]
     """
 
-    epsilon: float
-    _: KW_ONLY
-    categories: int = 2
+    stated: float
+    categories: int
+    holds_under: Adjacency
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "epsilon", bounded_epsilon(self.epsilon))
-        object.__setattr__(self, "categories", check.count("categories", self.categories, least=2))
+    def __init__(self, epsilon: float, *, categories: int = 2, holds_under: Adjacency = Adjacency.ADD_REMOVE) -> None:
+        categories = check.count("categories", categories, least=2)
+        epsilon = bounded_epsilon(epsilon)
+        if categories > 2 and not epsilon <= LARGEST:
+            raise DomainError("epsilon", epsilon, f"at most {LARGEST:g} for more than two categories", "BlackBox(epsilon) dominates it")
+        set_fields(self, stated=epsilon, categories=categories, holds_under=adjacency_of("holds_under", holds_under))
+
+    def __repr__(self) -> str:
+        return described(self, self.stated, categories=self.categories if self.categories > 2 else 0)
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """+epsilon, -epsilon, or 0 for an answer that is neither the one truth nor the other."""
         if self._doubled(adjacency):
-            return symmetric((two_in_a_row(self.epsilon, delta=0.0, categories=self.categories), 1))
-        return symmetric((_loss(self.epsilon, self.categories), 1))
+            return symmetric((two_in_a_row(self.stated, delta=0.0, categories=self.categories), 1))
+        return symmetric((_loss(self.stated, self.categories), 1))
 
 
 def _loss(epsilon: float, categories: int) -> Loss:
@@ -58,9 +66,6 @@ def _loss(epsilon: float, categories: int) -> Loss:
         return TwoPointLoss(epsilon)
     others = (categories - 1) * math.exp(-epsilon)
     truth, other = 1 / (1 + others), math.exp(-epsilon) / (1 + others)
-    if other < 1e-290:
-        # Every mechanism of this epsilon is dominated by the two-point loss; the difference is below 1e-280.
-        return TwoPointLoss(epsilon)
     rest = (categories - 2) * other
     return AtomicLoss(
         (truth, rest, other), (other, rest, truth), (epsilon, 0.0, -epsilon), Lattice(epsilon, 0.0), 16 * UNIT_ROUNDOFF

@@ -1,0 +1,56 @@
+"""dpcompose adds up differential privacy: certified, fast, and in a ledger that cannot be overdrawn.
+
+    mechanism -> privacy loss -> composition -> guarantee -> report
+
+Mechanisms name their losses, `compose` (or `+` and `*`) puts them together, and every question about a composition is answered
+by a `Bound`: two floats between which the truth lies. Rooms: `numerics` (numbers with two ends), `guarantee` (what is promised),
+`loss` (the privacy loss of one pair), `mechanism` (the building blocks), `composition`, `divergence`, `book` (Dwork and Roth,
+executable), `plan` (TOML files), `report`, `cli`. Losses are in nats.
+"""
+
+from dpcompose.composition.calibrate import Calibration, calibrate
+from dpcompose.composition.container import Composition, compose
+from dpcompose.errors import DomainError, DPComposeError, MissingExtraError, PlanError, UnreachableError, UnsupportedError
+from dpcompose.guarantee.adjacency import Adjacency, Orientation
+from dpcompose.mechanism import (
+    BlackBox,
+    Concentrated,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    DominatingPair,
+    Exponential,
+    Gaussian,
+    GaussianDP,
+    Laplace,
+    RandomizedResponse,
+)
+from dpcompose.numerics.bound import Bound, Certificate
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Adjacency",
+    "BlackBox",
+    "Bound",
+    "Calibration",
+    "Certificate",
+    "Composition",
+    "Concentrated",
+    "DPComposeError",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "DomainError",
+    "DominatingPair",
+    "Exponential",
+    "Gaussian",
+    "GaussianDP",
+    "Laplace",
+    "MissingExtraError",
+    "Orientation",
+    "PlanError",
+    "RandomizedResponse",
+    "UnreachableError",
+    "UnsupportedError",
+    "calibrate",
+    "compose",
+]

@@ -1,0 +1,235 @@
+"""The loss of discrete Gaussian noise at an integer shift: a lattice, and a ratio of theta functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from dpcompose.loss.atoms import AtomicLoss
+from dpcompose.loss.base import Loss
+from dpcompose.numerics.bound import Bound, up
+from dpcompose.numerics.elementary import U, Complexes, Reals, log_one_plus
+from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
+
+_WIDE = 0.8
+_SUMMED, _LISTED = 2000.0, 60.0
+
+
+@dataclass(frozen=True)
+class DiscreteGaussianLoss(Loss):
+    """(D^2 - 2 D x) / (2 sigma^2) for x with probability proportional to e^(-x^2 / (2 sigma^2)) over the integers: the same in both orders.
+
+    Reference: [CanonneKamathSteinke2020, Theorem 7]
+    """
+
+    sigma: float
+    shift: int
+
+    @property
+    def maximum(self) -> float:
+        return math.inf
+
+    @property
+    def minimum(self) -> float:
+        return -math.inf
+
+    @property
+    def zcdp(self) -> float:
+        return self.shift * self.shift / (2 * self.sigma * self.sigma) * (1 + 16 * U)
+
+    def transform(self, times: int) -> Transform:
+        return DiscreteGaussianSum(np.array([[self.sigma]]), np.array([[float(self.shift)]]), np.array([[float(times)]]))
+
+    @classmethod
+    def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:
+        # The fastest to fall along the line first, so that screening drops nodes early.
+        ordered = sorted(group, key=lambda entry: -entry[1] * min(entry[0].sigma, 1e6))
+        blocks = [ordered[at : at + 8] for at in range(0, len(ordered), 8)]
+        return [
+            DiscreteGaussianSum(
+                np.array([[loss.sigma] for loss, _ in block]),
+                np.array([[float(loss.shift)] for loss, _ in block]),
+                np.array([[float(times)] for _, times in block]),
+            )
+            for block in blocks
+        ]
+
+    def profile(self, epsilon: float) -> Bound | None:
+        """The sum over the integers with a loss above epsilon, all terms positive; None where sigma makes it long."""
+        if self.sigma > _SUMMED:
+            return None
+        x, mass = self._masses(40.0)
+        loss = (self.shift**2 - 2.0 * self.shift * x) / (2 * self.sigma**2)
+        above = loss > epsilon
+        terms = mass[above] * -np.expm1(epsilon - loss[above])
+        value = float(np.sum(terms))
+        # Each term: a relative error of the mass, and of its factor the rounding of epsilon - loss.
+        moved = 8 * U * (abs(epsilon) + np.abs(loss[above]) + 1)
+        doubt = float(np.sum(terms * U * (96 + np.square(x[above]) / self.sigma**2 * 4))) + float(np.sum(mass[above] * moved))
+        near = float(np.max(mass)) * 32 * U * (abs(epsilon) + 1) if value == 0.0 else 0.0
+        # Beyond 40 sigma: below e^-799.
+        return Bound(max(value - doubt * 1.01, 0.0), min(up(value + doubt * 1.01) + min(near, 5e-324), 1.0))
+
+    def sampled(self, rate: float, *, remove: bool) -> Loss | None:
+        return self._listed().sampled(rate, remove=remove) if self.sigma <= _LISTED else None
+
+    def _listed(self) -> AtomicLoss:
+        """The integers within 37 sigma as atoms; what is beyond is below 1e-290 and counts as lost."""
+        x, mass = self._masses(37.0)
+        other = np.exp(-np.square(x - self.shift) / (2 * self.sigma**2)) / self._whole()
+        loss = (self.shift**2 - 2.0 * self.shift * x) / (2 * self.sigma**2)
+        kept = (mass > 0) & (other > 0)
+        fuzz = U * (64 + 4 * 37.0**2)
+        return AtomicLoss(tuple(mass[kept]), tuple(other[kept]), tuple(loss[kept]), None, fuzz, 1e-290)
+
+    def _masses(self, reach: float) -> tuple[Reals, Reals]:
+        side = math.ceil(reach * self.sigma) + 2 * abs(self.shift)
+        x = np.arange(-side, side + 1.0)
+        return x, np.exp(-np.square(x) / (2 * self.sigma**2)) / self._whole()
+
+    def _whole(self) -> float:
+        """The sum of e^(-x^2 / (2 sigma^2)) over the integers, by Poisson summation where that converges at once."""
+        if self.sigma >= _WIDE:
+            return math.sqrt(2 * math.pi) * self.sigma * (1 + 2 * sum(math.exp(-2 * (math.pi * self.sigma * m) ** 2) for m in (1, 2, 3)))
+        return 1 + 2 * sum(math.exp(-x * x / (2 * self.sigma**2)) for x in range(12, 0, -1))
+
+
+@dataclass(frozen=True, eq=False)
+class DiscreteGaussianSum:
+    """M = (e^(t (t + 1) D^2 / (2 sigma^2)) theta(t D) / theta(0))^times, multiplied over rows of shape (m, 1).
+
+    theta(v) = sum over x of e^(-(x + v)^2 / (2 sigma^2)). Completing the square, M is e^(l (l + 1) D^2 / (2 sigma^2)) times a sum of Gaussians in u:
+    over the dual lattice (Poisson) for sigma >= 0.8, over the integers below.
+    """
+
+    sigma: Reals
+    shift: Reals
+    times: Reals
+
+    @property
+    def maximum(self) -> float:
+        return math.inf
+
+    @property
+    def minimum(self) -> float:
+        return -math.inf
+
+    @property
+    def lattice(self) -> Lattice | None:
+        if len(self.sigma) > 1:
+            return None
+        sigma, shift = float(self.sigma[0, 0]), float(self.shift[0, 0])
+        return Lattice(abs(shift) / sigma**2, float(self.times[0, 0]) * shift**2 / (2 * sigma**2))
+
+    def cumulants(self, order: float) -> tuple[float, float, float]:
+        rho = self.shift**2 / self.sigma**2
+        log, first, second = self._theta(order)
+        return (
+            float(np.sum(self.times * (rho * order * (order + 1) / 2 + log))),
+            float(np.sum(self.times * (rho * (order + 0.5) + first))),
+            float(np.sum(self.times * np.maximum(rho + second, 1e-12 * rho))),
+        )
+
+    def line(self, order: float, frequencies: Reals) -> Line:
+        log, error = self._log(order, frequencies)
+        total = self.times * log
+        return Line(np.sum(total, axis=0), np.sum(self.times * error + U * (4 + len(self.sigma)) * np.abs(total), axis=0))
+
+    def log_envelope(self, order: float, edges: Reals) -> Reals:
+        log, error = self._log(order, np.concatenate([[0.0], edges]))
+        magnitude = np.exp(log.real[:, 1:] - log.real[:, :1] + error[:, 1:] + error[:, :1])
+        variance = np.maximum(self.shift**2 / self.sigma**2 + self._theta(order)[2], 0.0) * 1.01 + 1e-9 * self.shift**2 / self.sigma**2
+        return np.sum(self.times * blockwise(magnitude, variance, edges), axis=0)
+
+    def _theta(self, order: float) -> tuple[Reals, Reals, Reals]:
+        """log of theta(order D) / theta(0) and its two derivatives in the order."""
+        log, first, second = np.empty(self.sigma.shape), np.empty(self.sigma.shape), np.empty(self.sigma.shape)
+        wide = self.sigma >= _WIDE
+        sigma, shift = np.where(wide, self.sigma, 1.0), self.shift
+        value, slope, curve, base = 1.0 + 0 * sigma, 0 * sigma, 0 * sigma, 1.0 + 0 * sigma
+        for m in (1, 2):
+            weight, turn = 2 * np.exp(-2 * (math.pi * sigma * m) ** 2), 2 * math.pi * m * shift
+            angle = 2 * math.pi * m * np.remainder(order * shift, 1.0)
+            value, base = value + weight * np.cos(angle), base + weight
+            slope, curve = slope - weight * turn * np.sin(angle), curve - weight * turn**2 * np.cos(angle)
+        log, first, second = np.log(value / base), slope / value, curve / value - (slope / value) ** 2
+        sigma = np.where(wide, 0.5, self.sigma)
+        a = order * shift - np.round(order * shift)
+        x = np.arange(-12.0, 13.0)
+        plain = np.sum(np.exp(-np.square(x) / (2 * sigma**2)), axis=1, keepdims=True)
+        moved = np.exp(-np.square(x + a) / (2 * sigma**2))
+        total = np.sum(moved, axis=1, keepdims=True)
+        drift = -(x + a) * shift / sigma**2
+        mean = np.sum(moved * drift, axis=1, keepdims=True) / total
+        square = np.sum(moved * drift**2, axis=1, keepdims=True) / total
+        narrow = (np.log(total / plain), mean, square - mean**2 - shift**2 / sigma**2)
+        return np.where(wide, log, narrow[0]), np.where(wide, first, narrow[1]), np.where(wide, second, narrow[2])
+
+    def _log(self, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
+        log = np.empty((len(self.sigma), len(frequencies)), dtype=np.complex128)
+        error = np.empty(log.shape)
+        wide = self.sigma[:, 0] >= _WIDE
+        log[wide], error[wide] = _dual(self.sigma[wide], self.shift[wide], order, frequencies)
+        log[~wide], error[~wide] = _direct(self.sigma[~wide], self.shift[~wide], order, frequencies)
+        return log, error
+
+
+def _dual(sigma: Reals, shift: Reals, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
+    """Poisson's side: Gaussians of width sigma around the multiples of 2 pi sigma^2 in u D, five of them; the rest is below e^-78."""
+    rho, b = shift**2 / sigma**2, frequencies * np.abs(shift)
+    period = 2 * math.pi * sigma**2
+    nearest = np.round(-b / period)
+    a = np.remainder(order * np.abs(shift), 1.0)
+    angle = rho * (order + 0.5) * frequencies
+    peak = -np.square(b + period * nearest) / (2 * sigma**2)
+    rest = np.zeros(b.shape, dtype=np.complex128)
+    size = np.zeros(b.shape)
+    for step in (-2, -1, 1, 2):
+        gauss = np.exp(-np.square(b + period * (nearest + step)) / (2 * sigma**2) - peak)
+        turn = 2 * math.pi * step * a
+        rest += gauss * (np.cos(turn) + 1j * np.sin(turn))
+        size += gauss
+    base = np.log1p(2 * np.exp(-2 * (math.pi * sigma) ** 2) + 2 * np.exp(-2 * (2 * math.pi * sigma) ** 2))
+    log = rho * order * (order + 1) / 2 + peak + 1j * (angle + 2 * math.pi * np.remainder(nearest * a, 1.0)) + log_one_plus(rest.real, rest.imag) - base
+    modulus = np.maximum(np.abs(1 + rest), 1e-300)
+    # The squares in the exponents move by 8 U times themselves, and by the cross terms of b and the period.
+    bend = U * (8 * b * (b + period * np.abs(nearest)) / sigma**2 + 16)
+    lost = (size * (bend + 64 * U * (1 + np.abs(nearest))) + 64 * U * base * np.exp(base)) / modulus
+    error = lost + bend * (b > 0) * np.minimum(1.0, b) + U * (16 * np.abs(peak) + 8 * rho * order * (order + 1) + 8 * angle + 32 * np.abs(nearest) * (1 + np.abs(a)))
+    blurred = ~(lost < 0.25)
+    log = np.where(blurred, np.real(log) - np.log(modulus) + np.log(modulus + 2 * lost * modulus) + 0j, log)
+    return log, np.where(blurred, math.log(3.0) + error - lost, 2 * error)
+
+
+def _direct(sigma: Reals, shift: Reals, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
+    """The integers themselves: e^(-(x + a)^2 / (2 sigma^2)) e^(-i u D (x + a) / sigma^2), a = order D reduced to [-1/2, 1/2]."""
+    log = np.empty((len(sigma), len(frequencies)), dtype=np.complex128)
+    error = np.empty(log.shape)
+    x = np.arange(-12.0, 13.0)
+    for row in range(len(sigma)):
+        s, d = float(sigma[row, 0]), abs(float(shift[row, 0]))
+        whole = order * d
+        a = whole - round(whole)
+        exponent = -np.square(x + a) / (2 * s * s)
+        weight = np.exp(exponent - np.max(exponent))
+        turn = np.multiply.outer(frequencies, (x + a) * (d / s / s))
+        value = np.cos(turn) @ weight - 1j * (np.sin(turn) @ weight)
+        plain = float(np.sum(np.exp(-np.square(x) / (2 * s * s))))
+        shiftless = d * d / (2 * s * s)
+        total = float(np.sum(weight))
+        lost = U * (96 * total + 8 * float(np.sum(weight * np.abs(exponent))) + 8 * frequencies * float(weight @ np.abs(x + a)) * d / (s * s))
+        # whole is rounded: a moves by U whole, which every term feels by |x + a| / s^2.
+        lost = lost + 4 * U * whole * float(weight @ (np.abs(x + a) + d * 0)) / (s * s)
+        modulus = np.maximum(np.abs(value), 1e-300)
+        blurred = ~(lost < 0.25 * modulus)
+        base = shiftless * order * (order + 1) + float(np.max(exponent)) - math.log(plain)
+        # t (t + 1) D^2 / (2 s^2) holds -u^2 D^2 / (2 s^2), which the square of the sum's own exponent cancels.
+        angle = shiftless * (2 * order + 1) * frequencies
+        log[row] = np.where(blurred, base + np.log(modulus + 2 * lost) + 0j, base + np.log(modulus) + 1j * (angle + np.angle(value)))
+        fixed = U * (16 * shiftless * order * (order + 1) + 8 * angle + 8 * abs(base) + 48 + 4 * whole * whole / (s * s))
+        error[row] = fixed + np.where(blurred, math.log(3.0), 2 * lost / modulus)
+    return log, error

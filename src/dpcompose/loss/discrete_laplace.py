@@ -1,0 +1,33 @@
+"""The loss of discrete Laplace noise: D + 1 atoms on a lattice."""
+
+from __future__ import annotations
+
+import math
+
+from dpcompose.errors import UnsupportedError
+from dpcompose.loss.atoms import AtomicLoss
+from dpcompose.loss.base import Loss
+from dpcompose.loss.two_point import TwoPointLoss
+from dpcompose.numerics.elementary import U
+from dpcompose.numerics.transform import Lattice
+
+LARGEST_LOSS = 600.0
+
+
+def discrete_laplace(scale: float, shift: int) -> Loss:
+    """The loss at an integer shift D of noise proportional to e^(-a |x|), a = 1 / scale: a (D - 2 x) for x = 0 .. D, the same in both orders.
+
+    P(a D) = 1 / (1 + e^-a), P(-a D) = e^(-a D) / (1 + e^-a), P(a (D - 2 x)) = tanh(a / 2) e^(-a x) between. For D = 1 it is randomized response.
+    """
+    rate, shift = 1 / scale, abs(shift)
+    if shift == 1:
+        return TwoPointLoss(rate, ulps=1)
+    if not rate * shift <= LARGEST_LOSS:
+        raise UnsupportedError(
+            f"DiscreteLaplace({scale!r}, shift={shift})", f"its loss of {rate * shift:.4g} nats is beyond {LARGEST_LOSS:g}", "Use BlackBox(shift / scale)"
+        )
+    whole = 1 / (1 + math.exp(-rate))
+    masses = [whole, *(math.tanh(rate / 2) * math.exp(-rate * x) for x in range(1, shift)), whole * math.exp(-rate * shift)]
+    ratios = tuple(rate * (shift - 2 * x) for x in range(shift + 1))
+    fuzz = U * (24 + 4 * rate * shift)
+    return AtomicLoss(tuple(masses), tuple(reversed(masses)), ratios, Lattice(2 * rate, rate * shift), fuzz)
