@@ -118,6 +118,14 @@ def test_order(bad: Any) -> None:
             renyi(*pair, order=bad)
 
 
+def test_huge_orders() -> None:
+    with pytest.raises(DomainError, match="order"):
+        renyi(GAUSSIAN, GAUSSIAN, order=10**400)
+    with pytest.raises(DomainError, match="order"):
+        renyi([1], [1], order=np.array([1.0, 2.0]))  # type: ignore[call-overload]
+    assert renyi([0.75, 0.25], [0.25, 0.75], order=10**400) == max_divergence([0.75, 0.25], [0.25, 0.75])
+
+
 @pytest.mark.parametrize("bad", [x for x in NO_NUMBER if x is not None])
 def test_epsilon_of_the_hockey_stick(bad: Any) -> None:
     for pair in (([1], [1]), (GAUSSIAN, GAUSSIAN)):

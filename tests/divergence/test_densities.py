@@ -117,6 +117,13 @@ def test_an_estimate_is_no_bound() -> None:
         lambda: Density(lambda x: -(((x - 1e6) / 1e-3) ** 2) / 2 - math.log(1e-3 * math.sqrt(2 * math.pi))),
         lambda: Density(lambda x: math.nan),
         lambda: Density(lambda x: math.inf),
+        lambda: Density(lambda x: "0"),  # type: ignore[arg-type,return-value]
+        lambda: Density(lambda x: None),  # type: ignore[arg-type,return-value]
+        lambda: Density(0.5),  # type: ignore[arg-type]
+        lambda: Density(lambda x: 0.0, support=1.0),  # type: ignore[arg-type]
+        lambda: Density(lambda x: 0.0, support=(0.0, 1.0, 2.0)),  # type: ignore[arg-type]
+        lambda: Density(lambda x: 0.0, support=(0.0, "1")),  # type: ignore[arg-type]
+        lambda: Density(lambda x: 0.0, support=(0.0, 1.0), breakpoints=0.5),  # type: ignore[arg-type]
         lambda: Density(lambda x: 0.0, support=(1.0, 0.0)),
         lambda: Density(lambda x: 0.0, support=(0.0, math.nan)),
         lambda: Density(lambda x: 0.0, support=(0.0, 1.0), breakpoints=(math.nan,)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -63,10 +64,16 @@ def test_never_below_0() -> None:
     assert same.ratio == Fraction(3, 4)
 
 
-@pytest.mark.parametrize("neighbors", [[], [("x", "nobody")]])
-def test_refuses_without_neighbors(neighbors: list[tuple[str, str]]) -> None:
+@pytest.mark.parametrize("neighbors", [[], [("x", "nobody")], [("x",)], [("x", "y", "x")], 5, [(["x"], "y")]])
+def test_refuses_without_neighbors(neighbors: Any) -> None:
     with pytest.raises(DomainError, match="neighbors"):
         smallest_epsilon({"x": [1], "y": [1]}, neighbors=neighbors)
+
+
+@pytest.mark.parametrize("outputs", [[[1], [1]], None, {"x": [1], "y": 1.0}])
+def test_refuses_what_is_no_mechanism(outputs: Any) -> None:
+    with pytest.raises(DomainError, match="outputs"):
+        smallest_epsilon(outputs)
 
 
 def test_refuses_a_single_input() -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.numerics import check
 
 MASS_TOLERANCE = 1e-8
 _LOG_LARGEST = 709.0
@@ -59,23 +60,39 @@ class Density:
     breakpoints: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        if not (len(self.support) == 2 and self.support[0] < self.support[1]):
+        if not callable(self.log_pdf):
+            raise DomainError("log_pdf", self.log_pdf, "a function of a float")
+        try:
+            lower, upper = (check.real("end of the support", end) for end in self.support)
+            points = tuple(check.finite("breakpoint", point) for point in self.breakpoints)
+        except (TypeError, ValueError) as problem:
+            given = (self.support, self.breakpoints)
+            raise DomainError(
+                "support, breakpoints", given, "(lower, upper) and a tuple of finite numbers"
+            ) from problem
+        if not lower < upper:
             raise DomainError("support", self.support, "(lower, upper) with lower < upper")
-        for point in self.breakpoints:
-            if not math.isfinite(point):
-                raise DomainError("breakpoint", point, "a finite number")
-        mass = _integral(lambda x: math.exp(self(x)), _panels(_cuts(self, self)))
-        if not abs(mass.value - 1) <= MASS_TOLERANCE:
-            remedy = "Name the kinks and the place of the mass in breakpoints=; nothing is normalized silently"
-            raise DomainError("integral of the density", mass.value, f"1 within {MASS_TOLERANCE}", remedy)
+        object.__setattr__(self, "support", (lower, upper))
+        object.__setattr__(self, "breakpoints", points)
+        remedy = "Name the kinks and the place of the mass in breakpoints=; nothing is normalized silently"
+        try:
+            mass = _integral(lambda x: _exp(self(x)), _panels(_cuts(self, self))).value
+        except UnsupportedError as diverged:
+            raise DomainError("integral of the density", math.inf, f"1 within {MASS_TOLERANCE}", remedy) from diverged
+        if not abs(mass - 1) <= MASS_TOLERANCE:
+            raise DomainError("integral of the density", mass, f"1 within {MASS_TOLERANCE}", remedy)
 
     def __call__(self, x: float) -> float:
         """The logarithm of the density at x."""
         if not self.support[0] <= x <= self.support[1]:
             return -math.inf
-        value = float(self.log_pdf(x))
+        given: Any = self.log_pdf(x)
+        try:
+            value = math.nan if isinstance(given, str) else float(given)
+        except (TypeError, ValueError):
+            value = math.nan
         if not value < math.inf:
-            raise DomainError(f"log_pdf({x!r})", value, "a number below infinity, not NaN")
+            raise DomainError(f"log_pdf({x!r})", given, "a number below infinity, not NaN")
         return value
 
 

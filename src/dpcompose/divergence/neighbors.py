@@ -55,14 +55,28 @@ def smallest_epsilon(
     Reference: [DworkRoth2014, Remark 3.1].
     """
     slack = exact_probability("delta", delta)
+    if not isinstance(outputs, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DomainError("outputs", outputs, "a mapping from each input to the distribution of its output")
     read = {x: Distribution.read(f"outputs[{x!r}]", output) for x, output in outputs.items()}
-    pairs = list(itertools.combinations(read, 2) if neighbors is None else neighbors)
-    for x in itertools.chain.from_iterable(pairs):
-        if x not in read:
-            raise DomainError("neighbors", x, "inputs among the keys of outputs")
+    pairs = _pairs(read, neighbors)
     if not pairs:
         raise DomainError("neighbors", pairs, "at least one pair of inputs", "Without neighbors nothing is protected")
     ordered = dict.fromkeys(ends for x, y in pairs for ends in ((x, y), (y, x)))
     ratios = {(x, y): largest_ratio(coupled(read[x], read[y]), slack) for x, y in ordered}
     worst = max(ratios, key=ratios.__getitem__)
     return SmallestEpsilon(log_ratio(max(ratios[worst], Fraction(1))), slack, ratios[worst], worst)
+
+
+def _pairs(read: Mapping[Any, Distribution], neighbors: Iterable[tuple[Any, Any]] | None) -> list[tuple[Any, Any]]:
+    """The pairs of neighbors, each of two inputs that are known."""
+    if neighbors is None:
+        return list(itertools.combinations(read, 2))
+    domain = "pairs of inputs among the keys of outputs"
+    try:
+        pairs = [(x, y) for x, y in neighbors]
+        unknown = [x for x in itertools.chain.from_iterable(pairs) if x not in read]
+    except (TypeError, ValueError):
+        raise DomainError("neighbors", neighbors, domain) from None
+    if unknown:
+        raise DomainError("neighbors", unknown[0], domain)
+    return pairs

@@ -13,7 +13,7 @@ from dpcompose.divergence.enclosure import Arithmetic, Exact, Interval, narrowed
 from dpcompose.divergence.kullback_leibler import kl, mean_loss
 from dpcompose.divergence.maximum import largest_ratio, log_ratio, max_divergence
 from dpcompose.errors import DomainError
-from dpcompose.numerics import Bound
+from dpcompose.numerics import Bound, check
 
 _DOMAIN = "an order > 0, possibly inf"
 
@@ -44,11 +44,11 @@ def renyi(first: Finite | Density, second: Finite | Density, *, order: Rational)
 
     Reference: [Mironov2017, Definition 3].
     """
-    alpha = None if order == math.inf else exact("order", order, _DOMAIN)
+    alpha = None if isinstance(order, float) and order == math.inf else exact("order", order, _DOMAIN)
     if alpha is not None and not alpha > 0:
         raise DomainError("order", order, _DOMAIN)
     if isinstance(first, Density) and isinstance(second, Density):
-        return _of_densities(first, second, math.inf if alpha is None else float(alpha))
+        return _of_densities(first, second, check.real("order", order))
     pair = coupled(first, second)
     if alpha is None:
         return log_ratio(largest_ratio(pair, Fraction(0)))
