@@ -71,6 +71,13 @@ class AtomicLoss(Loss):
         ratio = self.common[2]
         return float(ratio[0]) - self._ratio_error if len(ratio) else math.inf
 
+    @property
+    def largest(self) -> Bound:
+        ratio = self.common[2]
+        if not len(ratio):
+            return Bound(-math.inf, -math.inf)
+        return Bound(float(ratio[-1]) - self._ratio_error, float(ratio[-1]) + self._ratio_error)
+
     @cached_property
     def _ratio_error(self) -> float:
         ratio = self.common[2]

@@ -39,6 +39,12 @@ class Loss(ABC):
     def minimum(self) -> float:
         """The smallest loss, or a lower bound on it, in nats."""
 
+    @property
+    def largest(self) -> Bound:
+        """The largest finite loss; by default `maximum` is taken to be exact up to its last digits."""
+        slack = 16 * 2.0**-53 * abs(self.maximum) if math.isfinite(self.maximum) else 0.0
+        return Bound(self.maximum - slack, self.maximum + slack)
+
     @abstractmethod
     def transform(self, times: int) -> Transform:
         """The moment generating function of the sum of `times` independent copies of the finite part."""

@@ -76,8 +76,10 @@ class Product:
     @cached_property
     def extremes(self) -> Bound:
         """The largest finite value of the sum."""
-        total = math.fsum(times * loss.maximum for loss, times in self.reduced)
-        return Bound(total - 32 * UNIT_ROUNDOFF * abs(total), total + 32 * UNIT_ROUNDOFF * abs(total)) if math.isfinite(total) else Bound(math.inf, math.inf)
+        ends = [(times, loss.largest) for loss, times in self.reduced]
+        low, high = math.fsum(times * end.lower for times, end in ends), math.fsum(times * end.upper for times, end in ends)
+        slack = 4 * UNIT_ROUNDOFF
+        return Bound(low - slack * abs(low), high + slack * abs(high)) if math.isfinite(high) else Bound(low, high)
 
     def delta(self, epsilon: float, *, tolerance: float) -> Bound:
         """E[(1 - e^(epsilon - L))_+]."""

@@ -20,7 +20,7 @@ from dpcompose.loss.base import Loss
 from dpcompose.numerics.bound import Bound, around
 from dpcompose.numerics.elementary import ULPS, U, Reals, log_sum_exp, minus_log1p
 from dpcompose.numerics.saddle import short
-from dpcompose.numerics.tilted import Points, logarithm_of_excess
+from dpcompose.numerics.tilted import Points, exponential_sums, logarithm_of_excess
 from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
 
 _ANGLES = np.array([0.05, 0.12, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5])
@@ -294,16 +294,13 @@ class SampledGaussianSum:
         log_weight = base - x * x / (2 * s * s)
         exponent = log_weight + power * modulus
         top = float(np.max(exponent))
-        doubt = U * (len(x) + 64 + 4 * ULPS * (2 + np.abs(log_weight) + np.abs(power * modulus) + abs(power) * argument + np.abs(x) * theta))
-        value = np.empty(len(frequencies), dtype=np.complex128)
-        lost = np.empty(len(frequencies))
-        chunk = max(1, (1 << 18) // len(x))
-        for at in range(0, len(frequencies), chunk):
-            u = frequencies[at : at + chunk, None]
-            size = np.exp(exponent - top - u * argument)
-            phase = power * argument - x * theta + u * modulus * 1.0
-            value[at : at + chunk] = np.sum(size * np.cos(phase), axis=1) + 1j * np.sum(size * np.sin(phase), axis=1)
-            lost[at : at + chunk] = size @ doubt + 8 * ULPS * U * u[:, 0] * (size @ (np.abs(modulus) + argument))
+        doubt = U * (4 * len(x) + 96 + 4 * ULPS * (2 + np.abs(log_weight) + np.abs(power * modulus) + abs(power) * argument + np.abs(x) * theta))
+        size = np.exp(exponent - top)
+        phase = power * argument - x * theta
+        value = exponential_sums(frequencies, size * (np.cos(phase) + 1j * np.sin(phase)), 1j * modulus - argument)
+        # The moduli fall with u; their sum at the first frequency bounds the later ones.
+        faded = size * np.exp(-frequencies[0] * argument)
+        lost = float(faded @ doubt) + 16 * ULPS * U * frequencies * float(faded @ (np.abs(modulus) + argument))
         tails = self._ends(x, exponent - top, power, negative, step)
         strip = 1.05 * (math.exp(-38 - upper) + math.exp(-38.0)) * 2 * math.exp(max(self._log_m(power) - top, -700.0))
         signed = value if self.remove else np.conj(value)

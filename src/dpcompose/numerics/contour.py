@@ -24,7 +24,6 @@ from dpcompose.numerics.elementary import U, Complexes, Reals
 from dpcompose.numerics.saddle import short
 from dpcompose.numerics.transform import Lattice, Sum, Transform, log_moment
 
-MOST_DECAYING, MOST_NODES = 40_000, 400_000
 _NEGLIGIBLE = 52.0
 
 
@@ -92,9 +91,10 @@ class Contour:
         slack = U * (3 * self.frequency * abs(anchor) + 4 * np.abs(self.log.imag) + 2 * np.abs(self.log.real) + 24)
         slack = slack + self.error
         exponent = self.scale - self.order * anchor
-        if not (exponent < 690 and float(np.max(slack)) < 100):
+        if not (exponent < 690 and float(np.max(self.log.real + slack)) < 300):
             return Bracket(-math.inf, math.inf, math.inf, math.inf, math.inf, math.inf)
-        loose = size * np.abs(factor) * (np.expm1(slack) + U * (24 + math.log2(self.nodes + 1)))
+        blur = np.where(slack < 1, size * np.expm1(np.minimum(slack, 1.0)), np.exp(self.log.real + slack))
+        loose = np.abs(factor) * (blur + size * U * (24 + math.log2(self.nodes + 1)))
         value, rounding = float(np.sum(main)), float(np.sum(loose)) * (1 + 1e-9)
         unit = math.exp(max(exponent, -710.0)) * self.step / (2 * math.pi)
         shift = U * (4 * abs(self.scale) + (6 * self.order + 4) * (abs(anchor) + 1.0) + 16)
@@ -156,7 +156,7 @@ class Contour:
         return self.kernel * math.exp(x - anchor) / -_expm1(-self.lattice.spacing * line)
 
 
-def draw(transform: Transform, *, order: float, x: float, log_mass: float, tolerance: float) -> Contour:
+def draw(transform: Transform, *, order: float, x: float, log_mass: float, tolerance: float, budget: int) -> Contour:
     """The cheapest line through `order` that certifies g near x to about `tolerance`, relative to e^log_mass.
 
     Args:
@@ -165,6 +165,7 @@ def draw(transform: Transform, *, order: float, x: float, log_mass: float, toler
         x: Where g will be wanted, roughly.
         log_mass: log g(x), roughly.
         tolerance: Wanted (upper - lower) / g; what is reached may be more.
+        budget: How many nodes may be spent on a line that does not end by itself.
     """
     reach = (max(-log_mass, 0.0) + math.log(20 / tolerance)) / order
     period, outer = _period(transform, order, x, reach, log_mass + math.log(tolerance / 20))
@@ -174,10 +175,18 @@ def draw(transform: Transform, *, order: float, x: float, log_mass: float, toler
     step = short(2 * math.pi / period, bits=24)
     _, _, variance = transform.cumulants(order)
     share = tolerance / 40 * relative_value(variance, order)
-    plan = _decaying_plan(transform, order, step, variance, share)
+    edges, tails = _tails(transform, order, step, variance, budget)
+    enough = np.flatnonzero(tails <= share * math.pi)
+    if len(enough) and edges[enough[0]] <= budget * step:
+        return _decaying(transform, order, step, float(edges[enough[0]]), float(tails[enough[0]]), outer)
     smoothing = math.sqrt(tolerance / (order * (order + 1)))
-    if plan is not None and plan[0] * step <= 9 * _reach(smoothing, share):
-        return _decaying(transform, order, step, plan, outer)
+    if _reach(smoothing, share) > budget * step:
+        smoothing = _reach(1.0, share) / (budget * step)
+        within = np.flatnonzero(edges <= budget * step)
+        last = int(within[-1]) if len(within) else 0
+        gap = smoothing * smoothing * order * (order + 1)
+        if len(within) and 2 * tails[last] / math.pi < gap * relative_value(variance, order):
+            return _decaying(transform, order, step, float(edges[last]), float(tails[last]), outer)
     return _smoothed(transform, order, step, share, smoothing, outer)
 
 
@@ -230,29 +239,20 @@ def _expm1(z: Complexes) -> Complexes:
 # ---------------------------------------------------------------------------------------------------------------- decaying
 
 
-def _decaying_plan(
-    transform: Transform, order: float, step: float, variance: float, share: float
-) -> tuple[int, float] | None:
-    """The number of nodes after which the tail is at most `share` pi, and that tail; None if it never is."""
+def _tails(transform: Transform, order: float, step: float, variance: float, budget: int) -> tuple[Reals, Reals]:
+    """Frequencies, and for each a bound on the nodes from there on, in units of M(order) / step, one side."""
     start = max(6.0 / math.sqrt(variance), step)
     edges = start * 1.6 ** np.arange(24)
-    edges = edges[: max(2, int(np.searchsorted(edges, MOST_DECAYING * step)) + 1)]
+    edges = edges[: max(2, int(np.searchsorted(edges, budget * step)) + 1)]
     log_bound = transform.log_envelope(order, edges)
     blocks = np.exp(log_bound) * (1 / edges + step / edges**2 - np.append(1 / edges[1:], 0.0))
-    tails = np.cumsum(blocks[::-1])[::-1]
-    enough = np.flatnonzero(tails <= share * math.pi)
-    if not len(enough):
-        return None
-    first = int(enough[0])
-    count = math.ceil(edges[first] / step)
-    return (count, float(tails[first])) if count <= MOST_DECAYING else None
+    return edges, np.cumsum(blocks[::-1])[::-1]
 
 
 def _decaying(
-    transform: Transform, order: float, step: float, plan: tuple[int, float], outer: tuple[tuple[float, float], ...]
+    transform: Transform, order: float, step: float, edge: float, tail: float, outer: tuple[tuple[float, float], ...]
 ) -> Contour:
-    count, tail = plan
-    frequency = step * np.arange(count)
+    frequency = step * np.arange(math.ceil(edge / step))
     line = transform.line(order, frequency)
     kernel = _simple_kernel(order, frequency)
     log, scale = _centered(line.log)
@@ -328,11 +328,7 @@ def _reach(smoothing: float, share: float) -> float:
 def _smoothed(
     transform: Transform, order: float, step: float, share: float, smoothing: float, outer: tuple[tuple[float, float], ...]
 ) -> Contour:
-    end = _reach(smoothing, share)
-    if end > MOST_NODES * step:
-        end = MOST_NODES * step
-        smoothing = _reach(1.0, share) / end
-    count = math.ceil(end / step) + 1
+    count = math.ceil(_reach(smoothing, share) / step) + 1
     end = count * step
     variance = smoothing * smoothing
     frequency, log, error, dropped = _screened(transform, order, step * np.arange(count), variance)

@@ -11,6 +11,7 @@ from dpcompose.numerics.contour import Bracket, Contour, draw, relative_value
 from dpcompose.numerics.transform import Transform
 
 _FINEST = 1e-13
+_USUAL, _MOST = 20_000, 400_000
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ def value_at(transform: Transform, x: float, *, tolerance: float) -> Reading:
     order = saddle.for_value(transform, x)
     log_m, _, variance = transform.cumulants(order)
     log_mass = min(log_m - order * x + math.log(relative_value(variance, order)), 0.0)
-    contour = draw(transform, order=order, x=x, log_mass=log_mass, tolerance=max(tolerance, _FINEST))
+    contour = draw(transform, order=order, x=x, log_mass=log_mass, tolerance=max(tolerance, _FINEST), budget=_budget(tolerance))
     bracket = contour.bracket(x)
     floor = max(-math.expm1(x), 0.0) * (1 - 1e-15)
     lower, upper = max(bracket.lower, floor), min(bracket.upper, 1.0)
@@ -58,7 +59,7 @@ def point_of(transform: Transform, least: float, most: float, *, tolerance: floa
         x = first - 1 / order - 1 / (order + 1)
         wanted = tolerance / 4 * order * max(abs(x), 1e-3 * scale)
         accuracy = min(max(wanted, _FINEST), 1e-2)
-        contour = draw(transform, order=order, x=x, log_mass=log_mass, tolerance=accuracy)
+        contour = draw(transform, order=order, x=x, log_mass=log_mass, tolerance=accuracy, budget=_budget(tolerance))
         reading = _on_contour(contour, (least, most), x, transform, tolerance)
         if reading is not None:
             best = _narrower(best, reading)
@@ -73,6 +74,11 @@ def point_of(transform: Transform, least: float, most: float, *, tolerance: floa
     return best
 
 
+def _budget(tolerance: float) -> int:
+    """How many nodes a line may cost that does not end by itself: many only for who asks for more than the usual 1e-9."""
+    return _MOST if tolerance < 1e-9 else _USUAL
+
+
 def _narrower(one: Reading, two: Reading) -> Reading:
     """Both enclose the truth: so does the intersection."""
     lower, upper = max(one.lower, two.lower), min(one.upper, two.upper)
@@ -84,20 +90,34 @@ def _on_contour(
 ) -> Reading | None:
     """Newton on log g over the stored nodes, then a walk outward until both ends are certified."""
     least, most = masses
-    rate = contour.order
-    for _ in range(12):
+    rate, left, right = contour.order, -math.inf, transform.maximum
+    for _ in range(60):
         value, slope = contour.slope(x)
-        if not (value > 0 and slope > 0):
-            return None
-        rate = slope
-        step = math.log(value / least) / slope
-        x += min(max(step, -4.0 / contour.order), 4.0 / contour.order)
-        if abs(step) <= 1e-3 * tolerance * abs(x) + 1e-15:
+        if value > least:
+            left = max(left, x)
+        else:
+            right = min(right, x)
+        reach = 4.0 / contour.order
+        if value > 0 and slope > 0:
+            rate = slope
+            step = min(max(math.log(value / least) / slope, -reach), reach)
+        else:
+            step = -reach
+        target = x + step
+        if not left <= target <= right:
+            target = (left + right) / 2 if math.isfinite(left) else (x + right) / 2
+        moved, x = abs(target - x), target
+        if moved <= 1e-3 * tolerance * abs(x) + 1e-15:
             break
     x = min(x, transform.maximum)
     bracket = contour.bracket(x)
-    if not 0 < bracket.upper < math.inf:
+    if not bracket.upper < math.inf:
         return None
+    if not bracket.upper > 0 or x >= transform.maximum:
+        # The solution is within rounding of the largest value: only how far below it can be told.
+        step = 1e-16 * (abs(x) + 1e-3 / contour.order)
+        lower = -_walk(lambda point: contour.bracket(-point).lower >= most, -x, step, -transform.minimum, growth=4.0)
+        return Reading(lower, transform.maximum, contour, bracket)
     offset = max(bracket.upper - bracket.lower, 1e-16 * least) / least / rate
     upper = _walk(lambda point: contour.bracket(point).upper <= least, x, offset, transform.maximum)
     x -= math.log(most / least) / rate
@@ -105,8 +125,8 @@ def _on_contour(
     return Reading(lower, upper, contour, bracket)
 
 
-def _walk(proved: Callable[[float], bool], x: float, offset: float, end: float) -> float:
-    """The first point of x + offset 1.5^n that is proved to lie beyond the solution; `end` if none is."""
+def _walk(proved: Callable[[float], bool], x: float, offset: float, end: float, *, growth: float = 1.5) -> float:
+    """The first point of x + offset growth^n that is proved to lie beyond the solution; `end` if none is."""
     offset = max(offset * 0.6, 4e-16 * abs(x))
     for _ in range(40):
         point = x + offset
@@ -114,5 +134,5 @@ def _walk(proved: Callable[[float], bool], x: float, offset: float, end: float) 
             return end
         if proved(point):
             return point
-        offset *= 1.5
+        offset *= growth
     return end
