@@ -49,6 +49,13 @@ class ApproximateDP:
         return tradeoff.approximate(alpha, promise=self)
 
 
+def promise_of(value: object) -> ApproximateDP:
+    """`value`, if it is an (epsilon, delta) promise."""
+    if not isinstance(value, ApproximateDP):
+        raise DomainError("promise", value, "an ApproximateDP")
+    return value
+
+
 def epsilon_of(name: str, value: object) -> float:
     """`value` as a float in [0, inf]."""
     number = check.real(name, value)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import KW_ONLY, dataclass
 
+from dpcompose.errors import DomainError
 from dpcompose.guarantee import failure, renyi
+from dpcompose.guarantee.approximate import epsilon_of
 from dpcompose.guarantee.root import minimum
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
@@ -61,10 +63,11 @@ def bun_steinke_epsilon(promise: ConcentratedDP, *, delta: float) -> float:
         delta: In [0, 1].
 
     Raises:
-        DomainError: If delta is outside [0, 1].
+        DomainError: If delta is outside [0, 1], or promise is not a ConcentratedDP.
 
     Reference: [BunSteinke2016, Proposition 1.3]
     """
+    promise = _checked(promise)
     rest = _rest(promise, delta)
     if rest is None:
         return math.inf
@@ -90,10 +93,11 @@ def best_epsilon(promise: ConcentratedDP, *, delta: float) -> float:
         delta: In [0, 1].
 
     Raises:
-        DomainError: If delta is outside [0, 1].
+        DomainError: If delta is outside [0, 1], or promise is not a ConcentratedDP.
 
     Reference: [Asoodeh2021, Theorem 3], [CanonneKamathSteinke2020, Corollary 13]
     """
+    promise = _checked(promise)
     rest = _rest(promise, delta)
     if rest is None:
         return math.inf
@@ -115,10 +119,12 @@ def optimal_moment_delta(promise: ConcentratedDP, *, epsilon: float) -> float:
         epsilon: In nats; >= 0, infinite allowed.
 
     Raises:
-        DomainError: If epsilon is negative or NaN.
+        DomainError: If epsilon is negative or NaN, or promise is not a ConcentratedDP.
 
     Reference: [CanonneKamathSteinke2020, Corollary 13]
     """
+
+    promise, epsilon = _checked(promise), epsilon_of("epsilon", epsilon)
 
     def at(point: float) -> float:
         order = 1.0 + math.exp(point)
@@ -128,6 +134,12 @@ def optimal_moment_delta(promise: ConcentratedDP, *, epsilon: float) -> float:
         return promise.delta
     point = minimum(at, start=2.0, step=1.0, limit=32.0, steps=60)
     return min(1.0, up(promise.delta + at(point)))
+
+
+def _checked(promise: object) -> ConcentratedDP:
+    if not isinstance(promise, ConcentratedDP):
+        raise DomainError("promise", promise, "a ConcentratedDP")
+    return promise
 
 
 def _rest(promise: ConcentratedDP, delta: float) -> float | None:

@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.approximate import ApproximateDP
-from dpcompose.guarantee.rational import rounded_up
+from dpcompose.guarantee.approximate import ApproximateDP, promise_of
+from dpcompose.guarantee.rational import rounded_down, rounded_up
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
 
@@ -31,11 +31,11 @@ def book(promise: ApproximateDP, *, size: int) -> ApproximateDP:
         size: The number of people, an integer >= 1.
 
     Raises:
-        DomainError: If size is not an integer from 1 to 10^5.
+        DomainError: If promise is not an ApproximateDP, or size not an integer from 1 to 10^5.
 
     Reference: [DworkRoth2014, Theorem 2.2]
     """
-    size = _size(size)
+    promise, size = promise_of(promise), _size(size)
     return _scaled(promise, size, math.log(size) + (size - 1) * promise.epsilon)
 
 
@@ -53,11 +53,11 @@ def chained(promise: ApproximateDP, *, size: int) -> ApproximateDP:
         size: The number of people, an integer from 1 to 10^5.
 
     Raises:
-        DomainError: If size is not an integer from 1 to 10^5.
+        DomainError: If promise is not an ApproximateDP, or size not an integer from 1 to 10^5.
 
     Reference: [Vadhan2017, Lemma 2.2]
     """
-    size = _size(size)
+    promise, size = promise_of(promise), _size(size)
     # sum = e^((k - 1) epsilon) (1 + e^-epsilon + ...) = e^((k - 1) epsilon) expm1(-k epsilon) / expm1(-epsilon)
     if promise.epsilon < 1e-300:
         terms = float(size)
@@ -88,11 +88,12 @@ def tight_delta(target_epsilon: float, *, promise: ApproximateDP, size: int) -> 
     Reference: [DongRothSu2022, Theorem 2.14]
     """
     target, size = check.nonnegative("target_epsilon", target_epsilon), _size(size)
+    promise = promise_of(promise)
     if promise.epsilon == math.inf or promise.delta == 1.0:
         return Bound(1.0, 1.0, _CERTIFICATE)
     if promise.epsilon == 0.0:
-        chain = chained(promise, size=size).delta
-        return Bound(max(0.0, chain * (1.0 - 64 * UNIT_ROUNDOFF)), chain, _CERTIFICATE)
+        total = min(Fraction(1), size * Fraction(promise.delta))
+        return Bound(rounded_down(total), rounded_up(total), _CERTIFICATE)
     candidates = [_kink(target, promise, size), _capped(target, promise, size)]
     upper = min(_sum_of_split(split, promise) for _, split in candidates)
     lower = max(_gain(start, target, promise, size) for start, _ in candidates)

@@ -161,11 +161,13 @@ def best_epsilon(curve: Curve, *, delta: float) -> Converted:
         delta: In [0, 1].
 
     Raises:
-        DomainError: If delta is outside [0, 1], or the curve returns what is not a number >= 0.
+        DomainError: If delta is outside [0, 1], or the curve is no function to numbers >= 0.
 
     Reference: [Mironov2017, Proposition 3], [CanonneKamathSteinke2020, Proposition 12], [Asoodeh2021, Theorem 3]
     """
     delta = check.probability("delta", delta)
+    if not callable(curve):
+        raise DomainError("curve", curve, "a function of the order")
 
     def order_at(point: float) -> float:
         return max(1.0 + math.exp(point), math.nextafter(1.0, 2.0))

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from dpcompose.guarantee.approximate import ApproximateDP
+from dpcompose.errors import DomainError
+from dpcompose.guarantee.approximate import ApproximateDP, promise_of
 from dpcompose.guarantee.normal import upper_quantile, upper_tail
 from dpcompose.guarantee.root import minimum
 from dpcompose.numerics import check
@@ -29,11 +30,11 @@ def blowup(alpha: float, *, promise: ApproximateDP) -> Bound:
         promise: What the mechanism promises.
 
     Raises:
-        DomainError: If alpha is outside [0, 1].
+        DomainError: If alpha is outside [0, 1], or promise is not an ApproximateDP.
 
     Reference: [DongRothSu2022, Proposition 2.5]
     """
-    alpha = check.probability("alpha", alpha)
+    alpha, promise = check.probability("alpha", alpha), promise_of(promise)
     epsilon, delta = promise.epsilon, promise.delta
     if promise.vacuous or Fraction(alpha) >= 1 - Fraction(delta):
         return Bound(1.0, 1.0, _ROUNDED)
@@ -55,7 +56,7 @@ def approximate(alpha: float, *, promise: ApproximateDP) -> Bound:
         promise: What the mechanism promises.
 
     Raises:
-        DomainError: If alpha is outside [0, 1].
+        DomainError: If alpha is outside [0, 1], or promise is not an ApproximateDP.
 
     Reference: [DongRothSu2022, Proposition 2.5]
     """
@@ -100,16 +101,22 @@ def from_profile(alpha: float, *, profile: Callable[[float], Bound]) -> Bound:
 
     Args:
         alpha: The type I error, in [0, 1].
-        profile: From a real epsilon to delta; convex and decreasing in e^epsilon, as every profile is.
+        profile: From a real epsilon (infinite at alpha 0) to delta; convex and decreasing in e^epsilon, as profiles are.
 
     Raises:
-        DomainError: If alpha is outside [0, 1].
+        DomainError: If alpha is outside [0, 1], or profile is not callable.
 
     Reference: [DongRothSu2022, Proposition 2.12]
     """
     alpha = check.probability("alpha", alpha)
+    if not callable(profile):
+        raise DomainError("profile", profile, "a function from epsilon to a Bound on delta")
     if alpha == 1.0:
         return Bound(0.0, 0.0, _SEARCHED)
+    if alpha == 0.0:
+        # The supremum is approached at infinity, where the profile is the probability of an infinite loss.
+        lost = profile(math.inf)
+        return Bound(max(0.0, down(1.0 - lost.upper)), min(1.0, up(1.0 - lost.lower)), _SEARCHED)
 
     def line(epsilon: float) -> Bound:
         delta, cost = profile(epsilon), math.exp(epsilon) * alpha
