@@ -8,6 +8,7 @@ from dpcompose.composition.container import Pairs
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.loss.gaussian import GaussianLoss
+from dpcompose.loss.opposed_gaussian import OpposedGaussianLoss
 from dpcompose.mechanism.base import Mechanism, checked_sensitivities, sensitivities, symmetric
 from dpcompose.numerics import check
 
@@ -47,3 +48,9 @@ class Gaussian(Mechanism):
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """One symmetric loss of mu = sensitivity / sigma."""
         return symmetric((GaussianLoss(sensitivities(self.sensitivity, self.replace_sensitivity, adjacency) / self.sigma), 1))
+
+    def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
+        """With replacement: (1 - q) N(0) + q N(-D) against (1 - q) N(0) + q N(D), D the sensitivity, whatever replacing alone would do."""
+        if adjacency is not Adjacency.REPLACE:
+            return super().sampled_pairs(rate, adjacency)
+        return symmetric((OpposedGaussianLoss(self.sigma / self.sensitivity, rate), 1))

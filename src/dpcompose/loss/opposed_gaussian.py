@@ -1,0 +1,213 @@
+"""The loss of Gaussian noise on a Poisson sample when a record is replaced: (1 - q) N(0, s^2) + q N(-1, s^2) against the same with +1.
+
+With r(x) = 1 - q + q e^((2 x - 1) / (2 s^2)) and x ~ N(0, s^2), the densities are n(x) r(-x) and n(x) r(x): the loss is ln r(-x) - ln r(x), and its
+transform E r(-x)^(t + 1) r(x)^-t. The bounds are those of `sampled_gaussian`, once for each of the two factors.
+
+Reference: [Lebeda2024, Proposition 13]
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from dpcompose.loss.base import Loss
+from dpcompose.numerics.bound import Bound, up
+from dpcompose.numerics.elementary import U, Reals, minus_log1p
+from dpcompose.numerics.saddle import short
+from dpcompose.numerics.tilted import Points
+from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
+
+_ANGLES = (0.05, 0.12, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5)
+_SHIFTS = (0.12, 0.25, 0.5, 0.9, 1.5, 2.2, 2.8)
+
+
+@dataclass(frozen=True)
+class OpposedGaussianLoss(Loss):
+    """The same in both orders, by the symmetry x -> -x.
+
+    Args:
+        noise: sigma / sensitivity, > 0, good to one unit of roundoff.
+        rate: The sampling rate, in (0, 1).
+    """
+
+    noise: float
+    rate: float
+
+    @property
+    def maximum(self) -> float:
+        return math.inf
+
+    @property
+    def minimum(self) -> float:
+        return -math.inf
+
+    def transform(self, times: int) -> Transform:
+        return OpposedGaussianSum(self.noise, self.rate, float(times))
+
+    def profile(self, epsilon: float) -> Bound:
+        """P(x < c) - e^epsilon Q(x < c) at the point c where the loss is epsilon.
+
+        c = s^2 (asinh(-A sinh(epsilon / 2)) - epsilon / 2), A = (1 - q) / q e^(1 / (2 s^2)). A test at another c would be worse only to second
+        order in its distance, so that the rounding of c does not matter next to that of the four terms.
+        """
+        s, q = self.noise, self.rate
+        half = epsilon / 2
+        steep = math.log1p(-q) - math.log(q) + 1 / (2 * s * s)
+        c = s * s * (_asinh_scaled(steep, half) - half)
+        terms = (1 - q, c / s), (q, (c + 1) / s), (-math.exp(min(epsilon, 700.0)) * (1 - q), c / s), (-math.exp(min(epsilon, 700.0)) * q, (c - 1) / s)
+        values = [weight * float(ndtr(z)) for weight, z in terms]
+        doubt = math.fsum(abs(value) * U * (64 + 8 * z * z + 4 * abs(epsilon)) for value, (_, z) in zip(values, terms, strict=True))
+        floor = max(-math.expm1(epsilon), 0.0) * (1 - 8 * U)
+        value = math.fsum(values)
+        return Bound(max(value - doubt, floor, 0.0), min(up(max(value + doubt, floor * (1 + 32 * U), 1e-320)), 1.0))
+
+
+def _asinh_scaled(log_scale: float, half: float) -> float:
+    """asinh(-e^log_scale sinh(half)), without overflow."""
+    if half == 0:
+        return 0.0
+    log_size = log_scale + abs(half) + math.log(-math.expm1(-2 * abs(half)) / 2)
+    size = log_size + math.log(2) if log_size > 300 else math.asinh(math.exp(log_size))
+    return -math.copysign(size, half)
+
+
+@dataclass(frozen=True)
+class OpposedGaussianSum:
+    """The transform of `times` copies."""
+
+    noise: float
+    rate: float
+    times: float
+    maximum: float = math.inf
+    minimum: float = -math.inf
+    lattice: Lattice | None = None
+
+    def cumulants(self, order: float) -> tuple[float, float, float]:
+        low, high = self._range(order)
+        log_m, first, second = self._grid(low, high, self._coarse).moments(order + 1)
+        return self.times * log_m, self.times * first, self.times * second
+
+    def line(self, order: float, frequencies: Reals) -> Line:
+        low, high = self._range(order)
+        step, doubt = self._step(order, float(frequencies[-1]), low, high)
+        points = self._grid(low, high, step)
+        outside = doubt + self._outside(points, order, step, low, high) * (1 + frequencies)
+        one = points.line(order + 1, frequencies, sign=1.0, outside=outside)
+        return Line(self.times * one.log, self.times * one.error + 4 * U * self.times * np.abs(one.log))
+
+    def log_envelope(self, order: float, edges: Reals) -> Reals:
+        line = self.line(order, np.concatenate([[0.0], edges]))
+        log = (line.log.real + line.error)[1:] - (line.log.real - line.error)[0]
+        variance = self.cumulants(order)[2]
+        blocks = blockwise(np.exp(np.minimum(log, 0.0) / self.times), variance / self.times * 1.01, edges)
+        floor = (line.log.real - line.error)[0] / self.times
+        return self.times * np.minimum(blocks, self._shifted_envelope(order, edges, floor))
+
+    @property
+    def _coarse(self) -> float:
+        return short(min(0.4, 2.0 * self.noise) * self.noise, bits=20)
+
+    def _range(self, order: float) -> tuple[float, float]:
+        """Left of -(order + 1) - order w(0) the integrand falls like a Gaussian, right of 0 too; 1 more for each of the two densities."""
+        side = math.sqrt(2 * (39 + math.log(self.times))) * self.noise
+        return -(order + 1) - order * float(_share(np.zeros(1), self.noise, self.rate)[0]) - 1 - side, 1 + side
+
+    def _grid(self, low: float, high: float, step: float) -> Points:
+        s, q = self.noise, self.rate
+        x = step * np.arange(math.floor(low / step), math.ceil(high / step) + 1)
+        norm = math.log(step) - math.log(s) - 0.5 * math.log(2 * math.pi)
+        plus, minus = _log_ratio(x, s, q), _log_ratio(-x, s, q)
+        log_weight = norm - np.square(x) / (2 * s * s) + plus
+        # r(-x) / r(x) - 1 through sinh, relative to itself.
+        y = -2 * q * np.sinh(np.clip(x / (s * s), -300.0, 300.0)) * np.exp(-1 / (2 * s * s) - np.minimum(plus, 600.0))
+        near = np.abs(y) < 0.5
+        bounded = np.where(near, y, 0.0)
+        ratio = np.where(near, np.log1p(bounded), minus - plus)
+        weight = np.exp(log_weight)
+        other = np.exp(norm - np.square(x) / (2 * s * s) + minus)
+        deficit = np.where(near, weight * minus_log1p(bounded), other - weight - weight * ratio)
+        fuzz = U * (64 + 12 * np.square(x) / (s * s) + 24 * (np.abs(x) + 1) / (s * s) + 8 * (np.abs(plus) + np.abs(minus)))
+        return Points(log_weight, ratio, np.maximum(deficit, 0.0), fuzz)
+
+    def _step(self, order: float, reach: float, low: float, high: float) -> tuple[float, float]:
+        """The largest step whose strip bound is below e^-35 / times, and that absolute error; as in `sampled_gaussian`."""
+        s, spacing = self.noise, self._coarse
+        coarse = self._grid(low, high, spacing)
+        x = spacing * np.arange(math.floor(low / spacing), math.ceil(high / spacing) + 1)
+        theta = np.array(_ANGLES)[:, None]
+        exponent = coarse.log_weight + (order + 1) * coarse.ratio
+        rising = np.append(_angle(x[1:], theta, s, self.rate), np.array(_ANGLES)[:, None], axis=1)
+        lifted = exponent + spacing * (np.abs(x) + 2 * order + 1 + spacing) / (s * s) + reach * (rising + _angle(-x, theta, s, self.rate))
+        peak = np.max(lifted, axis=1)
+        log_sum = peak + np.log(np.sum(np.exp(lifted - peak[:, None]), axis=1))
+        width = np.array(_ANGLES) * s * s
+        growth = -order * np.log(np.cos(np.array(_ANGLES) / 2))
+        norm = width * width / (2 * s * s) + np.logaddexp(log_sum + growth, math.log(3 + 2 * (order + reach)))
+        steps = 2 * math.pi * width / (35 + math.log(self.times) + norm)
+        best = int(np.argmax(steps))
+        step = short(float(steps[best]), bits=20)
+        return step, 2.8 * math.exp(float(norm[best]) - 2 * math.pi * float(width[best]) / step)
+
+    def _outside(self, points: Points, order: float, step: float, low: float, high: float) -> float:
+        """A bound on what lies beyond the grid of the integrand and, per unit of |p|, of the two densities."""
+        s, s2 = self.noise, self.noise**2
+        exponent = points.log_weight + (order + 1) * points.ratio
+        right = math.exp(exponent[-1]) / math.expm1(step * high / s2)
+        slope = -low - (order + 1) - order * float(_share(np.array([low]), s, self.rate)[0])
+        left = math.exp(exponent[0]) / math.expm1(step * slope / s2)
+        # Each density is below n(x) + n(x - 1) or n(x) + n(x + 1), centered at least `side` away from either end.
+        side = min(high - 1, -low - 1)
+        tail = step / (s * math.sqrt(2 * math.pi)) * math.exp(-side * side / (2 * s2)) / math.expm1(step * side / s2)
+        return right + left + 8 * (2 + order) * tail
+
+    def _shifted_envelope(self, order: float, edges: Reals, log_moment: float) -> Reals:
+        """As in `sampled_gaussian`, on Im x = -theta s^2, where the arguments of the two factors add up."""
+        s, best = self.noise, np.zeros(len(edges))
+        low, high = self._range(order)
+        for theta in _SHIFTS:
+            inner = 0.9 * min(theta, math.pi - theta)
+            growth = (inner * s) ** 2 / 2 - order / 2 * (math.log(math.cos((theta + inner) / 2)) + math.log(math.cos((theta - inner) / 2)))
+            step = 2 * math.pi * inner * s * s / (16 + growth)
+            if (high - low) / step > 1500:
+                continue
+            x = step * np.arange(math.floor(low / step), math.ceil(high / step) + 1)
+            plus, minus = (_log_ratio(side, s, self.rate) + _shrink(side, theta, s, self.rate) for side in (x, -x))
+            log_term = math.log(step / s) - 0.5 * math.log(2 * math.pi) - x * x / (2 * s * s) + (order + 1) * minus - order * plus - log_moment
+            argument = (_angle(x, np.array(theta), s, self.rate) + _angle(-x, np.array(theta), s, self.rate)) * (1 - 8 * U)
+            decayed = np.exp(-np.multiply.outer(edges, argument)) @ np.exp(log_term)
+            slope = -float(x[0]) - (order + 1) - order * float(_share(x[:1], s, self.rate)[0])
+            ends = math.exp(log_term[-1]) / math.expm1(step * float(x[-1]) / s**2) + math.exp(log_term[0]) / math.expm1(step * slope / s**2)
+            best = np.minimum(best, theta * theta * s * s / 2 + np.log(decayed + 2.1 * math.exp(-16.0) + ends) + 1e-9)
+        return best
+
+
+def _logit(x: Reals, noise: float, rate: float) -> Reals:
+    return (2 * x - 1) / (2 * noise**2) + math.log(rate) - math.log1p(-rate)
+
+
+def _share(x: Reals, noise: float, rate: float) -> Reals:
+    """w(x) = q e^z / r."""
+    return 1 / (1 + np.exp(-np.clip(_logit(x, noise, rate), -700.0, 700.0)))
+
+
+def _log_ratio(x: Reals, noise: float, rate: float) -> Reals:
+    """ln r(x), accurate relative to itself where it is small."""
+    z = (2 * x - 1) / (2 * noise**2)
+    near = np.log1p(rate * np.expm1(np.minimum(z, 30.0)))
+    return np.where(z <= 30, near, math.log1p(-rate) + np.logaddexp(0.0, _logit(x, noise, rate)))
+
+
+def _shrink(x: Reals, theta: float, noise: float, rate: float) -> Reals:
+    """ln |r(x + i theta s^2)| - ln r(x)."""
+    share = _share(x, noise, rate)
+    return 0.5 * np.log1p(-2 * share * (1 - share) * (1 - math.cos(theta)))
+
+
+def _angle(x: Reals, theta: Reals, noise: float, rate: float) -> Reals:
+    """arg r(x + i theta s^2), in [0, theta]."""
+    share = _share(x, noise, rate)
+    return np.arctan2(share * np.sin(theta), 1 - share * (1 - np.cos(theta)))
