@@ -73,7 +73,7 @@ def advanced_heterogeneous(promises: Iterable[tuple[float, float]], *, slack: fl
     Raises:
         DomainError: If an element is not such a pair, or slack is outside (0, 1).
 
-    Reference: [Steinke2022, Theorem 22]
+    Reference: [BunSteinke2016, Propositions 1.3 and 1.4]
     """
     return half_squares([(promise, 1) for promise in promises_of(promises)], slack=slack)
 

@@ -47,4 +47,4 @@ def kl_bound(epsilon: float) -> MeanLoss:
         return MeanLoss(math.inf, epsilon)
     with decimal.localcontext(digits(80)):
         each = Decimal(epsilon)
-        return MeanLoss(rounded_up(each * expm1(each)), rounded_up(each * tanh(each / 2)))
+        return MeanLoss(rounded_up(each * expm1(each)), min(epsilon, rounded_up(each * tanh(each / 2))))

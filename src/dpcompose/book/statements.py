@@ -177,7 +177,7 @@ _ALL = (
         _heterogeneous,
         (_EPSILONS, _DELTAS, _SLACK),
         (_FIXED, "Not in the book: by zero-concentrated privacy. For equal epsilons below Theorem 3.20."),
-        "[Steinke2022, Theorem 22]",
+        "[BunSteinke2016, Propositions 1.3 and 1.4]",
     ),
     Statement(
         "3.21",

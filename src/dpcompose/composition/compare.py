@@ -138,7 +138,11 @@ def _promised(stated: Counted, delta: float, tolerance: float) -> list[Compariso
                 "[DworkRothblumVadhan2010, Theorem III.3]",
                 tight(stated, slack=slack).epsilon,
             ),
-            _row("advanced, half the squares", "[Steinke2022, Theorem 22]", half(stated, slack=slack).epsilon),
+            _row(
+                "advanced, half the squares",
+                "[BunSteinke2016, Propositions 1.3 and 1.4]",
+                half(stated, slack=slack).epsilon,
+            ),
         ]
     return rows
 
@@ -161,7 +165,7 @@ def _row(name: str, reference: str, epsilon: float, note: str = "") -> Compariso
 def _renyi(asked: Question, delta: float) -> list[Comparison]:
     bound = Curve.of(asked).epsilon(delta)
     notes = "; ".join(bound.certificate.notes)
-    return [_row("Renyi, best order and conversion", "[Asoodeh2021, Theorem 3]", bound.upper, notes)]
+    return [_row("Renyi, best order and conversion", "[Asoodeh2021, Section III]", bound.upper, notes)]
 
 
 def _zcdp(composition: Composition, adjacency: Adjacency, delta: float) -> list[Comparison]:

@@ -76,7 +76,7 @@ def half_squares(promises: Counted, *, slack: float) -> ApproximateDP:
     Raises:
         DomainError: If slack is outside (0, 1).
 
-    Reference: [Steinke2022, Theorem 22]
+    Reference: [BunSteinke2016, Propositions 1.3 and 1.4]
     """
     return _total(promises, ((each * each / 2, times) for each, times in _epsilons(promises)), slack)
 

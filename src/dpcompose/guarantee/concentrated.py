@@ -95,7 +95,7 @@ def best_epsilon(promise: ConcentratedDP, *, delta: float) -> float:
     Raises:
         DomainError: If delta is outside [0, 1], or promise is not a ConcentratedDP.
 
-    Reference: [Asoodeh2021, Theorem 3], [CanonneKamathSteinke2020, Corollary 13]
+    Reference: [Asoodeh2021, Section III], [CanonneKamathSteinke2020, Corollary 13]
     """
     promise = _checked(promise)
     rest = _rest(promise, delta)

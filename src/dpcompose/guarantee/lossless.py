@@ -34,7 +34,7 @@ def lossless_epsilon(rho: float, *, order: float, delta: float) -> float:
     Raises:
         DomainError: If a number lies outside its domain.
 
-    Reference: [Asoodeh2021, Theorem 3]
+    Reference: [Asoodeh2021, Section III]
     """
     rho, order, delta = epsilon_of("rho", rho), order_of(order), check.probability("delta", delta)
     if rho == 0.0 or delta == 1.0:

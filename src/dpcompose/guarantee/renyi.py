@@ -163,7 +163,7 @@ def best_epsilon(curve: Curve, *, delta: float) -> Converted:
     Raises:
         DomainError: If delta is outside [0, 1], or the curve is no function to numbers >= 0.
 
-    Reference: [Mironov2017, Proposition 3], [CanonneKamathSteinke2020, Proposition 12], [Asoodeh2021, Theorem 3]
+    Reference: [Mironov2017, Proposition 3], [CanonneKamathSteinke2020, Proposition 12], [Asoodeh2021, Section III]
     """
     delta = check.probability("delta", delta)
     if not callable(curve):
@@ -182,4 +182,4 @@ def best_epsilon(curve: Curve, *, delta: float) -> Converted:
 
     rough = parabolic_minimum(moment, start=2.0, step=1.0, limit=32.0, refinements=0)
     point = parabolic_minimum(lossless, start=rough, step=0.5, limit=34.0, refinements=3)
-    return Converted(lossless(point), order_at(point), "exact at one order", "[Asoodeh2021, Theorem 3]")
+    return Converted(lossless(point), order_at(point), "exact at one order", "[Asoodeh2021, Section III]")

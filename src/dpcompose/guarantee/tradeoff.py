@@ -101,7 +101,7 @@ def from_profile(alpha: float, *, profile: Callable[[float], Bound]) -> Bound:
 
     Args:
         alpha: The type I error, in [0, 1].
-        profile: From a real epsilon (infinite at alpha 0) to delta; convex and decreasing in e^epsilon, as profiles are.
+        profile: From a real epsilon (infinite at alpha 0) to delta, convex and decreasing in e^epsilon.
 
     Raises:
         DomainError: If alpha is outside [0, 1], or profile is not callable.

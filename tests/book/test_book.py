@@ -1,0 +1,220 @@
+"""The book's statements: golden values, rounding up against ball arithmetic, and where the printed ones are wrong."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flint import arb, ctx
+
+from dpcompose import book
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.guarantee.approximate import ApproximateDP
+from dpcompose.guarantee.gaussian import GaussianTradeoff
+from dpcompose.guarantee.optimal import homogeneous_delta
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_text())["golden"]
+
+
+def rows(name: str) -> list[Any]:
+    found = [row for row in GOLDEN if row["name"] == name]
+    assert found, name
+    return [pytest.param(row["params"], row["expected"], id=f"{name}-{index}") for index, row in enumerate(found)]
+
+
+@pytest.mark.parametrize(("data", "expected"), rows("thm320_eps"))
+def test_theorem_3_20(data: dict[str, Any], expected: str) -> None:
+    result = book.advanced(float(data["eps"]), times=int(data["k"]), slack=float(data["delta_prime"]))
+    assert result.epsilon == pytest.approx(float(expected), rel=1e-12)
+
+
+@pytest.mark.parametrize(("data", "expected"), rows("adv_tightKL_eps"))
+def test_theorem_3_20_with_the_tight_mean(data: dict[str, Any], expected: str) -> None:
+    result = book.advanced_tight(float(data["eps"]), times=int(data["k"]), slack=float(data["delta_prime"]))
+    assert result.epsilon == pytest.approx(float(expected), rel=1e-12)
+
+
+@pytest.mark.parametrize(("data", "expected"), rows("whitehouse_filter_eps"))
+def test_theorem_3_20_for_different_mechanisms(data: dict[str, Any], expected: str) -> None:
+    each = [0.1] * 10 if data["eps"] == "0.1 x 10" else [float(value) for value in data["eps"]]
+    result = book.advanced_heterogeneous([(value, 0.0) for value in each], slack=float(data["delta_prime"]))
+    assert result.epsilon == pytest.approx(float(expected), rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_advanced_composition_is_rounded_up_by_one_float_at_most(seed: int) -> None:
+    rng = random.Random(seed)
+    epsilon, times = math.exp(rng.uniform(-30, 4)), int(math.exp(rng.uniform(0, 30)))
+    slack, delta = 10 ** rng.uniform(-200, -1e-3), rng.choice([0.0, 10 ** rng.uniform(-30, -15)])
+    with ctx.workprec(400):
+        e, k = arb(epsilon), arb(times)
+        deviation = (-2 * k * arb(slack).log()).sqrt() * e
+        for function, mean in (
+            (book.advanced, k * e * e.expm1()),
+            (book.advanced_tight, k * e * (e / 2).tanh()),
+        ):
+            result = function(epsilon, delta=delta, times=times, slack=slack)
+            true = deviation + mean
+            assert arb(math.nextafter(result.epsilon, 0)) <= true <= arb(result.epsilon)
+            assert Fraction(result.delta) >= min(1, Fraction(delta) * times + Fraction(slack))
+        pairs = [(epsilon, delta)] * 3
+        half = book.advanced_heterogeneous(pairs, slack=slack).epsilon
+        assert arb(half) >= 3 * e * e / 2 + (-6 * arb(slack).log()).sqrt() * e
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_theorems_are_ordered(seed: int) -> None:
+    rng = random.Random(seed)
+    times, slack = rng.randint(1, 300), 10 ** rng.uniform(-12, -1)
+    epsilon, delta = 10 ** rng.uniform(-3, 0.3), rng.choice([0.0, 1e-15])
+    printed = book.advanced(epsilon, delta=delta, times=times, slack=slack)
+    tight = book.advanced_tight(epsilon, delta=delta, times=times, slack=slack)
+    half = book.advanced_heterogeneous([(epsilon, delta)] * times, slack=slack)
+    best = book.optimal(epsilon, delta=delta, times=times, total_delta=printed.delta)
+    basic = book.basic([(epsilon, delta)] * times)
+    assert best.epsilon <= min(tight.epsilon, basic.epsilon)
+    assert tight.epsilon <= half.epsilon <= printed.epsilon
+
+
+def test_basic_composition_adds_exactly_and_rounds_once() -> None:
+    assert book.basic([(0.1, 0.0)] * 3) == ApproximateDP(0.30000000000000004)
+    assert book.basic([(0.5, 1e-6), (0.25, 2.0**-30)]).delta >= Fraction(1e-6) + Fraction(1, 2**30)
+    assert book.basic([]) == ApproximateDP(0.0)
+    assert book.basic([(math.inf, 0.0), (1.0, 0.5)]) == ApproximateDP(math.inf, delta=0.5)
+    assert book.basic([(1.0, 0.7), (1.0, 0.7)]).delta == 1.0
+    assert book.basic(iter([(1.0, 0.0)])).epsilon == 1.0
+
+
+@pytest.mark.parametrize(("data", "expected"), rows("cor321_eps0"))
+def test_corollary_3_21(data: dict[str, Any], expected: str) -> None:
+    each = book.advanced_per_mechanism(float(data["eps_prime"]), slack=float(data["delta_prime"]), times=int(data["k"]))
+    assert each == pytest.approx(float(expected), rel=1e-12) and each <= float(expected)
+
+
+@pytest.mark.parametrize(("data", "expected"), rows("cor321_cert_boundary_delta"))
+def test_corollary_3_21_ends_where_theorem_3_20_does(data: dict[str, Any], expected: str) -> None:
+    epsilon, times, edge = float(data["eps_prime"]), int(data["k"]), float(expected)
+    each = book.advanced_per_mechanism(epsilon, slack=edge * (1 - 1e-9), times=times)
+    assert book.advanced(each, times=times, slack=edge * (1 - 1e-9)).epsilon <= epsilon
+    with pytest.raises(UnsupportedError, match="not proved"):
+        book.advanced_per_mechanism(epsilon, slack=edge * (1 + 1e-9), times=times)
+
+
+@pytest.mark.parametrize(("data", "expected"), rows("cor321_false_boundary_delta"))
+def test_corollary_3_21_is_false_near_slack_one(data: dict[str, Any], expected: str) -> None:
+    epsilon, times, edge = float(data["eps_prime"]), int(data["k"]), float(expected)
+    for slack, word in ((edge * (1 + 1e-7), "it is false there"), (edge * (1 - 1e-7), "not proved")):
+        with pytest.raises(UnsupportedError, match=word):
+            book.advanced_per_mechanism(epsilon, slack=slack, times=times)
+
+
+def test_the_counter_example_to_corollary_3_21() -> None:
+    (row,) = [row for row in GOLDEN if row["name"] == "cor321_counterexample_eps0"]
+    each = 0.99 / (2 * math.sqrt(2 * 100 * math.log(1 / 0.998)))
+    assert each == pytest.approx(float(row["expected"]), rel=1e-12)
+    bound = homogeneous_delta(0.99, epsilon=each, times=100)
+    assert bound.lower > 0.998 and bound.contains(0.999823864615169952)
+    with pytest.raises(UnsupportedError, match=r"false there.*0\.999823864615"):
+        book.advanced_per_mechanism(0.99, slack=0.998, times=100)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_what_corollary_3_21_allows_theorem_3_20_certifies(seed: int) -> None:
+    rng = random.Random(seed)
+    epsilon, slack, times = (
+        math.exp(rng.uniform(-6, 3)),
+        10 ** rng.uniform(-20, -0.02),
+        int(math.exp(rng.uniform(0, 12))),
+    )
+    try:
+        each = book.advanced_per_mechanism(epsilon, slack=slack, times=times)
+    except UnsupportedError:
+        worst = epsilon / (2 * math.sqrt(-2 * times * math.log(slack))) * (1 + 1e-12)
+        assert book.advanced(worst, times=times, slack=slack).epsilon > epsilon * (1 - 1e-9)
+    else:
+        assert book.advanced(each, times=times, slack=slack).epsilon <= epsilon
+
+
+def test_more_than_one_is_allowed_where_the_theorem_allows_it() -> None:
+    each = book.advanced_per_mechanism(19.0, slack=1e-6, times=1)
+    assert book.advanced(each, times=1, slack=1e-6).epsilon <= 19.0
+    with pytest.raises(UnsupportedError):
+        book.advanced_per_mechanism(19.4, slack=1e-6, times=1)
+
+
+def test_example_3_7() -> None:
+    example = book.example_3_7()
+    expected = {row["name"]: float(row["expected"]) for row in GOLDEN if row["name"].startswith("ex37_")}
+    assert example.theorem_3_20 == pytest.approx(expected["ex37_thm320_at_1_801"], rel=1e-13)
+    assert example.theorem_3_20_tight == pytest.approx(expected["ex37_tightKL_at_1_801"], rel=1e-13)
+    assert example.corollary_3_21 == pytest.approx(expected["ex37_eps0_cor321"], rel=1e-12)
+    assert example.theorem_3_20 > example.theorem_3_20_tight > 1 > example.optimum
+    assert example.optimum == pytest.approx(0.890468147886613, rel=1e-12)
+    assert example.optimum_delta == pytest.approx(1.38027252127023204360e-17, rel=1e-12)
+    edge = expected["ex37_eps0_thm320"]
+    assert book.example_3_7(edge * (1 - 1e-12)).theorem_3_20 <= 1 < book.example_3_7(edge * (1 + 1e-12)).theorem_3_20
+
+
+@pytest.mark.parametrize(("data", "expected"), rows("kl_tight_pure"))
+def test_lemma_3_18_tight(data: dict[str, Any], expected: str) -> None:
+    assert book.kl_bound(float(data["eps"])).tight == pytest.approx(float(expected), rel=1e-12)
+
+
+@pytest.mark.parametrize(("data", "expected"), rows("kl_book_pure"))
+def test_lemma_3_18_book(data: dict[str, Any], expected: str) -> None:
+    assert book.kl_bound(float(data["eps"])).book == pytest.approx(float(expected), rel=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 5e-324, 1e-200, 1e-15, 1e-5, 0.3, 5.0, 200.0, 699.0])
+def test_lemma_3_18_is_rounded_up(epsilon: float) -> None:
+    bound = book.kl_bound(epsilon)
+    with ctx.workprec(3000):
+        e = arb(epsilon)
+        assert arb(bound.book) >= e * e.expm1() and arb(bound.tight) >= e * (e / 2).tanh()
+    assert bound.tight <= bound.book and bound.tight <= epsilon
+
+
+def test_lemma_3_19() -> None:
+    tail = book.azuma(3.0, times=100, size=0.1, drift=0.005)
+    assert tail.probability == pytest.approx(0.0111089965382423, rel=1e-12)
+    assert tail.threshold == pytest.approx(0.5 + 3.0, rel=1e-12)
+    assert book.azuma(1e200, times=1, size=1.0, drift=0.0).probability == 5e-324
+    assert book.azuma(1.0, times=4, size=0.0, drift=-0.0).threshold == 0.0
+
+
+def test_theorem_2_2() -> None:
+    assert book.group(0.5, size=3) == ApproximateDP(1.5)
+    assert book.group(0.5, delta=1e-6, size=3).delta == pytest.approx(5.36700309915917e-6, rel=1e-13)
+
+
+def test_the_promise() -> None:
+    expected = {row["name"]: float(row["expected"]) for row in GOLDEN if row["name"].startswith("utility_")}
+    interval = book.promise(ApproximateDP(0.5, delta=1e-3), utility_range=1.0).expected(0.3)
+    assert interval.lower == pytest.approx(expected["utility_eps_delta_lower"], rel=1e-12)
+    assert interval.upper == pytest.approx(expected["utility_eps_delta_upper"], rel=1e-12)
+    scaled = book.promise(ApproximateDP(0.5, delta=1e-3), utility_range=40.0).expected(12.0)
+    assert scaled.upper == pytest.approx(40 * expected["utility_eps_delta_upper"], rel=1e-12)
+    unbounded = book.promise(ApproximateDP(0.5), utility_range=math.inf).expected(2.0)
+    assert unbounded.contains(2 * math.exp(0.5)) and unbounded.contains(2 * math.exp(-0.5))
+    gaussian = book.promise(GaussianTradeoff(1.0), utility_range=1.0).expected(0.1)
+    assert gaussian.upper == pytest.approx(0.389143691645360969, rel=1e-11)
+
+
+@pytest.mark.parametrize("guarantee", [ApproximateDP(0.5, delta=1e-9), GaussianTradeoff(1.0), ApproximateDP(math.inf)])
+def test_no_promise_about_an_unbounded_utility_unless_pure(guarantee: Any) -> None:
+    with pytest.raises(UnsupportedError, match="worth anything"):
+        book.promise(guarantee, utility_range=math.inf)
+
+
+def test_the_ends_of_the_promise() -> None:
+    promise = book.promise(ApproximateDP(0.5, delta=0.01), utility_range=1.0)
+    assert promise.expected(0.0).lower == 0.0 and promise.expected(0.0).contains(0.01)
+    assert promise.expected(1.0).upper == 1.0 and promise.expected(1.0).contains(0.99)
+    for bad in (-0.1, 1.1, math.nan, math.inf, True, "x"):
+        with pytest.raises(DomainError):
+            promise.expected(bad)  # type: ignore[arg-type]
