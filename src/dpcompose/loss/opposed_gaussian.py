@@ -16,12 +16,13 @@ from scipy.special import ndtr
 
 from dpcompose.loss.base import Loss
 from dpcompose.numerics.bound import Bound, up
-from dpcompose.numerics.elementary import U, Reals, minus_log1p
+from dpcompose.numerics.elementary import ULPS, U, Reals, log_sum_exp, minus_log1p
 from dpcompose.numerics.saddle import short
-from dpcompose.numerics.tilted import Points
+from dpcompose.numerics.tilted import Points, exponential_sums, logarithm_of_excess
 from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
 
 _ANGLES = (0.05, 0.12, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5)
+_REAL_LINE_POINTS = 800
 _SHIFTS = (0.12, 0.25, 0.5, 0.9, 1.5, 2.2, 2.8)
 
 
@@ -93,7 +94,14 @@ class OpposedGaussianSum:
 
     def line(self, order: float, frequencies: Reals) -> Line:
         low, high = self._range(order)
-        step, doubt = self._step(order, float(frequencies[-1]), low, high)
+        reach = float(frequencies[-1])
+        step, doubt = self._step(order, reach, low, high)
+        if (high - low) / step > _REAL_LINE_POINTS and reach > 0:
+            cut = int(np.searchsorted(frequencies, 0.05 * self.noise**2 * _REAL_LINE_POINTS / (high - low), side="right"))
+            if cut < len(frequencies):
+                near, far = self.line(order, frequencies[:cut]) if cut else None, self._shifted_line(order, frequencies[cut:])
+                far = Line(self.times * far.log, self.times * far.error + 4 * U * self.times * np.abs(far.log))
+                return far if near is None else Line(np.concatenate([near.log, far.log]), np.concatenate([near.error, far.error]))
         points = self._grid(low, high, step)
         outside = doubt + self._outside(points, order, step, low, high) * (1 + frequencies)
         one = points.line(order + 1, frequencies, sign=1.0, outside=outside)
@@ -183,6 +191,35 @@ class OpposedGaussianSum:
             ends = math.exp(log_term[-1]) / math.expm1(step * float(x[-1]) / s**2) + math.exp(log_term[0]) / math.expm1(step * slope / s**2)
             best = np.minimum(best, theta * theta * s * s / 2 + np.log(decayed + 2.1 * math.exp(-16.0) + ends) + 1e-9)
         return best
+
+    def _shifted_line(self, order: float, frequencies: Reals) -> Line:
+        """M(order + iu) as an integral over Im x = -theta s^2; as in `sampled_gaussian`."""
+        s, q = self.noise, self.rate
+        theta = min(1.2, 1.5 / s)
+        while order * -math.log(math.cos(theta)) > 6 and theta > 0.05:
+            theta *= 0.7
+        upper = 2 * theta * theta * s * s - order * math.log(math.cos(theta))
+        step = short(2 * math.pi * theta * s * s / (38.001 + upper), bits=20)
+        low, high = self._range(order)
+        x = step * np.arange(math.floor(low / step), math.ceil(high / step) + 1)
+        plus, minus = (_log_ratio(side, s, q) + _shrink(side, theta, s, q) for side in (x, -x))
+        turn_plus, turn_minus = _angle(x, np.array(theta), s, q), _angle(-x, np.array(theta), s, q)
+        log_weight = math.log(step / s) - 0.5 * math.log(2 * math.pi) + theta * theta * s * s / 2 - x * x / (2 * s * s)
+        exponent = log_weight + (order + 1) * minus - order * plus
+        top = float(np.max(exponent))
+        size = np.exp(exponent - top)
+        phase = (order + 1) * turn_minus + order * turn_plus + x * theta
+        large = np.abs(log_weight) + (order + 1) * (np.abs(minus) + np.abs(plus) + turn_minus + turn_plus) + np.abs(x) * theta
+        doubt = U * (4 * len(x) + 96 + 4 * ULPS * (2 + large))
+        value = exponential_sums(frequencies, size * (np.cos(phase) + 1j * np.sin(phase)), 1j * (minus - plus) - (turn_minus + turn_plus))
+        faded = size * np.exp(-frequencies[0] * (turn_minus + turn_plus))
+        lost = float(faded @ doubt) + 16 * ULPS * U * frequencies * float(faded @ (np.abs(minus) + np.abs(plus) + turn_minus + turn_plus))
+        slope = -float(x[0]) - (order + 1) - order * float(_share(x[:1], s, q)[0])
+        tails = float(size[-1]) / math.expm1(step * float(x[-1]) / s**2) + float(size[0]) / math.expm1(step * slope / s**2)
+        log_m = log_sum_exp(log_weight - theta * theta * s * s / 2 + (order + 1) * _log_ratio(-x, s, q) - order * _log_ratio(x, s, q)) + 0.01
+        strip = 1.05 * (math.exp(-38 - upper) + math.exp(-38.0)) * 2 * math.exp(max(log_m - top, -700.0))
+        line = logarithm_of_excess(value.real - 1, value.imag, lost + tails + strip)
+        return Line(line.log + top, line.error + 8 * U * (abs(top) + 1))
 
 
 def _logit(x: Reals, noise: float, rate: float) -> Reals:

@@ -173,8 +173,9 @@ def draw(transform: Transform, *, order: float, x: float, log_mass: float, toler
     if lattice is not None:
         return _lattice(transform, lattice, order, period, outer)
     step = short(2 * math.pi / period, bits=24)
-    _, _, variance = transform.cumulants(order)
-    share = tolerance / 40 * relative_value(variance, order)
+    log_m, _, variance = transform.cumulants(order)
+    relative = math.exp(min(max(log_mass - log_m + order * x, -100.0), 0.0))
+    share = tolerance / 40 * relative
     edges, tails = _tails(transform, order, step, variance, budget)
     enough = np.flatnonzero(tails <= share * math.pi)
     if len(enough) and edges[enough[0]] <= budget * step:
@@ -185,7 +186,7 @@ def draw(transform: Transform, *, order: float, x: float, log_mass: float, toler
         within = np.flatnonzero(edges <= budget * step)
         last = int(within[-1]) if len(within) else 0
         gap = smoothing * smoothing * order * (order + 1)
-        if len(within) and 2 * tails[last] / math.pi < gap * relative_value(variance, order):
+        if len(within) and 2 * tails[last] / math.pi < gap * relative:
             return _decaying(transform, order, step, float(edges[last]), float(tails[last]), outer)
     return _smoothed(transform, order, step, share, smoothing, outer)
 

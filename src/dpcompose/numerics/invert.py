@@ -54,23 +54,21 @@ def point_of(transform: Transform, least: float, most: float, *, tolerance: floa
     log_mass = math.log(min(max(least, 5e-324), 1.0))
     order = saddle.for_mass(transform, log_mass)
     best = Reading(transform.minimum, transform.maximum)
+    _, first, _ = transform.cumulants(order)
+    x = first - 1 / order - 1 / (order + 1)
     for _ in range(4):
-        _, first, _ = transform.cumulants(order)
-        x = first - 1 / order - 1 / (order + 1)
         wanted = tolerance / 4 * order * max(abs(x), 1e-3 * scale)
         accuracy = min(max(wanted, _FINEST), 1e-2)
         contour = draw(transform, order=order, x=x, log_mass=log_mass, tolerance=accuracy, budget=_budget(tolerance))
-        reading = _on_contour(contour, (least, most), x, transform, tolerance)
+        found, reading = _on_contour(contour, (least, most), x, transform, tolerance)
         if reading is not None:
             best = _narrower(best, reading)
         if best.contour is not None and best.upper - best.lower <= 4 * tolerance * max(abs(best.upper), 1e-3 * scale):
             break
-        known = best.contour is not None and math.isfinite(best.upper - best.lower)
-        middle = (best.lower + best.upper) / 2 if known else x
-        moved = saddle.for_value(transform, min(middle, math.nextafter(transform.maximum, -math.inf)), start=order)
-        if abs(moved / order - 1) < 1e-3:
+        moved = saddle.for_value(transform, min(found, math.nextafter(transform.maximum, -math.inf)), start=order)
+        if abs(moved / order - 1) < 1e-3 and abs(found - x) <= 1e-3 / order:
             break
-        order = moved
+        order, x = moved, found
     return best
 
 
@@ -87,10 +85,12 @@ def _narrower(one: Reading, two: Reading) -> Reading:
 
 def _on_contour(
     contour: Contour, masses: tuple[float, float], x: float, transform: Transform, tolerance: float
-) -> Reading | None:
-    """Newton on log g over the stored nodes, then a walk outward until both ends are certified."""
+) -> tuple[float, Reading | None]:
+    """The solution by Newton on log g over the stored nodes, then a walk outward until both ends are certified."""
     least, most = masses
-    rate, left, right = contour.order, -math.inf, transform.maximum
+    # g(x) >= 1 - e^x: the solution is no smaller than log(1 - mass).
+    rate, left, right = contour.order, math.log1p(-min(most, 1 - 1e-16)) * (1 + 1e-15) - 1e-300, transform.maximum
+    x = max(x, left)
     for _ in range(60):
         value, slope = contour.slope(x)
         if value > least:
@@ -102,27 +102,27 @@ def _on_contour(
             rate = slope
             step = min(max(math.log(value / least) / slope, -reach), reach)
         else:
-            step = -reach
+            step = -math.inf
         target = x + step
         if not left <= target <= right:
-            target = (left + right) / 2 if math.isfinite(left) else (x + right) / 2
+            target = (left + min(right, x + reach)) / 2
         moved, x = abs(target - x), target
         if moved <= 1e-3 * tolerance * abs(x) + 1e-15:
             break
     x = min(x, transform.maximum)
     bracket = contour.bracket(x)
     if not bracket.upper < math.inf:
-        return None
+        return x, None
     if not bracket.upper > 0 or x >= transform.maximum:
         # The solution is within rounding of the largest value: only how far below it can be told.
         step = 1e-16 * (abs(x) + 1e-3 / contour.order)
         lower = -_walk(lambda point: contour.bracket(-point).lower >= most, -x, step, -transform.minimum, growth=4.0)
-        return Reading(lower, transform.maximum, contour, bracket)
+        return x, Reading(lower, transform.maximum, contour, bracket)
     offset = max(bracket.upper - bracket.lower, 1e-16 * least) / least / rate
     upper = _walk(lambda point: contour.bracket(point).upper <= least, x, offset, transform.maximum)
-    x -= math.log(most / least) / rate
-    lower = -_walk(lambda point: contour.bracket(-point).lower >= most, -x, offset, -transform.minimum)
-    return Reading(lower, upper, contour, bracket)
+    start = x - math.log(most / least) / rate
+    lower = -_walk(lambda point: contour.bracket(-point).lower >= most, -start, offset, -transform.minimum)
+    return x, Reading(lower, upper, contour, bracket)
 
 
 def _walk(proved: Callable[[float], bool], x: float, offset: float, end: float, *, growth: float = 1.5) -> float:

@@ -18,7 +18,7 @@ def for_value(transform: Transform, value: float, *, start: float = 1.0) -> floa
         gap = first - value - 1 / order - 1 / (order + 1)
         return gap, order * (second + 1 / order**2 + 1 / (order + 1) ** 2)
 
-    return short(_increasing_zero(slope, start), bits=24)
+    return short(_increasing_zero(slope, start, _most(transform)), bits=24)
 
 
 def for_mass(transform: Transform, log_mass: float, *, start: float = 1.0) -> float:
@@ -30,7 +30,7 @@ def for_mass(transform: Transform, log_mass: float, *, start: float = 1.0) -> fl
         gap = order * first - 1 - order / (order + 1) - (log_m - log_mass - kernel)
         return gap, order * order * (second + 1 / order**2 + 1 / (order + 1) ** 2)
 
-    return short(_increasing_zero(excess, start), bits=24)
+    return short(_increasing_zero(excess, start, _most(transform)), bits=24)
 
 
 def short(value: float, *, bits: int) -> float:
@@ -39,9 +39,14 @@ def short(value: float, *, bits: int) -> float:
     return math.ldexp(round(math.ldexp(mantissa, bits)), exponent - bits)
 
 
-def _increasing_zero(function: Callable[[float], tuple[float, float]], start: float) -> float:
+def _most(transform: Transform) -> float:
+    """Beyond this order the roundings of order * value would leave no digits near the largest value."""
+    return min(MOST, 1e7 / transform.maximum) if transform.maximum > 0 else MOST
+
+
+def _increasing_zero(function: Callable[[float], tuple[float, float]], start: float, most: float) -> float:
     """Newton in the logarithm for an increasing function, to two percent; steps are clipped to a factor e."""
-    low, high, point = LEAST, MOST, min(max(start, LEAST), MOST)
+    low, high, point = LEAST, most, min(max(start, LEAST), most)
     for _ in range(60):
         gap, slope = function(point)
         if not math.isfinite(gap):
