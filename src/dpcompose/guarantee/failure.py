@@ -49,7 +49,8 @@ def remaining(target: float, failures: Failures) -> Bound | None:
         low, high = Decimal(target) - lost - uncertain, Decimal(target) - lost + uncertain
         if high < 0 or kept < uncertain:
             return None
-        return Bound(down(float(low / kept)), min(1.0, up(float(high / kept))))
+        lower = down(float(low / kept))
+        return Bound(lower if low < 0 else max(0.0, lower), min(1.0, up(float(high / kept))))
 
 
 def mirrored(target: float, delta: Callable[[float], Bound], certificate: Certificate) -> Bound:

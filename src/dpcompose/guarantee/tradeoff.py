@@ -39,10 +39,12 @@ def blowup(alpha: float, *, promise: ApproximateDP) -> Bound:
     if promise.vacuous or Fraction(alpha) >= 1 - Fraction(delta):
         return Bound(1.0, 1.0, _ROUNDED)
     # The third line as a sum of positive terms, (1 - e^-epsilon) + e^-epsilon (delta + alpha).
-    steep = delta + math.exp(min(epsilon, 700.0)) * alpha if alpha > 0.0 else delta
+    steep = delta + math.exp(min(epsilon, 700.0)) * alpha
     shallow = -math.expm1(-epsilon) + math.exp(-epsilon) * (delta + alpha)
-    value = min(1.0, steep, shallow) if epsilon <= 700.0 or alpha == 0.0 else min(1.0, shallow)
-    return Bound(max(0.0, down(value * (1.0 - 16 * UNIT_ROUNDOFF))), min(1.0, up(value * (1.0 + 16 * UNIT_ROUNDOFF))))
+    lower = min(1.0, steep, shallow)
+    # Beyond e^700 the steep line is known from below only.
+    upper = lower if epsilon <= 700.0 or alpha == 0.0 else min(1.0, shallow)
+    return Bound(max(0.0, down(lower * (1.0 - 16 * UNIT_ROUNDOFF))), min(1.0, up(upper * (1.0 + 16 * UNIT_ROUNDOFF))))
 
 
 def approximate(alpha: float, *, promise: ApproximateDP) -> Bound:
