@@ -116,3 +116,13 @@ def test_extremes() -> None:
     assert chained(ApproximateDP(math.inf, delta=0.5), size=3).epsilon == math.inf
     assert chained(ApproximateDP(300.0, delta=1e-5), size=50).delta == 1.0
     assert tight_delta(3.0, promise=ApproximateDP(0.001, delta=1e-9), size=LARGEST).upper <= 1.0
+
+
+@pytest.mark.parametrize("epsilon", [300.0, 699.0, 701.0, 740.0, 2000.0, 1e5])
+@pytest.mark.parametrize("delta", [0.0, 1e-320, 1e-3])
+def test_very_steep_promises(epsilon: float, delta: float) -> None:
+    with ctx.workprec(6000):
+        for target in (0.0, 1.0, 0.9 * epsilon, 1.5 * epsilon, 2.5 * epsilon, 3.1 * epsilon):
+            bound = tight_delta(target, promise=ApproximateDP(epsilon, delta=delta), size=3)
+            true = every_kink(target, epsilon, delta, 3)
+            assert arb(bound.lower) <= true + arb(10) ** -1000 and arb(bound.upper) >= true - arb(10) ** -1000
