@@ -118,7 +118,7 @@ def _on_contour(
         step = 1e-16 * (abs(x) + 1e-3 / contour.order)
         lower = -_walk(lambda point: contour.bracket(-point).lower >= most, -x, step, -transform.minimum, growth=4.0)
         return x, Reading(lower, transform.maximum, contour, bracket)
-    offset = max(bracket.upper - bracket.lower, 1e-16 * least) / least / rate
+    offset = min(max(bracket.upper - bracket.lower, 1e-16 * least) / least / rate, 0.1 / contour.order)
     upper = _walk(lambda point: contour.bracket(point).upper <= least, x, offset, transform.maximum)
     start = x - math.log(most / least) / rate
     lower = -_walk(lambda point: contour.bracket(-point).lower >= most, -start, offset, -transform.minimum)

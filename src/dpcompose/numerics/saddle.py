@@ -41,7 +41,7 @@ def short(value: float, *, bits: int) -> float:
 
 def _most(transform: Transform) -> float:
     """Beyond this order the roundings of order * value would leave no digits near the largest value."""
-    return min(MOST, 1e7 / transform.maximum) if transform.maximum > 0 else MOST
+    return min(MOST, 1e7 / transform.maximum) if 0 < transform.maximum < math.inf else MOST
 
 
 def _increasing_zero(function: Callable[[float], tuple[float, float]], start: float, most: float) -> float:
