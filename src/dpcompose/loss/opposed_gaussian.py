@@ -164,6 +164,7 @@ class OpposedGaussianSum:
         """A bound on what lies beyond the grid of the integrand and, per unit of |p|, of the two densities."""
         s, s2 = self.noise, self.noise**2
         exponent = points.log_weight + (order + 1) * points.ratio
+        exponent = exponent - max(float(np.max(exponent)), 0.0)
         right = math.exp(exponent[-1]) / math.expm1(step * high / s2)
         slope = -low - (order + 1) - order * float(_share(np.array([low]), s, self.rate)[0])
         left = math.exp(exponent[0]) / math.expm1(step * slope / s2)

@@ -17,7 +17,7 @@ import numpy as np
 
 from dpcompose.guarantee import gaussian
 from dpcompose.loss.base import Loss
-from dpcompose.numerics.bound import Bound, around
+from dpcompose.numerics.bound import Bound, around, up
 from dpcompose.numerics.elementary import ULPS, U, Reals, log_sum_exp, minus_log1p
 from dpcompose.numerics.saddle import short
 from dpcompose.numerics.tilted import Points, exponential_sums, logarithm_of_excess
@@ -89,7 +89,7 @@ def _gaussian(epsilon: float, slack: float, mu: float, spread: float) -> Bound:
 
 
 def _scaled(bound: Bound, factor: float) -> Bound:
-    return Bound(bound.lower * factor * (1 - 8 * U), bound.upper * factor * (1 + 8 * U))
+    return Bound(bound.lower * factor * (1 - 8 * U), up(bound.upper * factor * (1 + 8 * U)) if bound.upper > 0 else 0.0)
 
 
 @dataclass(frozen=True)
@@ -227,8 +227,9 @@ class SampledGaussianSum:
         return short(min(0.4, 2.0 * self.noise) * self.noise, bits=20)
 
     def _outside(self, points: Points, power: float, step: float, low: float, high: float) -> float:
-        """A bound on what lies beyond the grid of n r^p, n and |p| n y, per unit of |p|."""
+        """A bound on what lies beyond the grid of n r^p, n and |p| n y, per unit of |p|, in units of the largest term if above 1."""
         s2, exponent = self.noise**2, points.log_weight + power * points.ratio
+        exponent = exponent - max(float(np.max(exponent)), 0.0)
         right = math.exp(exponent[-1]) / math.expm1(step * (high - max(power, 0.0)) / s2)
         slope = -low + min(power, 0.0) * self._share(low)
         left = math.exp(exponent[0]) / math.expm1(step * slope / s2) if slope > 0 else math.inf

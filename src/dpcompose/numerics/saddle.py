@@ -15,8 +15,8 @@ def for_value(transform: Transform, value: float, *, start: float = 1.0) -> floa
 
     def slope(order: float) -> tuple[float, float]:
         _, first, second = transform.cumulants(order)
-        gap = first - value - 1 / order - 1 / (order + 1)
-        return gap, order * (second + 1 / order**2 + 1 / (order + 1) ** 2)
+        gap = order * (first - value - 1 / order - 1 / (order + 1))
+        return gap, order * order * (second + 1 / order**2 + 1 / (order + 1) ** 2)
 
     return short(_increasing_zero(slope, start, _most(transform)), bits=24)
 
@@ -45,19 +45,23 @@ def _most(transform: Transform) -> float:
 
 
 def _increasing_zero(function: Callable[[float], tuple[float, float]], start: float, most: float) -> float:
-    """Newton in the logarithm for an increasing function, to two percent; steps are clipped to a factor e."""
-    low, high, point = LEAST, most, min(max(start, LEAST), most)
-    for _ in range(60):
+    """Newton in the logarithm for an increasing function, until it is near 0 and the point good to two percent.
+
+    Steps are clipped to a factor e. Where the function explodes Newton creeps: short steps far from 0 are stretched.
+    """
+    low, high, point, stretch = LEAST, most, min(max(start, LEAST), most), 1.0
+    for _ in range(80):
         gap, slope = function(point)
         if not math.isfinite(gap):
             high, point = point, math.sqrt(low * point)
             continue
         low, high = (low, point) if gap > 0 else (point, high)
         step = -gap / slope if slope > 0 else -math.copysign(1.0, gap)
-        candidate = point * math.exp(min(max(step, -1.0), 1.0))
-        inside = low < candidate < high
-        candidate = candidate if inside else math.sqrt(low * high)
-        if abs(candidate / point - 1) < 0.02 or high / low < 1.02:
+        close = abs(gap) < 0.5
+        stretch = 1.0 if close or abs(step) > 0.1 else 3 * stretch
+        candidate = point * math.exp(min(max(step * stretch, -1.0), 1.0))
+        candidate = candidate if low < candidate < high else math.sqrt(low * high)
+        if (close and abs(candidate / point - 1) < 0.02) or high / low < 1.002:
             return candidate
         point = candidate
     return point

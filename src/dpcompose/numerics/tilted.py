@@ -69,7 +69,8 @@ class Points:
             sign: 1 if p = t + 1, -1 if p = -t.
             drift: What is left linear in t when the two measures put different mass outside their common support.
             mass: The mass that makes the transform 1 at t = 0.
-            outside: A bound on what the points leave out of the sum (quadrature, truncation), shape (m,) or a float.
+            outside: A bound on what the points leave out of the sum (quadrature, truncation), in units of the largest term if that
+                is above 1, shape (m,) or a float.
         """
         exponent = self.log_weight + power * self.ratio
         if float(np.max(exponent)) > 3.0:
@@ -91,7 +92,7 @@ class Points:
         constant = float(np.sum(doubt * (np.abs(curved) + abs(power) * self.deficit) + flat))
         linear = float(np.sum(doubt * (np.abs(rise * self.ratio) + self.deficit)))
         square = float(np.sum(doubt * (tilted + weight) * self.ratio**2)) * 4
-        lost = constant + frequencies * linear + frequencies**2 * square + outside
+        lost = constant + frequencies * linear + frequencies**2 * square + outside * math.exp(max(float(np.max(exponent)), 0.0))
         lost = lost + 4 * U * abs(drift) * (order + frequencies)
         real = np.empty(len(frequencies))
         imaginary = np.empty(len(frequencies))
@@ -114,7 +115,7 @@ class Points:
         doubt = U * (4 * len(exponent) + 96 + 4 * ULPS * (1 + np.abs(self.log_weight) + np.abs(power * self.ratio))) + (1 + abs(power) * np.abs(self.ratio)) * self.fuzz
         constant = float(np.sum(doubt * tilted))
         linear = float(np.sum(doubt * tilted * np.abs(self.ratio)))
-        lost = constant + frequencies * linear + outside * math.exp(-top)
+        lost = constant + frequencies * linear + outside * math.exp(-min(top, 0.0))
         value = exponential_sums(frequencies, tilted, sign * 1j * self.ratio)
         line = _logarithm(value.real - 1, value.imag, lost)
         shift = top - math.log(mass)
