@@ -28,6 +28,7 @@ from truth.law import Law
 Parts = Sequence[tuple[Law, int]]
 
 NODES = 20_000
+FLOOR = arb(2) ** -1200
 
 
 @dataclass(frozen=True)
@@ -41,16 +42,36 @@ class Plan:
     above: float
 
 
-def delta(epsilon: Number, parts: Parts, *, bits: int = 60, nodes: int = NODES, plan: Plan | None = None) -> arb:
-    """A ball around delta(epsilon) of the composition of `parts`, pairs (law, times); wide where `nodes` are too few."""
-    chosen = plan or planned(epsilon, parts, bits=bits, nodes=nodes)
+def delta(
+    epsilon: Number, parts: Parts, *, bits: int = 60, nodes: int = NODES, plan: Plan | None = None, floor: arb = FLOOR
+) -> arb:
+    """A ball around delta(epsilon) of the composition of `parts`, pairs (law, times); wide where `nodes` are too few.
+
+    Where Chernoff's bound on what is not at infinity is under `floor`, the ball reaches from 0 to that bound.
+    """
     times = sum(count for _, count in parts)
+    with ctx.workprec(64):
+        outside = 1 - _product([1 - law.outside for law, _ in parts], parts)
+        largest = sum((count * law.largest for law, count in parts), arb(0))
+        chernoff = arb(0) if ball(epsilon) >= largest else chernoff_bound(epsilon, parts)
+    if chernoff < floor:
+        return span(outside, (outside + chernoff))
+    chosen = plan or planned(epsilon, parts, bits=bits, nodes=nodes)
     with ctx.workprec(bits + 60 + 2 * times.bit_length() + 2 * math.frexp(chosen.order)[1]):
         outside = 1 - _product([1 - law.outside for law, _ in parts], parts)
         largest = sum((count * law.largest for law, count in parts), arb(0))
-        if ball(epsilon) >= largest:
-            return outside
         return (outside + _integral(ball(epsilon), parts, chosen, largest)).intersection(arb(0.5, 0.5))
+
+
+def chernoff_bound(epsilon: Number, parts: Parts) -> arb:
+    """The least of M(m) e^{-m epsilon} m^m (1+m)^{-1-m} over m = 1, 4, 16, ..., 4^7."""
+    best, level = arb(1), ball(epsilon)
+    for order in (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0):
+        if order <= min(law.steepest for law, _ in parts):
+            m = ball(order)
+            log = sum((count * _log_moment(law, order) for law, count in parts), arb(0)) - m * level
+            best = best.min((log + m * m.log() - (1 + m) * (1 + m).log()).exp())
+    return best.upper()
 
 
 def planned(epsilon: Number, parts: Parts, *, bits: int = 60, nodes: int = NODES) -> Plan:
@@ -63,7 +84,8 @@ def planned(epsilon: Number, parts: Parts, *, bits: int = 60, nodes: int = NODES
             power = sum((count * _log_moment(law, order) for law, count in parts), arb(0)) - level * ball(order)
             return float(power.mid())
 
-        order = _minimum(lambda order: exponent(order) - math.log(order) - math.log1p(order))
+        steepest = min(law.steepest for law, _ in parts)
+        order = _minimum(lambda order: exponent(order) - math.log(order) - math.log1p(order), steepest)
         scale = exponent(order) - math.log(order) - math.log1p(order)
         need = (bits + 8) * math.log(2)
         below, choices = (need - scale) / order, []
@@ -81,8 +103,8 @@ def planned(epsilon: Number, parts: Parts, *, bits: int = 60, nodes: int = NODES
     return Plan(order, period, last, smoothing, above)
 
 
-def _minimum(function: Callable[[float], float]) -> float:
-    """Near the minimum over (0, inf) of a convex function that grows at both ends; orders above 1e5 are not tried."""
+def _minimum(function: Callable[[float], float], limit: float) -> float:
+    """Near the minimum over (0, limit) of a convex function that grows at 0."""
     left, middle = 0.5, 1.0
     if function(left) < function(middle):
         while middle > 1e-8 and function(left) < function(middle):
@@ -90,8 +112,8 @@ def _minimum(function: Callable[[float], float]) -> float:
         right, left = middle * 4, left
     else:
         right = 4.0
-        while right < 1e5 and function(right) < function(middle):
-            left, middle, right = middle, right, right * 4
+        while right < limit and function(right) < function(middle):
+            left, middle, right = middle, right, min(right * 4, limit)
     low, high, golden = math.log(left), math.log(right), (math.sqrt(5) - 1) / 2
     while high - low > 0.02:
         first, second = high - golden * (high - low), low + golden * (high - low)

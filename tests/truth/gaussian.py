@@ -32,8 +32,13 @@ def upper_tail(point: arb) -> arb:
     return (point / arb(2).sqrt()).erfc() / 2
 
 
-def _delta(epsilon: Number, parts: Parts) -> arb:
-    mu, level = total(parts), ball(epsilon)
+def profile(level: arb, square: arb) -> arb:
+    """delta at epsilon = `level` of a Gaussian with mu^2 = `square`, at the working precision."""
+    mu = square.sqrt()
     if mu.is_zero():
         return hockey(-level)
     return upper_tail(level / mu - mu / 2) - level.exp() * upper_tail(level / mu + mu / 2)
+
+
+def _delta(epsilon: Number, parts: Parts) -> arb:
+    return profile(ball(epsilon), sum((times * ball(mu) ** 2 for mu, times in parts), arb(0)))

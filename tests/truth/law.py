@@ -10,7 +10,7 @@ from typing import Protocol
 from flint import acb, acb_mat, arb, ctx
 
 from truth.atoms import Pair, losses
-from truth.ball import Number, ball
+from truth.ball import HALF, Number, ball, floor
 from truth.lattices import Builder
 from truth.residues import Flip, Laplace, Range, Term
 
@@ -26,6 +26,11 @@ class Law(Protocol):
     @property
     def largest(self) -> arb:
         """An upper bound of the finite losses, possibly infinite."""
+        ...
+
+    @property
+    def steepest(self) -> float:
+        """The largest order worth trying; what is above costs too much."""
         ...
 
     def moments(self, order: float, step: float | arb, count: int) -> list[acb]:
@@ -67,6 +72,10 @@ class Gaussian:
     def largest(self) -> arb:
         return arb.pos_inf()
 
+    @property
+    def steepest(self) -> float:
+        return 1e6
+
     def moments(self, order: float, step: float | arb, count: int) -> list[acb]:
         half, points = ball(self.square) / 2, (acb(order, ball(step) * j) for j in range(count))
         return [(half * t * (t + 1)).exp() for t in points]
@@ -88,6 +97,10 @@ class Terms:
     @property
     def largest(self) -> arb:
         return ball(self.loss.epsilon)
+
+    @property
+    def steepest(self) -> float:
+        return 1e6
 
     def moments(self, order: float, step: float | arb, count: int) -> list[acb]:
         terms = self.loss.terms()
@@ -128,6 +141,10 @@ class Points:
             best = best.max(loss)
         return best
 
+    @property
+    def steepest(self) -> float:
+        return 1e6
+
     def moments(self, order: float, step: float | arb, count: int) -> list[acb]:
         atoms = losses(self.pair)
         logs = [acb(mass.log() + ball(order) * loss) for loss, mass in atoms]
@@ -151,6 +168,10 @@ class Lattice:
     def largest(self) -> arb:
         lattice = self.builder()
         return lattice.start + lattice.spacing * (len(lattice.masses) - 1)
+
+    @property
+    def steepest(self) -> float:
+        return 1e6
 
     def moments(self, order: float, step: float | arb, count: int) -> list[acb]:
         lattice = self.builder()
@@ -177,29 +198,34 @@ class DiscreteGaussian:
     def largest(self) -> arb:
         return arb.pos_inf()
 
-    def moments(self, order: float, step: float | arb, count: int) -> list[acb]:
-        variance = ball(self.sigma) ** 2
-        center, scale = -round(order * self.shift), self.shift / variance
-        spread, normal = self._around(0, variance), self._around(center, variance)
-        total = sum((weight for _, weight in spread), arb(0)) + arb(0, 1) * arb(2) ** -ctx.prec
-        tilt = ball(order)
-        values = [scale * self.shift / 2 - scale * x for x, _ in normal]
-        logs = [acb(-(x * x) / (2 * variance) + tilt * value) for (x, _), value in zip(normal, values, strict=True)]
-        peak = (tilt * (tilt + 1) * self.shift * scale / 2).exp()  # the largest term, were x a real number
-        error = peak * arb(2) ** -ctx.prec / total
-        sums = exponential_sum(logs, [acb(value) for value in values], step, count)
-        return [padded(value / total, error) for value in sums]
+    @property
+    def steepest(self) -> float:
+        return 1e6
 
-    def _around(self, center: int, variance: arb) -> list[tuple[int, arb]]:
-        """Integers x, e^{-(x - center)^2 / (2 variance)}: the rest is under 2^-(prec+4), for a center up to 1/2 away too."""
-        reach = 1
-        while True:
-            last, ratio = (-(reach**2) / (2 * variance)).exp(), (-(2 * reach + 1) / (2 * variance)).exp()
-            if 2 * last * ratio < (1 - ratio) * arb(2) ** -(ctx.prec + 4):
-                break
+    def moments(self, order: float, step: float | arb, count: int) -> list[acb]:
+        """Poisson: sum over x of e^{-(x+a)^2/2v} = sqrt(2 pi v) sum over m of e^{-2 pi^2 v m^2 + 2 pi i m a}, a = t shift."""
+        variance, reach, tail = ball(self.sigma) ** 2, *self._reach()
+        half, turn = self.shift**2 / (2 * variance), 2 * arb.pi() * self.shift
+        damping = [(m, -2 * (arb.pi() * m) ** 2 * variance) for m in range(-reach, reach + 1)]
+        total = sum((log.exp() for _, log in damping), arb(0)) + tail * arb(0, 1)
+        peak = (ball(order) * (ball(order) + 1) * half).exp()
+        values = []
+        for j in range(count):
+            t = acb(order, ball(step) * j)
+            center = -floor(t.imag * self.shift / (2 * arb.pi() * variance) + arb(0.5))
+            value = acb(0)
+            for m in range(center - reach, center + reach + 1):
+                value += (t * (t + 1) * half - 2 * (arb.pi() * m) ** 2 * variance + acb(0, m) * turn * t).exp()
+            values.append(padded(value, peak * tail) / total)
+        return values
+
+    def _reach(self) -> tuple[int, arb]:
+        """How many m on both sides of the largest term are enough, and a bound on e^{-(2 pi v m + u shift)^2 / 2v} beyond."""
+        scale, reach = 2 * arb.pi() ** 2 * ball(self.sigma) ** 2, 1
+        while not (-scale * (reach + ball(HALF)) ** 2).exp() < arb(2) ** -(ctx.prec + 10):
             reach += 1
-        offsets = range(-reach - 1, reach + 2)
-        return [(center + x, (-(x * x) / (2 * variance)).exp()) for x in offsets]
+        first, ratio = (-scale * (reach + ball(HALF)) ** 2).exp(), (-scale * 2 * (reach + 1)).exp()
+        return reach, 2 * first / (1 - ratio)
 
     def envelope(self, order: float, frequency: float) -> arb:
         return arb(1)

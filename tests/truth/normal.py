@@ -48,6 +48,10 @@ class SampledGaussian:
     def largest(self) -> arb:
         return -(-ball(self.rate)).log1p() if self.direction is Direction.ADD else arb.pos_inf()
 
+    @property
+    def steepest(self) -> float:
+        return 2000 / float(self.mu)
+
     def moments(self, order: float, step: float | arb, count: int) -> list[acb]:
         bits = ctx.prec * math.log(2)
         height = self._height(order, bits)
@@ -60,9 +64,10 @@ class SampledGaussian:
         h, shift = ball(spacing), ball(height) * side
         logs, values = self._integrand(order, [acb(h * j, shift) for j in indices])
         scale = h / (2 * arb.pi()).sqrt()
+        logs, values, dropped = _thinned(logs, values)
         sums = [scale * value for value in exponential_sum(logs, values, step, count)]
         missed = (1 + self._strip(order, ball(height))) / ((arb.pi() * ball(height) / h).exp() - 1)
-        cut = self._strip(order, ball(height) / 2) * self._cut(pieces, -h * indices[0], h * indices[-1])
+        cut = self._strip(order, ball(height) / 2) * self._cut(pieces, -h * indices[0], h * indices[-1]) + scale * dropped
         whole = (sums[0].real.abs_upper() + cut) / (1 - missed)
         return [padded(value, missed * whole + cut) for value in sums]
 
@@ -130,6 +135,15 @@ class SampledGaussian:
         return total
 
 
+def _thinned(logs: list[acb], values: list[acb]) -> tuple[list[acb], list[acb], arb]:
+    """Without the terms under 2^-(prec+20) of the largest, and a bound on their sum at every u >= 0, where they shrink."""
+    sizes = [float(log.real.mid()) for log in logs]
+    least = max(sizes) - (ctx.prec + 20) * math.log(2)
+    kept = [index for index, size in enumerate(sizes) if size >= least]
+    dropped = (len(sizes) - len(kept)) * (ball(least) + 1).exp()
+    return [logs[index] for index in kept], [values[index] for index in kept], dropped
+
+
 def _reach(pieces: list[tuple[float, float]], bits: float) -> float:
     """How far the pieces extend to the right before they fall under e^-bits, beyond all their centers."""
     return max(center + math.sqrt(2 * max(log + bits, 1.0)) for log, center in pieces) + 1
@@ -189,5 +203,5 @@ def _edges(law: SampledGaussian, order: float) -> list[float]:
     pieces = [(log, float(center)) for log, center in law._pieces(order)]
     left, right = _reach([(log, -center) for log, center in pieces], 60.0), _reach(pieces, 60.0)
     width = min(0.25, 0.3 / (float(law.mu) * math.sqrt(order + 1)))
-    count = math.ceil((left + right) / width)
+    count = min(math.ceil((left + right) / width), 2000)
     return [-left + (left + right) * i / count for i in range(count + 1)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 from flint import acb, arb, ctx
 
@@ -47,7 +48,7 @@ def _delta(
     bits: int,
     envelope: Callable[[float, float], arb] | None = None,
 ) -> arb:
-    plan = contour.planned(epsilon, [(law, times)], bits=bits, nodes=64)
+    plan = replace(contour.planned(epsilon, [(law, times)], bits=bits, nodes=64), smoothing=0.0)
     with ctx.workprec(bits + 60 + 2 * times.bit_length()):
         start, spacing = lattice()
         level, order, origin = ball(epsilon), ball(plan.order), times * start

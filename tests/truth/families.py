@@ -1,0 +1,159 @@
+"""Random compositions, one generator for each regime; every number is drawn from the given source."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from random import Random
+
+from truth import subject
+from truth.subject import Item, Parts
+
+
+def gaussians(rng: Random) -> Parts:
+    kinds = rng.randint(1, 5)
+    return tuple((subject.normal(math.sqrt(kinds * times) / _spread(rng)), times) for times in _times(rng, kinds, 9))
+
+
+def few_laplace(rng: Random) -> Parts:
+    return _some(rng, lambda size, _: subject.laplace(1 / size), rng.randint(1, 2), 1.5)
+
+
+def many_laplace(rng: Random) -> Parts:
+    times = int(10 ** rng.uniform(2.5, 9))
+    return ((subject.laplace(1 / max(_spread(rng) / math.sqrt(times), 110 / times)), times),)
+
+
+def promises(rng: Random) -> Parts:
+    """One (epsilon, delta), up to 10^6 times."""
+    (times,) = _times(rng, 1, 6)
+    return ((subject.promise(_spread(rng) / math.sqrt(times), _leak(rng, times)), times),)
+
+
+def different_promises(rng: Random) -> Parts:
+    kinds = rng.randint(2, 5)
+    return _some(rng, lambda size, times: subject.promise(size, _leak(rng, times)), kinds, 4 / kinds)
+
+
+def two_term_mixtures(rng: Random) -> Parts:
+    def item(size: float, times: int) -> Item:
+        makers: list[Callable[[], Item]] = [
+            lambda: subject.laplace(1 / size),
+            lambda: subject.promise(size, _leak(rng, times)),
+            lambda: subject.response(size, 2),
+        ]
+        return rng.choice(makers)()
+
+    return _some(rng, item, rng.randint(2, 3), 1.0)
+
+
+def exponentials(rng: Random) -> Parts:
+    return _some(rng, lambda size, _: subject.bounded_range(size), rng.randint(1, 2), 1.5)
+
+
+def responses(rng: Random) -> Parts:
+    return _some(rng, lambda size, _: subject.response(size, rng.randint(2, 20)), 1, 3)
+
+
+def discrete(rng: Random) -> Parts:
+    def item(size: float, _: int) -> Item:
+        shift = rng.choice([1, 1, 2, 5])
+        if rng.random() < 0.5:
+            return subject.discrete_laplace(max(shift / size, 0.02), shift)
+        return subject.discrete_gaussian(max(shift / size, 0.2), shift)
+
+    return _some(rng, item, 1, 3)
+
+
+def sgd(rng: Random) -> Parts:
+    times = int(10 ** rng.uniform(1.5, 9))
+    return ((_step(rng, times), times),)
+
+
+def short_sgd(rng: Random) -> Parts:
+    times = rng.randint(2, 30)
+    return ((subject.sampled_normal(10 ** rng.uniform(-0.3, 0.7), rng.choice([0.01, 0.1, rng.uniform(0.003, 0.6)])), times),)
+
+
+def replaced_sgd(rng: Random) -> Parts:
+    times = int(10 ** rng.uniform(2, 6))
+    item = _step(rng, times)
+    sigma, rate = (float(number) for number in item.code[len("Gaussian(") : -1].split(").sampled("))
+    return ((subject.replaced_normal(sigma, rate), times),)
+
+
+def sampled_once(rng: Random) -> Parts:
+    scale, rate = 10 ** rng.uniform(-0.5, 1.5), 10 ** rng.uniform(-4, -0.01)
+    makers: list[Callable[[], Item]] = [
+        lambda: subject.sampled_normal(scale, rate),
+        lambda: subject.sampled_laplace(scale, rate),
+        lambda: subject.sampled_promise(1 / scale, _leak(rng, 1), rate),
+        lambda: subject.sampled_response(1 / scale, rng.randint(2, 9), rate),
+    ]
+    return ((rng.choice(makers)(), 1),)
+
+
+def sampled_atoms(rng: Random) -> Parts:
+    def item(size: float, times: int) -> Item:
+        rate = 10 ** rng.uniform(-1.5, -0.05)
+        if rng.random() < 0.6:
+            return subject.sampled_promise(min(size / rate, 3.0), _leak(rng, times), rate)
+        return subject.sampled_response(min(size / rate, 3.0), rng.randint(3, 6), rate)
+
+    return _some(rng, item, rng.randint(1, 2), 1.3)
+
+
+def mixtures(rng: Random) -> Parts:
+    """Several kinds, with enough Gaussian noise among them for the truth to be narrow."""
+    times = int(10 ** rng.uniform(1.5, 6))
+    parts = [(_step(rng, times), times)] if rng.random() < 0.6 else []
+    wide = math.sqrt(times) * 10 ** rng.uniform(-0.5, 1.0)
+    parts.append((subject.normal(max(wide, 0.3)), rng.randint(1, times)))
+    makers: list[Callable[[float, int], Item]] = [
+        lambda size, _: subject.laplace(1 / size),
+        lambda size, many: subject.promise(size, _leak(rng, many)),
+        lambda size, _: subject.response(size, rng.randint(2, 9)),
+        lambda size, _: subject.discrete_laplace(max(1 / size, 0.1), 1),
+        lambda size, _: subject.discrete_gaussian(max(1 / size, 0.4), 1),
+        lambda size, _: subject.sampled_laplace(max(0.2 / size, 0.3), 0.2),
+        lambda size, _: subject.sampled_promise(min(3 * size, 3.0), 0.0, 0.3),
+    ]
+    for maker in rng.sample(makers, rng.randint(1, 3)):
+        many = int(10 ** rng.uniform(0, 3))
+        parts.append((maker(_spread(rng) / math.sqrt(many) / 2, many), many))
+    return tuple(parts)
+
+
+FAMILIES: dict[str, Callable[[Random], Parts]] = {
+    maker.__name__: maker
+    for maker in (
+        gaussians, few_laplace, many_laplace, promises, different_promises, two_term_mixtures, exponentials, responses,
+        discrete, sgd, short_sgd, replaced_sgd, sampled_once, sampled_atoms, mixtures,
+    )
+}  # fmt: skip
+
+
+def _spread(rng: Random) -> float:
+    """The standard deviation of a total loss."""
+    return 10 ** rng.uniform(-1.5, 1.0)
+
+
+def _times(rng: Random, kinds: int, decades: float) -> list[int]:
+    return [max(1, int(10 ** rng.uniform(0, decades))) for _ in range(kinds)]
+
+
+def _leak(rng: Random, times: int) -> float:
+    return 0.0 if rng.random() < 0.5 else 10 ** rng.uniform(-12, -3) / times
+
+
+def _some(rng: Random, maker: Callable[[float, int], Item], kinds: int, decades: float) -> Parts:
+    """Different items whose spreads add up to a random one; an item's size is the loss of one of its steps."""
+    spread = _spread(rng) / math.sqrt(kinds)
+    return tuple((maker(spread / math.sqrt(times) * rng.uniform(0.6, 1.4), times), times) for times in _times(rng, kinds, decades))
+
+
+def _step(rng: Random, times: int) -> Item:
+    """A step of DP-SGD whose loss has about a spread of 0.03 to 10 in `times` steps."""
+    sigma = 10 ** rng.uniform(-0.3, 0.8)
+    rate = _spread(rng) / math.sqrt(times * math.expm1(1 / sigma**2))
+    return subject.sampled_normal(sigma, min(max(rate, 1e-8), 0.9))
