@@ -43,23 +43,33 @@ class Question:
         """The largest delta(epsilon) of the directions."""
         if math.isinf(epsilon):
             return self._at_infinity(epsilon)
-        upper = [product.delta(epsilon, tolerance=self.tolerance) for product in self.above]
-        if self.attained:
-            return _largest(upper)
-        lower = [product.delta(epsilon, tolerance=self.tolerance) for product in self.below]
         if self.promises:
-            return _apart(lower, self._curve.delta(epsilon))
-        return _apart(lower, _largest(upper))
+            return _apart(self._deltas(self.below, epsilon), self._curve.delta(epsilon))
+        upper = _largest(self._deltas(self.above, epsilon))
+        return upper if self.attained else _apart(self._deltas(self.below, epsilon), upper)
 
     def epsilon(self, delta: float) -> Bound:
         """The largest epsilon(delta) of the directions."""
         if self.promises:
-            lower = [product.epsilon(delta, tolerance=self.tolerance) for product in self.below]
-            return _apart(lower, self._curve.epsilon(delta))
-        upper = [product.epsilon(delta, tolerance=self.tolerance) for product in self.above]
-        if self.attained:
-            return _largest(upper)
-        return _apart([product.epsilon(delta, tolerance=self.tolerance) for product in self.below], _largest(upper))
+            return _apart(self._epsilons(self.below, delta), self._curve.epsilon(delta))
+        upper = _largest(self._epsilons(self.above, delta))
+        return upper if self.attained else _apart(self._epsilons(self.below, delta), upper)
+
+    def _deltas(self, products: tuple[Product, ...], epsilon: float) -> list[Bound]:
+        """delta of each direction, but for those that one moment proves to be below the first."""
+        found: list[Bound] = []
+        for product in products:
+            if not found or product.chernoff(epsilon) > found[0].lower:
+                found.append(product.delta(epsilon, tolerance=self.tolerance))
+        return found
+
+    def _epsilons(self, products: tuple[Product, ...], delta: float) -> list[Bound]:
+        """epsilon of each direction, but for those that one moment proves to be below the first."""
+        found: list[Bound] = []
+        for product in products:
+            if not found or product.chernoff(found[0].lower) > delta:
+                found.append(product.epsilon(delta, tolerance=self.tolerance))
+        return found
 
     def _at_infinity(self, epsilon: float) -> Bound:
         if epsilon < 0:
@@ -90,6 +100,8 @@ def question(
     if not isinstance(orientation, Orientation):
         raise DomainError("orientation", orientation, "an Orientation, such as Orientation.SAME")
     tolerance = check.open_probability("tolerance", tolerance)
+    if proof:
+        raise UnsupportedError("proof=True", "ball arithmetic is not offered yet", "The bounds without it hold under the stated model of rounding")
     pairs, promises = gathered(composition, adjacency)
     if orientation is Orientation.FREE and any(not pair.symmetric for pair, _ in pairs):
         raise UnsupportedError(
