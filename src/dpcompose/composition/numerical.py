@@ -56,18 +56,18 @@ class Question:
         return upper if self.attained else _apart(self._epsilons(self.below, delta), upper)
 
     def _deltas(self, products: tuple[Product, ...], epsilon: float) -> list[Bound]:
-        """delta of each direction, but for those that one moment proves to be below the first."""
+        """delta of each direction, but for those that an upper end proves to be below the first."""
         found: list[Bound] = []
         for product in products:
-            if not found or product.chernoff(epsilon) > found[0].lower:
+            if not found or not product.at_most(epsilon, found[0].lower):
                 found.append(product.delta(epsilon, tolerance=self.tolerance))
         return found
 
     def _epsilons(self, products: tuple[Product, ...], delta: float) -> list[Bound]:
-        """epsilon of each direction, but for those that one moment proves to be below the first."""
+        """epsilon of each direction, but for those that an upper end proves to be below the first."""
         found: list[Bound] = []
         for product in products:
-            if not found or product.chernoff(found[0].lower) > delta:
+            if not found or not product.at_most(found[0].lower, delta):
                 found.append(product.epsilon(delta, tolerance=self.tolerance))
         return found
 

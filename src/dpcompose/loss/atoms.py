@@ -86,6 +86,10 @@ class AtomicLoss(Loss):
     def transform(self, times: int) -> Transform:
         return AtomicSum(self, float(times))
 
+    @property
+    def closed(self) -> bool:
+        return True
+
     def profile(self, epsilon: float) -> Bound:
         """delta(epsilon) = sum of (p - e^epsilon q)_+, each term with the error of its own rounding."""
         p, _, ratio = self.common

@@ -53,6 +53,11 @@ class Loss(ABC):
         """delta(epsilon) of this one loss in closed form, if there is one."""
         return None
 
+    @property
+    def closed(self) -> bool:
+        """Whether `profile` knows the answer."""
+        return False
+
     def inverse(self, delta: float) -> Bound | None:
         """The inverse of the profile, clipped at 0, in closed form, if there is one."""
         return None

@@ -41,6 +41,10 @@ class BoundedRangeLoss(Loss):
     def transform(self, times: int) -> Transform:
         return BoundedRangeSum(self.epsilon, float(times))
 
+    @property
+    def closed(self) -> bool:
+        return True
+
     def profile(self, epsilon: float) -> Bound:
         """For negative epsilon by symmetry: delta(e) = 1 - e^e + e^e delta(-e)."""
         size = abs(epsilon)

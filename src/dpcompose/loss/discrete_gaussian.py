@@ -58,6 +58,10 @@ class DiscreteGaussianLoss(Loss):
             for block in blocks
         ]
 
+    @property
+    def closed(self) -> bool:
+        return self.sigma <= _SUMMED
+
     def profile(self, epsilon: float) -> Bound | None:
         """The sum over the integers with a loss above epsilon, all terms positive; None where sigma makes it long."""
         if self.sigma > _SUMMED:

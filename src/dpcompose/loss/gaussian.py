@@ -38,6 +38,10 @@ class GaussianLoss(Loss):
     def transform(self, times: int) -> Transform:
         return GaussianSum(self.mu * self.mu * times)
 
+    @property
+    def closed(self) -> bool:
+        return True
+
     def profile(self, epsilon: float) -> Bound:
         """delta(epsilon), increasing in mu: both ends of mu are taken."""
         spread = 1 + 2 * U * self.ulps

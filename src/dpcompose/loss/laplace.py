@@ -40,6 +40,10 @@ class LaplaceLoss(Loss):
     def transform(self, times: int) -> Transform:
         return LaplaceSum(np.array([[self.epsilon]]), np.array([[float(times)]]))
 
+    @property
+    def closed(self) -> bool:
+        return True
+
     def profile(self, epsilon: float) -> Bound:
         if epsilon <= -self.epsilon:
             return around(-math.expm1(epsilon), relative=8 * U)

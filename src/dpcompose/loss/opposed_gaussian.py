@@ -49,6 +49,10 @@ class OpposedGaussianLoss(Loss):
     def transform(self, times: int) -> Transform:
         return OpposedGaussianSum(self.noise, self.rate, float(times))
 
+    @property
+    def closed(self) -> bool:
+        return True
+
     def profile(self, epsilon: float) -> Bound:
         """P(x < c) - e^epsilon Q(x < c) at the point c where the loss is epsilon.
 

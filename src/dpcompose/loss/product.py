@@ -12,10 +12,10 @@ import numpy as np
 
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
-from dpcompose.numerics import invert, saddle
+from dpcompose.numerics import invert
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
 from dpcompose.numerics.invert import Reading
-from dpcompose.numerics.transform import Sum, Transform, log_moment
+from dpcompose.numerics.transform import Sum, Transform
 
 MOST_STATES = 1 << 14
 Group = tuple[tuple[Loss, int], ...]
@@ -40,14 +40,14 @@ class Product:
                 families[type(loss)].append((loss, times))
         merged = [entry for family, members in families.items() for entry in family.combine(members)]
         states = math.prod(loss.support**times if loss.support and times < 64 else MOST_STATES + 1 for loss, times in merged)
-        if len(merged) == 1 and merged[0][1] == 1 and merged[0][0].profile(0.0) is not None:
+        if len(merged) == 1 and merged[0][1] == 1 and merged[0][0].closed:
             return tuple(merged)
         return ((_enumerated(merged), 1),) if merged and states <= MOST_STATES else tuple(merged)
 
     @cached_property
     def single(self) -> Loss | None:
         """The one loss with a closed profile that the sum amounts to, if it does."""
-        if len(self.reduced) == 1 and self.reduced[0][1] == 1 and self.reduced[0][0].profile(0.0) is not None:
+        if len(self.reduced) == 1 and self.reduced[0][1] == 1 and self.reduced[0][0].closed:
             return self.reduced[0][0]
         return None
 
@@ -121,16 +121,14 @@ class Product:
         reading = invert.point_of(self.transform, low, high, tolerance=tolerance)
         return Bound(max(reading.lower, 0.0), max(min(reading.upper, largest.upper), 0.0), _certificate(reading))
 
-    def chernoff(self, epsilon: float) -> float:
-        """An upper bound on delta(epsilon) by one moment, cheap and loose."""
-        if not self.reduced or self.infinite.upper == 1.0:
-            return self.infinite.upper if self.reduced else max(-math.expm1(epsilon), 0.0) * (1 + 1e-15)
+    def at_most(self, epsilon: float, delta: float) -> bool:
+        """Whether delta(epsilon) <= delta is proved by an upper end alone, to a percent: cheaper than a two-sided answer."""
+        if not self.reduced or self.single is not None or not math.isfinite(epsilon):
+            return False
+        low = _remaining(delta, self.infinite.upper) * (1 - 4 * UNIT_ROUNDOFF)
         if epsilon >= self.extremes.upper:
-            return self.infinite.upper
-        order = saddle.for_value(self.transform, epsilon)
-        exponent = log_moment(self.transform, order) - order * epsilon + order * math.log(order) - (order + 1) * math.log1p(order)
-        exponent += 16 * UNIT_ROUNDOFF * (abs(order * epsilon) + (order + 1) * math.log1p(order) + 4)
-        return min(self.infinite.upper + math.exp(min(exponent, 1.0)) * (1 + 1e-12), 1.0)
+            return low >= 0
+        return low > 0 and invert.upper_at(self.transform, epsilon) <= low
 
     def _inverted(self, delta: float, largest: Bound) -> Bound:
         """The inverse of a closed profile by bisection on its certified ends."""

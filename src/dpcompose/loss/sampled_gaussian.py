@@ -24,6 +24,7 @@ from dpcompose.numerics.tilted import Points, exponential_sums, logarithm_of_exc
 from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
 
 _ANGLES = np.array([0.05, 0.12, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5])
+_LOG_COSINES = np.log(np.cos(_ANGLES / 2))
 _SHIFTS = (0.12, 0.25, 0.5, 0.9, 1.5, 2.2, 2.8)
 _REAL_LINE_POINTS = 600
 
@@ -54,6 +55,10 @@ class SampledGaussianLoss(Loss):
 
     def transform(self, times: int) -> Transform:
         return SampledGaussianSum(self.noise, self.rate, self.remove, float(times), self.ulps)
+
+    @property
+    def closed(self) -> bool:
+        return True
 
     def profile(self, epsilon: float) -> Bound:
         """delta(epsilon) from the Gaussian profile at the epsilon before sampling."""
@@ -119,10 +124,16 @@ class SampledGaussianSum:
         return order + 1 if self.remove else -order
 
     def cumulants(self, order: float) -> tuple[float, float, float]:
-        power = self._power(order)
-        low, high = self._range(power)
-        log_m, first, second = self._grid(low, high, self._coarse).moments(power, sign=self._sign)
-        return self.times * log_m, self.times * first, self.times * second
+        if order not in self._known:
+            power = self._power(order)
+            low, high = self._range(power)
+            log_m, first, second = self._grid(low, high, self._coarse).moments(power, sign=self._sign)
+            self._known[order] = self.times * log_m, self.times * first, self.times * second
+        return self._known[order]
+
+    @cached_property
+    def _known(self) -> dict[float, tuple[float, float, float]]:
+        return {}
 
     def line(self, order: float, frequencies: Reals) -> Line:
         power = self._power(order)
@@ -143,13 +154,22 @@ class SampledGaussianSum:
         return Line(self.times * one.log, self.times * one.error + 4 * U * self.times * np.abs(one.log))
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
-        power = self._power(order)
-        line = self.line(order, np.concatenate([[0.0], edges]))
-        log = (line.log.real + line.error)[1:] - (line.log.real - line.error)[0]
+        return self.survey(order, np.zeros(1), edges)[1]
+
+    def survey(self, order: float, nodes: Reals, edges: Reals) -> tuple[Line, Reals]:
+        """The line at `nodes` and the envelope at `edges` from one evaluation at both."""
+        count = len(nodes)
+        line = self.line(order, np.concatenate([nodes, edges]))
+        real = line.log.real
+        log = (real + line.error)[count:] - (real - line.error)[0]
         _, _, variance = self.cumulants(order)
-        blocks = blockwise(np.exp(np.minimum(log, 0.0) / self.times), variance / self.times * 1.01, edges)
-        floor = (line.log.real - line.error)[0] / self.times
-        return self.times * np.minimum(blocks, self._shifted_envelope(power, edges, floor))
+        bound = blockwise(np.exp(np.minimum(log, 0.0) / self.times), variance / self.times * 1.01, edges)
+        floor = float((real - line.error)[0]) / self.times
+        # The blocks decide nothing where they leave e^-60 or less; the shifted line is for where they end.
+        open_ended = np.flatnonzero(self.times * bound > -60.0)
+        first = int(open_ended[0])
+        bound[first:] = np.minimum(bound[first:], self._shifted_envelope(self._power(order), edges[first:], floor))
+        return Line(line.log[:count], line.error[:count]), self.times * bound
 
     # ------------------------------------------------------------------------------------------------------- the grid
 
@@ -160,8 +180,10 @@ class SampledGaussianSum:
     def _range(self, power: float) -> tuple[float, float]:
         """Where n r^p lives: around 0, around 1 (because E y = 0 is used) and around the mode."""
         side = math.sqrt(2 * (39 + math.log(self.times))) * self.noise
+        # The next power of 5/4, so that neighboring orders share a grid.
+        power = math.copysign(1.25 ** math.ceil(math.log(max(abs(power), 1.0)) / math.log(1.25)), power)
         if power > 0:
-            return -side, max(1.0, power) + side
+            return -side, power + side
         left, right = power, 0.0
         while right - left > 0.1 * self.noise and right - left > 1e-6 * -left:
             middle = (left + right) / 2
@@ -200,10 +222,28 @@ class SampledGaussianSum:
 
     def _step(self, power: float, reach: float, low: float, high: float) -> tuple[float, float]:
         """The largest step whose strip bound is below e^-35 / times relative to M, and that absolute error."""
-        s, spacing = self.noise, self._coarse
-        coarse, x = self._grid(low, high, spacing), positions(low, high, spacing)
-        theta = _ANGLES[:, None]
+        s = self.noise
+        coarse = self._grid(low, high, self._coarse)
         exponent = coarse.log_weight + power * coarse.ratio
+        log_m = log_sum_exp(exponent)
+        growth = 0.0 if power > 0 else power * _LOG_COSINES
+        width = _ANGLES * s * s
+        plain = math.log(1 + 2 * self.rate * (abs(power) + reach))
+        wanted = 35 + math.log(self.times) - max(min(log_m, 0.0), -600.0)
+        norm = width * width / (2 * s * s) + np.logaddexp(log_m + 0.01 + growth + reach * _ANGLES, plain)
+        steps = 2 * math.pi * width / (wanted + norm)
+        if reach > 0 and float(np.max(steps)) < 0.12 * s:
+            norm = width * width / (2 * s * s) + np.logaddexp(self._strip(coarse, exponent, power, reach, low, high) + growth, plain)
+            steps = 2 * math.pi * width / (wanted + norm)
+        best = int(np.argmax(steps))
+        # The next power of 2^(1/4) below, so that neighboring orders share a grid.
+        step = short(2.0 ** (math.floor(4 * math.log2(float(steps[best]))) / 4), bits=20)
+        return step, 2.8 * math.exp(float(norm[best]) - 2 * math.pi * float(width[best]) / step)
+
+    def _strip(self, coarse: Points, exponent: Reals, power: float, reach: float, low: float, high: float) -> Reals:
+        """log of a bound on the integral of n |r^p| on the edge of each strip, without the growth of a negative power."""
+        s, spacing, x = self.noise, self._coarse, positions(low, high, self._coarse)
+        theta = _ANGLES[:, None]
         share = -np.expm1(-np.maximum(coarse.ratio - math.log1p(-self.rate), 0.0))
         share = np.append(share[1:], 1.0)
         angle = np.arctan2(share * np.sin(theta), 1 - share * (1 - np.cos(theta)))
@@ -212,15 +252,7 @@ class SampledGaussianSum:
         steep = spacing * (np.abs(x) + abs(power) + spacing) / (s * s)
         lifted = exponent + steep + reach * angle
         peak = np.max(lifted, axis=1)
-        log_sum = peak + np.log(np.sum(np.exp(lifted - peak[:, None]), axis=1))
-        growth = 0.0 if power > 0 else power * np.log(np.cos(_ANGLES / 2))
-        width = _ANGLES * s * s
-        norm = width * width / (2 * s * s) + np.logaddexp(log_sum + growth, math.log(1 + 2 * self.rate * (abs(power) + reach)))
-        floor = max(min(log_sum_exp(exponent), 0.0), -600.0)
-        steps = 2 * math.pi * width / (35 + math.log(self.times) - floor + norm)
-        best = int(np.argmax(steps))
-        step = short(float(steps[best]), bits=20)
-        return step, 2.8 * math.exp(float(norm[best]) - 2 * math.pi * float(width[best]) / step)
+        return peak + np.log(np.sum(np.exp(lifted - peak[:, None]), axis=1))
 
     @property
     def _coarse(self) -> float:

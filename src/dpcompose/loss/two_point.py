@@ -47,6 +47,10 @@ class TwoPointLoss(Loss):
     def transform(self, times: int) -> Transform:
         return TwoPointSum(np.array([[self.epsilon]]), np.array([[float(self.times * times)]]))
 
+    @property
+    def closed(self) -> bool:
+        return True
+
     def profile(self, epsilon: float) -> Bound:
         low, high = (
             optimal.homogeneous_delta(epsilon, epsilon=end, delta=self.delta, times=self.times) for end in self._ends

@@ -22,7 +22,7 @@ import numpy as np
 
 from dpcompose.numerics.elementary import U, Complexes, Reals
 from dpcompose.numerics.saddle import short
-from dpcompose.numerics.transform import Lattice, Sum, Transform, log_moment
+from dpcompose.numerics.transform import Lattice, Line, Sum, Transform, log_moment, survey
 
 _NEGLIGIBLE = 52.0
 
@@ -156,7 +156,9 @@ class Contour:
         return self.kernel * math.exp(x - anchor) / -_expm1(-self.lattice.spacing * line)
 
 
-def draw(transform: Transform, *, order: float, x: float, log_mass: float, tolerance: float, budget: int) -> Contour:
+def draw(
+    transform: Transform, *, order: float, x: float, log_mass: float, tolerance: float, budget: int, two_sided: bool = True
+) -> Contour:
     """The cheapest line through `order` that certifies g near x to about `tolerance`, relative to e^log_mass.
 
     Args:
@@ -166,9 +168,11 @@ def draw(transform: Transform, *, order: float, x: float, log_mass: float, toler
         log_mass: log g(x), roughly.
         tolerance: Wanted (upper - lower) / g; what is reached may be more.
         budget: How many nodes may be spent on a line that does not end by itself.
+        two_sided: Whether the aliases are to be bounded: only the lower end needs them.
     """
-    reach = (max(-log_mass, 0.0) + math.log(20 / tolerance)) / order
-    period, outer = _period(transform, order, x, reach, log_mass + math.log(tolerance / 20))
+    period, outer = (max(-log_mass, 0.0) + math.log(20 / tolerance)) / order, ()
+    if two_sided:
+        period, outer = _period(transform, order, x, period, log_mass + math.log(tolerance / 20))
     lattice = transform.lattice
     if lattice is not None:
         return _lattice(transform, lattice, order, period, outer)
@@ -176,6 +180,9 @@ def draw(transform: Transform, *, order: float, x: float, log_mass: float, toler
     log_m, _, variance = transform.cumulants(order)
     relative = math.exp(min(max(log_mass - log_m + order * x, -100.0), 0.0))
     share = tolerance / 40 * relative
+    simple = _decaying_at_once(transform, order, step, variance, share, budget, outer)
+    if simple is not None:
+        return simple
     edges, tails = _tails(transform, order, step, variance, budget)
     enough = np.flatnonzero(tails <= share * math.pi)
     if len(enough) and edges[enough[0]] <= budget * step:
@@ -197,32 +204,29 @@ def relative_value(variance: float, order: float) -> float:
     return 1 / (order * (order + 1) * math.sqrt(2 * math.pi * curvature))
 
 
-def _candidates(transform: Transform, order: float) -> Iterator[tuple[float, float]]:
-    """Orders beyond `order` by a fraction of a standard deviation to several, with upper bounds on log M."""
+def _candidates(transform: Transform, order: float) -> Iterator[float]:
+    """Orders beyond `order` by several standard deviations to a fraction of one."""
     _, _, variance = transform.cumulants(order)
     unit = 1 / math.sqrt(variance + 1 / order**2)
-    for distance in (1.2, 0.4, 3.0, 8.0):
-        beyond = short(order + distance * unit, bits=24)
-        bound = log_moment(transform, beyond)
-        if math.isfinite(bound):
-            yield beyond, bound
+    for distance in (8.0, 3.0, 1.2, 0.4):
+        yield short(order + distance * unit, bits=24)
 
 
 def _period(
     transform: Transform, order: float, x: float, reach: float, log_share: float
 ) -> tuple[float, tuple[tuple[float, float], ...]]:
-    """A period of at least `reach`, and the outer orders that keep the aliases above x below e^log_share if any do."""
+    """A period of at least `reach`, and the outer order that keeps the aliases above x below e^log_share if any does."""
     if x + 0.9 * reach >= transform.maximum:
         return reach, ()
-    rows: list[tuple[float, float]] = []
-    best = math.inf
-    for beyond, bound in _candidates(transform, order):
-        rows.append((beyond, bound))
-        chernoff = bound - beyond * x + beyond * math.log(beyond) - (beyond + 1) * math.log1p(beyond)
-        best = min(best, (chernoff - log_share + 1.0) / (beyond - order))
-        if best <= reach:
+    needed: list[tuple[float, float]] = []
+    for beyond in _candidates(transform, order):
+        log_m = transform.cumulants(beyond)[0]
+        chernoff = log_m - beyond * x + beyond * math.log(beyond) - (beyond + 1) * math.log1p(beyond)
+        needed.append(((chernoff - log_share + 1.0) / (beyond - order), beyond) if math.isfinite(log_m) else (math.inf, beyond))
+        if needed[-1][0] <= reach or (len(needed) > 1 and needed[-1][0] > needed[-2][0]):
             break
-    return max(reach, min(best, 64 * reach)), tuple(rows)
+    period, best = min(needed)
+    return max(reach, min(period, 64 * reach)), ((best, log_moment(transform, best)),)
 
 
 def _geometric(exponent: float) -> float:
@@ -240,21 +244,44 @@ def _expm1(z: Complexes) -> Complexes:
 # ---------------------------------------------------------------------------------------------------------------- decaying
 
 
+def _decaying_at_once(
+    transform: Transform, order: float, step: float, variance: float, share: float, budget: int, outer: tuple[tuple[float, float], ...]
+) -> Contour | None:
+    """The line up to where a Gaussian of this variance would have decayed, if that is proved to be enough."""
+    count = math.ceil(math.sqrt(2 * (max(-math.log(share), 1.0) + 1.0) / variance) / step) + 1
+    if count > min(budget, 512):
+        return None
+    nodes, edges = step * np.arange(count), step * count * 1.7 ** np.arange(7)
+    line, log_bound = survey(transform, order, nodes, edges)
+    tail = float(np.sum(_blocks(log_bound, edges, step)))
+    return _ended(transform, order, step, nodes, line, tail, outer) if tail <= 2 * share * math.pi else None
+
+
+def _blocks(log_bound: Reals, edges: Reals, step: float) -> Reals:
+    """What the nodes between each edge and the next can add up to, times the step: |1 / (t (t + 1))| <= 1 / u^2."""
+    return np.exp(log_bound) * (1 / edges + step / edges**2 - np.append(1 / edges[1:], 0.0))
+
+
 def _tails(transform: Transform, order: float, step: float, variance: float, budget: int) -> tuple[Reals, Reals]:
     """Frequencies, and for each a bound on the nodes from there on, in units of M(order) / step, one side."""
     start = max(6.0 / math.sqrt(variance), step)
     edges = start * 1.6 ** np.arange(24)
     edges = edges[: max(2, int(np.searchsorted(edges, budget * step)) + 1)]
     log_bound = transform.log_envelope(order, edges)
-    blocks = np.exp(log_bound) * (1 / edges + step / edges**2 - np.append(1 / edges[1:], 0.0))
-    return edges, np.cumsum(blocks[::-1])[::-1]
+    return edges, np.cumsum(_blocks(log_bound, edges, step)[::-1])[::-1]
 
 
 def _decaying(
     transform: Transform, order: float, step: float, edge: float, tail: float, outer: tuple[tuple[float, float], ...]
 ) -> Contour:
-    frequency = step * np.arange(math.ceil(edge / step))
-    line = transform.line(order, frequency)
+    nodes = step * np.arange(math.ceil(edge / step))
+    return _ended(transform, order, step, nodes, transform.line(order, nodes), tail, outer)
+
+
+def _ended(
+    transform: Transform, order: float, step: float, frequency: Reals, line: Line, tail: float, outer: tuple[tuple[float, float], ...]
+) -> Contour:
+    """A line that is cut where a bound on the rest is known."""
     kernel = _simple_kernel(order, frequency)
     log, scale = _centered(line.log)
     return Contour(
@@ -345,7 +372,7 @@ def _smoothed(
     # Nodes screened out: |M| <= e^(-NEGLIGIBLE) M(order) each.
     lost = 2 * math.exp(lift - dropped) * (1 / (order * (order + 1)) + math.pi / (2 * order * step))
     lost += 2 * math.exp(lift - dropped) * gap * count
-    outer = outer or tuple(_candidates(transform, order))
+    outer = outer or tuple((beyond, log_moment(transform, beyond)) for beyond in list(_candidates(transform, order))[1:3])
     raised = tuple((beyond, bound + variance * beyond * (beyond + 1) / 2 * (1 + 8 * U)) for beyond, bound in outer)
     return Contour(
         order, step, frequency, log, error, scale, _simple_kernel(order, frequency), gap * weight + 0j,

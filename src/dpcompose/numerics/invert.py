@@ -41,6 +41,15 @@ def value_at(transform: Transform, x: float, *, tolerance: float) -> Reading:
     return Reading(min(lower, upper), upper, contour, bracket)
 
 
+def upper_at(transform: Transform, x: float) -> float:
+    """An upper bound on g(x), aimed at a percent: no alias has to be bounded for it."""
+    order = saddle.for_value(transform, x, tolerance=0.1)
+    log_m, _, variance = transform.cumulants(order)
+    log_mass = min(log_m - order * x + math.log(relative_value(variance, order)), 0.0)
+    contour = draw(transform, order=order, x=x, log_mass=log_mass, tolerance=1e-2, budget=_USUAL, two_sided=False)
+    return contour.bracket(x).upper
+
+
 def point_of(transform: Transform, least: float, most: float, *, tolerance: float, scale: float = 1.0) -> Reading:
     """The x with g(x) = mass for every mass in [least, most]; the relative width of x is at most `tolerance` if that can be reached.
 

@@ -10,15 +10,15 @@ from dpcompose.numerics.transform import Transform
 LEAST, MOST = 2.0**-20, 2.0**40
 
 
-def for_value(transform: Transform, value: float, *, start: float = 1.0) -> float:
-    """The order l with K'(l) = value + 1/l + 1/(l + 1)."""
+def for_value(transform: Transform, value: float, *, start: float = 1.0, tolerance: float = 0.02) -> float:
+    """The order l with K'(l) = value + 1/l + 1/(l + 1), to a relative tolerance."""
 
     def slope(order: float) -> tuple[float, float]:
         _, first, second = transform.cumulants(order)
         gap = order * (first - value - 1 / order - 1 / (order + 1))
         return gap, order * order * (second + 1 / order**2 + 1 / (order + 1) ** 2)
 
-    return short(_increasing_zero(slope, start, _most(transform)), bits=24)
+    return short(_increasing_zero(slope, start, _most(transform), tolerance), bits=24)
 
 
 def for_mass(transform: Transform, log_mass: float, *, start: float = 1.0) -> float:
@@ -30,7 +30,7 @@ def for_mass(transform: Transform, log_mass: float, *, start: float = 1.0) -> fl
         gap = order * first - 1 - order / (order + 1) - (log_m - log_mass - kernel)
         return gap, order * order * (second + 1 / order**2 + 1 / (order + 1) ** 2)
 
-    return short(_increasing_zero(excess, start, _most(transform)), bits=24)
+    return short(_increasing_zero(excess, start, _most(transform), 0.02), bits=24)
 
 
 def short(value: float, *, bits: int) -> float:
@@ -44,8 +44,8 @@ def _most(transform: Transform) -> float:
     return min(MOST, 1e7 / transform.maximum) if 0 < transform.maximum < math.inf else MOST
 
 
-def _increasing_zero(function: Callable[[float], tuple[float, float]], start: float, most: float) -> float:
-    """Newton in the logarithm for an increasing function, until it is near 0 and the point good to two percent.
+def _increasing_zero(function: Callable[[float], tuple[float, float]], start: float, most: float, tolerance: float) -> float:
+    """Newton in the logarithm for an increasing function, until it is near 0 and the point good to the tolerance.
 
     Steps are clipped to a factor e. Where the function explodes Newton creeps: short steps far from 0 are stretched.
     """
@@ -57,11 +57,11 @@ def _increasing_zero(function: Callable[[float], tuple[float, float]], start: fl
             continue
         low, high = (low, point) if gap > 0 else (point, high)
         step = -gap / slope if slope > 0 else -math.copysign(1.0, gap)
-        close = abs(gap) < 0.5
+        close = abs(gap) < 25 * tolerance
         stretch = 1.0 if close or abs(step) > 0.1 else 3 * stretch
         candidate = point * math.exp(min(max(step * stretch, -1.0), 1.0))
         candidate = candidate if low < candidate < high else math.sqrt(low * high)
-        if (close and abs(candidate / point - 1) < 0.02) or high / low < 1.002:
+        if (close and abs(candidate / point - 1) < tolerance) or high / low < 1.002:
             return candidate
         point = candidate
     return point
