@@ -6,9 +6,11 @@ make demo
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from bob import make_plan as bob
@@ -17,7 +19,7 @@ from census.make_plans import DATA, HERE, RELEASES, Release
 
 from dpcompose.plan import Plan, PlanAccount, Question, account, over_delta, over_times
 from dpcompose.report import Fact, Page, account_page, html
-from dpcompose.report.number import interval
+from dpcompose.report.number import above, below, digits_of
 from dpcompose.report.picture import save, svgs
 
 OUT = Path("out")
@@ -27,8 +29,8 @@ def main() -> None:
     """Both examples, one line on what is published and one on what is certified for each plan."""
     began = time.perf_counter()
     OUT.mkdir(exist_ok=True)
-    for line in (*census(), *bob_everywhere()):
-        print(line)
+    for line in chain(census(), bob_everywhere()):
+        print(line, flush=True)
     print(f"\n{time.perf_counter() - began:.1f} s")
 
 
@@ -63,8 +65,7 @@ def bob_everywhere(years: int = 1) -> Iterator[str]:
     yield f"\nBob in {len(table.deployments)} published deployments, {answers:,} answers in {years} year"
     yield "    published  no total; each organization states its own number, for its own unit"
     yield f"    certified  {_certified(done)}"
-    lower, upper = interval(all_of_them)
-    said = "epsilon is infinite" if lower == upper == "infinite" else f"{lower} <= epsilon <= {upper}"
+    said = "epsilon is infinite" if all_of_them.lower == math.inf else f"epsilon <= {above(all_of_them.upper)}"
     yield f"    unknown    {len(table.unknown)} more state no number for one person: with them {said}"
     yield f"    see        {OUT}/bob.html and .png; what is assumed: examples/bob/deployments.toml"
 
@@ -76,7 +77,8 @@ def _account(plan: Plan) -> PlanAccount:
 
 
 def _certified(done: PlanAccount) -> str:
-    lower, upper = interval(done.total)
+    digits = max(digits_of(done.total) + 2, 7)
+    lower, upper = below(done.total.lower, digits), above(done.total.upper, digits)
     return f"{lower} <= epsilon <= {upper} at delta {done.delta}"
 
 

@@ -46,6 +46,7 @@ def bob_page(table: Table, account: PlanAccount, *, years: int) -> Page:
     return replace(
         page,
         title=f"Bob in the published deployments, {horizon}",
+        headline=f"epsilon <= {above(account.total.upper, 7)} at delta = {account.delta!r}",
         facts=(*facts, *page.facts),
         tables=(*grids[:2], *page.tables, grids[2]),
         notes=(*notes, *page.notes),

@@ -11,10 +11,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 from bob import make_plan as bob
 from bob.page import bob_page, subtotals
 from census.make_plans import DATA as CENSUS
+from scipy import stats
 
 from dpcompose import Adjacency
 from dpcompose.plan import Plan, account
@@ -119,6 +121,28 @@ def test_the_total_is_certified_and_dominates_every_part_of_it() -> None:
     for organization, bound in subtotals(TABLE, years=1, delta=bob.DELTA).items():
         assert bound.lower <= total.upper, organization
         assert bound.upper < math.inf, organization
+
+
+def test_the_total_of_one_organization_against_a_convolution() -> None:
+    """Apple's losses are sums of +-1, +-2, +-4 and +-8: one binomial number of flips each, convolved exactly enough."""
+    boxes: Counter[int] = Counter()
+    kept = 0.0
+    for row in (row for row in TABLE.deployments if row.organization == "Apple"):
+        for part in row.reading:
+            stated = dict(part.numbers)
+            boxes[int(stated["epsilon"])] += part.times * row.units(1)
+            kept += part.times * row.units(1) * math.log1p(-float(stated.get("delta", 0)))
+    flips = np.ones(1)
+    for epsilon, times in boxes.items():
+        spread = np.zeros(times * epsilon + 1)
+        spread[::epsilon] = stats.binom.pmf(np.arange(times + 1), times, 1 / (1 + math.exp(epsilon)))
+        flips = np.convolve(flips, spread)
+    loss = sum(epsilon * times for epsilon, times in boxes.items()) - 2.0 * np.arange(len(flips))
+    bound = subtotals(TABLE, years=1, delta=bob.DELTA)["Apple"]
+    for epsilon, sign in ((bound.lower * (1 - 1e-12), 1), (bound.upper * (1 + 1e-12), -1)):
+        excess = np.where(loss > epsilon, -np.expm1(np.minimum(epsilon - loss, 0)), 0)
+        delta = -math.expm1(kept) + math.exp(kept) * float(np.sum(flips * excess))
+        assert sign * (delta - bob.DELTA) >= -1e-12
 
 
 def test_below_the_sum_of_the_stated_deltas_the_total_is_infinite() -> None:

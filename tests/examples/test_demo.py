@@ -1,0 +1,26 @@
+"""The demo prints what is published and what is certified, and writes its pages and pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import demo
+import pytest
+
+
+def test_the_demo_prints_totals_and_writes_pages_and_pictures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo, "OUT", tmp_path / "out")
+    monkeypatch.setattr(demo, "RELEASES", demo.RELEASES[2:3])
+    demo.main()
+    printed = capsys.readouterr().out
+    assert "published  epsilon 2.47 at delta 1e-10" in printed
+    assert "published  no total" in printed
+    assert printed.count("<= epsilon <=") == 2
+    assert "with them epsilon is infinite" in printed
+    written = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    assert set(written) == {"census_us_housing_units.html", "census_us_housing_units.png", "bob.html", "bob.png"}
+    for name, content in written.items():
+        assert content.startswith(b"<!doctype html>" if name.endswith("html") else b"\x89PNG")
+        assert b"<script" not in content
