@@ -90,7 +90,7 @@ def _delta_verdict(answer: dpcompose.Bound, epsilon: float, parts: subject.Parts
     shown = f"truth {truth.str(20)}"
     if truth < answer.lower or truth > answer.upper:
         return "outside", shown
-    return ("inside" if answer.lower <= truth <= answer.upper else "open"), shown
+    return ("inside" if (answer.lower <= 0 or answer.lower <= truth) and truth <= answer.upper else "open"), shown
 
 
 def _epsilon_verdict(answer: dpcompose.Bound, delta: float, parts: subject.Parts) -> tuple[str, str]:

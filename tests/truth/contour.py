@@ -33,13 +33,14 @@ FLOOR = arb(2) ** -1200
 
 @dataclass(frozen=True)
 class Plan:
-    """Where to integrate: the line Re t = order, the period W, the last frequency U, the smoothing s, and m of the alias."""
+    """The line Re t = order, the period W, the last frequency U, the smoothing s, m of the alias, and bits lost off the saddle."""
 
     order: float
     period: float
     last: float
     smoothing: float
     above: float
+    lost: int = 0
 
 
 def delta(
@@ -56,11 +57,15 @@ def delta(
         chernoff = arb(0) if ball(epsilon) >= largest else chernoff_bound(epsilon, parts)
     if chernoff < floor:
         return span(outside, (outside + chernoff))
-    chosen = plan or planned(epsilon, parts, bits=bits, nodes=nodes)
-    with ctx.workprec(bits + 60 + 2 * times.bit_length() + 2 * math.frexp(chosen.order)[1]):
-        outside = 1 - _product([1 - law.outside for law, _ in parts], parts)
-        largest = sum((count * law.largest for law, count in parts), arb(0))
-        return (outside + _integral(ball(epsilon), parts, chosen, largest)).intersection(arb(0.5, 0.5))
+    while True:
+        chosen = plan or planned(epsilon, parts, bits=bits, nodes=nodes)
+        with ctx.workprec(bits + 60 + chosen.lost + 2 * times.bit_length() + 2 * math.frexp(chosen.order)[1]):
+            outside = 1 - _product([1 - law.outside for law, _ in parts], parts)
+            largest = sum((count * law.largest for law, count in parts), arb(0))
+            value = (outside + _integral(ball(epsilon), parts, chosen, largest)).intersection(arb(0.5, 0.5))
+        if value.rel_accuracy_bits() >= 45 or plan or chosen.smoothing or bits > 1000:
+            return value
+        bits *= 2  # Chernoff's bound is far from the truth where the loss has two modes
 
 
 def chernoff_bound(epsilon: Number, parts: Parts) -> arb:
@@ -75,32 +80,42 @@ def chernoff_bound(epsilon: Number, parts: Parts) -> arb:
 
 
 def planned(epsilon: Number, parts: Parts, *, bits: int = 60, nodes: int = NODES) -> Plan:
-    """The saddle point, and the smallest period and frequency whose errors are under 2^-bits of the answer's Chernoff bound."""
+    """The line, period and frequency of least cost whose errors are under 2^-bits of the answer's Chernoff bound.
+
+    The saddle point is the best line unless M explodes just above it; then a lower one needs a far shorter period.
+    """
     with ctx.workprec(64):
         level = ball(epsilon)
 
         @lru_cache(maxsize=None)
-        def exponent(order: float) -> float:
+        def chernoff(order: float) -> float:
             power = sum((count * _log_moment(law, order) for law, count in parts), arb(0)) - level * ball(order)
-            return float(power.mid())
+            return float(power.mid()) - math.log(order) - math.log1p(order)
 
         steepest = min(law.steepest for law, _ in parts)
-        order = _minimum(lambda order: exponent(order) - math.log(order) - math.log1p(order), steepest)
-        scale = exponent(order) - math.log(order) - math.log1p(order)
-        need = (bits + 8) * math.log(2)
-        below, choices = (need - scale) / order, []
-        for factor in (1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0):
-            above = order * factor
-            bound = exponent(above) + above * math.log(above) - (1 + above) * math.log1p(above)
-            choices.append(((bound - scale + need) / (above - order), above))
-        right, above = min(choices)
-        largest = float(sum((count * law.largest for law, count in parts), arb(0)).mid()) - float(level.mid())
-        period = max(below, 1e-3 / order, min(right, largest))
-        limit = nodes * 2 * math.pi / period
-        enough = -need - math.log(order) - math.log1p(order)
-        last = _frequency(lambda u: _log_envelope(parts, order, u) - math.log(math.pi * u), enough, limit)
+        saddle = _minimum(chernoff, steepest)
+        saddle = min((saddle * factor for factor in (0.98, 0.99, 1.0)), key=chernoff)
+        scale, need = chernoff(saddle), (bits + 8) * math.log(2)
+        beyond = [saddle * factor for factor in (0.97, 1.0, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0)]
+        room = float(sum((count * law.largest for law, count in parts), arb(0)).mid()) - float(level.mid())
+
+        def period(order: float) -> tuple[float, float]:
+            """The shortest one that keeps the aliases small, and the order above at which those of n > 0 are bounded."""
+            orders = [above for above in beyond if above > order]
+            costs = [(chernoff(above) + math.log(above) - scale + need) / (above - order) for above in orders]
+            right, above = min(zip(costs, orders, strict=True))
+            return max((need - scale) / order, 1e-3 / order, min(right, room)), above
+
+        def cost(order: float) -> float:
+            return period(order)[0] * math.sqrt(need + chernoff(order) - scale)
+
+        order = min((saddle * factor for factor in (1.0, 0.97, 0.93, 0.88, 0.8, 0.7, 0.6, 0.45)), key=cost)
+        length, above = period(order)
+        limit = nodes * 2 * math.pi / length
+        excess = chernoff(order) + math.log(order) + math.log1p(order) - scale
+        last = _frequency(lambda u: _log_envelope(parts, order, u) - math.log(math.pi * u), -need - excess, limit)
         smoothing = 0.0 if last < limit else math.sqrt(2 * need) / last
-    return Plan(order, period, last, smoothing, above)
+    return Plan(order, length, last, smoothing, above, max(0, math.ceil(excess * 1.5)))
 
 
 def _minimum(function: Callable[[float], float], limit: float) -> float:

@@ -21,7 +21,7 @@ def few_laplace(rng: Random) -> Parts:
 
 def many_laplace(rng: Random) -> Parts:
     times = int(10 ** rng.uniform(2.5, 9))
-    return ((subject.laplace(1 / max(_spread(rng) / math.sqrt(times), 110 / times)), times),)
+    return ((subject.laplace(1 / max(_spread(rng) / math.sqrt(times), rng.choice([110, 450, 450]) / times)), times),)
 
 
 def promises(rng: Random) -> Parts:

@@ -116,7 +116,14 @@ class Terms:
         if up.after == 0:  # both terms are constants over t + 1/2, and |t + 1/2| >= u
             return ((first + second) / ball(frequency) / whole).min(arb(1))
         # (t+1) / (t+1/2) = 1 + 1/(2t+1) and t / (t+1/2) = 1 - 1/(2t+1), the ones being the atoms
-        return ((first + second) * (1 + 1 / (2 * ball(frequency))) / whole).min(arb(1))
+        far = ((first + second) / whole * (1 + 1 / (2 * ball(frequency)))).min(arb(1))
+        turn = 2 * ball(frequency) * self.largest
+        if not turn < arb.pi():
+            return far
+        # up to there 1 - |M / M(order)|^2 = E[1 - cos(u (L - L'))] is at least its part from different atoms, which increases
+        near = (1 - 2 * first * second / whole**2 * (1 - turn.cos())).sqrt()
+        edge = ((first + second) / whole * (1 + self.largest / arb.pi())).min(arb(1))
+        return far.min(near.max(edge))
 
 
 def _term(term: Term, t: acb) -> acb:

@@ -15,7 +15,7 @@ Promises = Sequence[tuple[Number, Number, int]]
 
 def homogeneous(target_epsilon: Number, *, epsilon: Number, delta: Number, times: int) -> arb:
     """delta(target_epsilon) of `times` mechanisms that promise (epsilon, delta)."""
-    return refined(lambda: _with_infinity(_pure(target_epsilon, epsilon, times), [(epsilon, delta, times)]))
+    return refined(lambda: _with_infinity(pure(target_epsilon, epsilon, times), [(epsilon, delta, times)]))
 
 
 def heterogeneous(target_epsilon: Number, promises: Promises) -> arb:
@@ -51,7 +51,7 @@ def _with_infinity(pure: arb, promises: Promises) -> arb:
     return outside + (1 - outside) * pure
 
 
-def _pure(target: Number, epsilon: Number, times: int) -> arb:
+def pure(target: Number, epsilon: Number, times: int) -> arb:
     """Sum over j of C(k, j) p^j q^(k-j) (1 - e^(target - (2j-k) epsilon))_+, outward from its largest binomial."""
     step, level = ball(epsilon), ball(target)
     if step.is_zero() or times == 0:

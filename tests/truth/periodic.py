@@ -49,7 +49,7 @@ def _delta(
     envelope: Callable[[float, float], arb] | None = None,
 ) -> arb:
     plan = replace(contour.planned(epsilon, [(law, times)], bits=bits, nodes=64), smoothing=0.0)
-    with ctx.workprec(bits + 60 + 2 * times.bit_length()):
+    with ctx.workprec(bits + 60 + plan.lost + 2 * times.bit_length()):
         start, spacing = lattice()
         level, order, origin = ball(epsilon), ball(plan.order), times * start
         largest = times * law.largest

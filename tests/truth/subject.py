@@ -75,7 +75,7 @@ def _directed(epsilon: float, parts: Parts, direction: int, floor: arb) -> arb:
         if value is not None:
             return value
     terms = [(item.two_term, times) for item, times in parts if item.two_term is not None]
-    if len(terms) == len(parts) and residues.states(terms) * (1 + sum(times for _, times in terms)) <= 30_000:
+    if len(terms) == len(parts) and residues.states(terms) * (1 + sum(times for _, times in terms)) <= 150_000:
         finite = refined(lambda: sum((times * (-ball(item.outside)).log1p() for item, times in parts), arb(0)), bits=100)
         inner = residues.delta(epsilon, terms)
         return inner if finite.is_zero() else -finite.expm1() + finite.exp() * inner
