@@ -12,7 +12,7 @@ import numpy as np
 from dpcompose.loss.base import Loss
 from dpcompose.numerics.bound import Bound, up
 from dpcompose.numerics.elementary import U, Reals, minus_log1p
-from dpcompose.numerics.tilted import Points
+from dpcompose.numerics.tilted import Points, careful_nodes
 from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
 
 
@@ -211,7 +211,7 @@ class AtomicSum:
         return self._mass[1]
 
     def line(self, order: float, frequencies: Reals) -> Line:
-        one = self._points.line(order + 1, frequencies, sign=1.0, drift=self._drift, mass=self._mass[0])
+        one = self._points.line(order + 1, frequencies, sign=1.0, drift=self._drift, mass=self._mass[0], careful=careful_nodes(self.times))
         return Line(self.times * one.log, self.times * one.error + 4 * U * self.times * np.abs(one.log))
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:

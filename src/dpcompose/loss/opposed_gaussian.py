@@ -18,7 +18,7 @@ from dpcompose.loss.base import Loss
 from dpcompose.numerics.bound import Bound, up
 from dpcompose.numerics.elementary import ULPS, U, Reals, log_sum_exp, minus_log1p
 from dpcompose.numerics.saddle import short
-from dpcompose.numerics.tilted import Points, exponential_sums, logarithm_of_excess
+from dpcompose.numerics.tilted import Points, careful_nodes, exponential_sums, logarithm_of_excess
 from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
 
 _ANGLES = (0.05, 0.12, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5)
@@ -108,7 +108,7 @@ class OpposedGaussianSum:
                 return far if near is None else Line(np.concatenate([near.log, far.log]), np.concatenate([near.error, far.error]))
         points = self._grid(low, high, step)
         outside = doubt + self._outside(points, order, step, low, high) * (1 + frequencies)
-        one = points.line(order + 1, frequencies, sign=1.0, outside=outside)
+        one = points.line(order + 1, frequencies, sign=1.0, outside=outside, careful=careful_nodes(self.times))
         return Line(self.times * one.log, self.times * one.error + 4 * U * self.times * np.abs(one.log))
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:

@@ -20,7 +20,7 @@ from dpcompose.loss.base import Loss
 from dpcompose.numerics.bound import Bound, around, up
 from dpcompose.numerics.elementary import ULPS, U, Reals, log_sum_exp, minus_log1p
 from dpcompose.numerics.saddle import short
-from dpcompose.numerics.tilted import Points, exponential_sums, logarithm_of_excess
+from dpcompose.numerics.tilted import Points, careful_nodes, exponential_sums, logarithm_of_excess
 from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
 
 _ANGLES = np.array([0.05, 0.12, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5])
@@ -147,7 +147,7 @@ class SampledGaussianSum:
             step, doubt = self._step(power, nearby, low, high)
         points = self._grid(low, high, step)
         outside = doubt + self._outside(points, power, step, low, high) * (1 + frequencies[:cut])
-        one = points.line(power, frequencies[:cut], sign=self._sign, outside=outside)
+        one = points.line(power, frequencies[:cut], sign=self._sign, outside=outside, careful=careful_nodes(self.times))
         if cut < len(frequencies):
             far = self._shifted_line(power, frequencies[cut:], low, high)
             one = Line(np.concatenate([one.log, far.log]), np.concatenate([one.error, far.error]))

@@ -170,9 +170,10 @@ def draw(
         budget: How many nodes may be spent on a line that does not end by itself.
         two_sided: Whether the aliases are to be bounded: only the lower end needs them.
     """
-    period, outer = (max(-log_mass, 0.0) + math.log(20 / tolerance)) / order, ()
+    quiet = max(-log_mass, 0.0) + math.log(20 / tolerance)
+    period, outer = quiet / order, ()
     if two_sided:
-        period, outer = _period(transform, order, x, period, log_mass + math.log(tolerance / 20))
+        order, period, outer = _retreated(transform, order, x, quiet, log_mass + math.log(tolerance / 20))
     lattice = transform.lattice
     if lattice is not None:
         return _lattice(transform, lattice, order, period, outer)
@@ -212,6 +213,28 @@ def _candidates(transform: Transform, order: float) -> Iterator[float]:
         yield short(order + distance * unit, bits=24)
 
 
+def _retreated(
+    transform: Transform, order: float, x: float, quiet: float, log_share: float
+) -> tuple[float, float, tuple[tuple[float, float], ...]]:
+    """The order, or one below it whose period is shorter: next to where M explodes the aliases above x force a long one.
+
+    Any order is valid; one below the saddle point costs digits, e^(the rise of log M - order x), which are watched.
+    """
+    period, outer = _period(transform, order, x, quiet / order, log_share)
+    best, level = (period, order, outer), transform.cumulants(order)[0] - order * x
+    lower = order
+    while best[0] > 1.3 * quiet / best[1] and lower > 0.5 * order:
+        lower = short(0.93 * lower, bits=24)
+        if transform.cumulants(lower)[0] - lower * x > level + 8.0:
+            break
+        period, outer = _period(transform, lower, x, quiet / lower, log_share)
+        if period < best[0]:
+            best = period, lower, outer
+        elif period > 1.5 * best[0]:
+            break
+    return best[1], best[0], best[2]
+
+
 def _period(
     transform: Transform, order: float, x: float, reach: float, log_share: float
 ) -> tuple[float, tuple[tuple[float, float], ...]]:
@@ -222,7 +245,7 @@ def _period(
     for beyond in _candidates(transform, order):
         log_m = transform.cumulants(beyond)[0]
         chernoff = log_m - beyond * x + beyond * math.log(beyond) - (beyond + 1) * math.log1p(beyond)
-        needed.append(((chernoff - log_share + 1.0) / (beyond - order), beyond) if math.isfinite(log_m) else (math.inf, beyond))
+        needed.append(((chernoff - log_share + 4.0) / (beyond - order), beyond) if math.isfinite(log_m) else (math.inf, beyond))
         if needed[-1][0] <= reach or (len(needed) > 1 and needed[-1][0] > needed[-2][0]):
             break
     period, best = min(needed)
@@ -251,7 +274,7 @@ def _decaying_at_once(
     count = math.ceil(math.sqrt(2 * (max(-math.log(share), 1.0) + 1.0) / variance) / step) + 1
     if count > min(budget, 512):
         return None
-    nodes, edges = step * np.arange(count), step * count * 1.7 ** np.arange(7)
+    nodes, edges = step * np.arange(count), step * count * 1.7 ** np.arange(4)
     line, log_bound = survey(transform, order, nodes, edges)
     tail = float(np.sum(_blocks(log_bound, edges, step)))
     return _ended(transform, order, step, nodes, line, tail, outer) if tail <= 2 * share * math.pi else None

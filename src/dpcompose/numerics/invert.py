@@ -72,7 +72,7 @@ def point_of(transform: Transform, least: float, most: float, *, tolerance: floa
         found, reading = _on_contour(contour, (least, most), x, transform, tolerance)
         if reading is not None:
             best = _narrower(best, reading)
-        if best.contour is not None and best.upper - best.lower <= 4 * tolerance * max(abs(best.upper), 1e-3 * scale):
+        if best.contour is not None and best.upper - best.lower <= tolerance * max(abs(best.upper), 1e-3 * scale):
             break
         moved = saddle.for_value(transform, min(found, math.nextafter(transform.maximum, -math.inf)), start=order)
         if abs(moved / order - 1) < 1e-3 and abs(found - x) <= 1e-3 / order:

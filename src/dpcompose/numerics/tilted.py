@@ -60,7 +60,9 @@ class Points:
         second = float(tilted @ (self.ratio - first) ** 2) / mass
         return log_mass, sign * first, second
 
-    def line(self, power: float, frequencies: Reals, *, sign: float, drift: float = 0.0, mass: float = 1.0, outside: Reals | float = 0.0) -> Line:
+    def line(
+        self, power: float, frequencies: Reals, *, sign: float, drift: float = 0.0, mass: float = 1.0, outside: Reals | float = 0.0, careful: int = _CAREFUL
+    ) -> Line:
         """log of (mass + sum of w (r^p - 1 - p y) + t drift) / mass at p = power + i sign u, t = (p - [sign > 0]) sign.
 
         Args:
@@ -71,14 +73,15 @@ class Points:
             mass: The mass that makes the transform 1 at t = 0.
             outside: A bound on what the points leave out of the sum (quadrature, truncation), in units of the largest term if that
                 is above 1, shape (m,) or a float.
+            careful: How many of the first frequencies keep their distance from 1; many later ones only their size.
         """
         exponent = self.log_weight + power * self.ratio
         if float(np.max(exponent)) > 3.0:
             return self._steep(exponent, power, frequencies, sign, mass, outside)
-        if len(frequencies) > _MANY:
+        if len(frequencies) > max(_MANY, careful):
             rest = np.broadcast_to(outside, frequencies.shape)
-            first = self.line(power, frequencies[:_CAREFUL], sign=sign, drift=drift, mass=mass, outside=rest[:_CAREFUL])
-            far = self._steep(exponent, power, frequencies[_CAREFUL:], sign, mass, rest[_CAREFUL:])
+            first = self.line(power, frequencies[:careful], sign=sign, drift=drift, mass=mass, outside=rest[:careful])
+            far = self._steep(exponent, power, frequencies[careful:], sign, mass, rest[careful:])
             return Line(np.concatenate([first.log, far.log]), np.concatenate([first.error, far.error]))
         order = power - 1 if sign > 0 else -power
         weight, tilted = np.exp(self.log_weight), np.exp(exponent)
@@ -90,9 +93,8 @@ class Points:
         doubt = doubt + 3 * self.fuzz * (1 + np.abs(shifted))
         flat = np.where(np.abs(shifted) <= 1e-2, 0.0, 16 * U * (weight * np.abs(shifted) + np.where(shifted < 1, 0.0, tilted)))
         constant = float(np.sum(doubt * (np.abs(curved) + abs(power) * self.deficit) + flat))
-        linear = float(np.sum(doubt * (np.abs(rise * self.ratio) + self.deficit)))
-        square = float(np.sum(doubt * (tilted + weight) * self.ratio**2)) * 4
-        lost = constant + frequencies * linear + frequencies**2 * square + outside * math.exp(max(float(np.max(exponent)), 0.0))
+        lost = constant + self._angular(doubt, tilted + weight, np.abs(rise), frequencies)
+        lost = lost + outside * math.exp(max(float(np.max(exponent)), 0.0))
         lost = lost + 4 * U * abs(drift) * (order + frequencies)
         real = np.empty(len(frequencies))
         imaginary = np.empty(len(frequencies))
@@ -108,6 +110,21 @@ class Points:
         y = (sign * imaginary + frequencies * drift) / mass
         return _logarithm(x, y, lost / mass)
 
+    def _angular(self, doubt: Reals, mass: Reals, rise: Reals, frequencies: Reals) -> Reals:
+        """The doubt about what depends on the angle u log r: of second order where the angle is below 2, bounded by the mass elsewhere."""
+        size = np.abs(self.ratio)
+        order = np.argsort(size)
+        size, doubt, mass, rise = size[order], doubt[order], mass[order], rise[order]
+        before = np.zeros((2, len(size) + 1))
+        before[:, 1:] = np.cumsum([4 * doubt * mass * size * size, doubt * rise * size], axis=1)
+        after = np.zeros((2, len(size) + 1))
+        after[:, :-1] = np.cumsum(np.array([12 * doubt * mass, 4 * doubt * mass * size])[:, ::-1], axis=1)[:, ::-1]
+        cut = np.searchsorted(size, 2.0 / np.maximum(frequencies, 1e-300))
+        second, first = before[:, cut]
+        flat, slanted = after[:, cut]
+        linear = float(np.sum(doubt * self.deficit[order]))
+        return second * frequencies**2 + (first + slanted + linear) * frequencies + flat
+
     def _steep(self, exponent: Reals, power: float, frequencies: Reals, sign: float, mass: float, outside: Reals | float) -> Line:
         """The same where E r^p is far from 1, so that 1 + p y does not matter to it: a plain scaled sum."""
         top = float(np.max(exponent))
@@ -120,6 +137,11 @@ class Points:
         line = _logarithm(value.real - 1, value.imag, lost)
         shift = top - math.log(mass)
         return Line(line.log + shift, line.error + 8 * U * (abs(top) + 1))
+
+
+def careful_nodes(times: float) -> int:
+    """How many nodes of a power are worth keeping their distance from 1: the error of one copy counts `times` times."""
+    return _CAREFUL if times <= 1000 else 1 << 14
 
 
 def exponential_sums(frequencies: Reals, amplitude: Complexes | Reals, rate: Complexes) -> Complexes:
