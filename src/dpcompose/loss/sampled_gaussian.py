@@ -43,7 +43,7 @@ class SampledGaussianLoss(Loss):
     noise: float
     rate: float
     remove: bool
-    ulps: int = 2
+    ulps: int = 0
 
     @property
     def maximum(self) -> float:
@@ -105,7 +105,7 @@ class SampledGaussianSum:
     rate: float
     remove: bool
     times: float
-    ulps: int = 2
+    ulps: int = 0
     lattice: Lattice | None = None
 
     @property
@@ -126,10 +126,16 @@ class SampledGaussianSum:
     def cumulants(self, order: float) -> tuple[float, float, float]:
         if order not in self._known:
             power = self._power(order)
-            low, high = self._range(power)
+            low, high = self._range(power, bucket=2.0)
             log_m, first, second = self._grid(low, high, self._coarse).moments(power, sign=self._sign)
             self._known[order] = self.times * log_m, self.times * first, self.times * second
         return self._known[order]
+
+    def log_moments(self, orders: Reals) -> Reals:
+        """K at many orders, over one grid."""
+        low, high = self._range(self._power(float(np.max(orders))), bucket=2.0)
+        powers = orders + 1 if self.remove else -orders
+        return self.times * self._grid(low, high, self._coarse).log_moments(powers)
 
     @cached_property
     def _known(self) -> dict[float, tuple[float, float, float]]:
@@ -141,8 +147,9 @@ class SampledGaussianSum:
         reach = float(frequencies[-1]) if len(frequencies) else 0.0
         step, doubt = self._step(power, reach, low, high)
         cut = len(frequencies)
-        if (high - low) / step > _REAL_LINE_POINTS and reach > 0:
-            nearby = 0.1 * self.noise**2 * _REAL_LINE_POINTS / (high - low)
+        most = _REAL_LINE_POINTS if self.times <= 1000 else 10 * _REAL_LINE_POINTS
+        if (high - low) / step > most and reach > 0:
+            nearby = 0.1 * self.noise**2 * most / (high - low)
             cut = int(np.searchsorted(frequencies, nearby, side="right"))
             step, doubt = self._step(power, nearby, low, high)
         points = self._grid(low, high, step)
@@ -157,19 +164,18 @@ class SampledGaussianSum:
         return self.survey(order, np.zeros(1), edges)[1]
 
     def survey(self, order: float, nodes: Reals, edges: Reals) -> tuple[Line, Reals]:
-        """The line at `nodes` and the envelope at `edges` from one evaluation at both."""
-        count = len(nodes)
-        line = self.line(order, np.concatenate([nodes, edges]))
-        real = line.log.real
-        log = (real + line.error)[count:] - (real - line.error)[0]
+        """The line at `nodes`, and the envelope at `edges` from the shifted line, whose cost does not grow with the frequency."""
+        power = self._power(order)
+        line = self.line(order, nodes)
+        floor = float((line.log.real - line.error)[0]) / self.times
+        far = self._shifted_line(power, edges, *self._range(power))
+        magnitude = np.exp(np.minimum(far.log.real + far.error - floor, 0.0))
         _, _, variance = self.cumulants(order)
-        bound = blockwise(np.exp(np.minimum(log, 0.0) / self.times), variance / self.times * 1.01, edges)
-        floor = float((real - line.error)[0]) / self.times
-        # The blocks decide nothing where they leave e^-60 or less; the shifted line is for where they end.
-        open_ended = np.flatnonzero(self.times * bound > -60.0)
-        first = int(open_ended[0])
-        bound[first:] = np.minimum(bound[first:], self._shifted_envelope(self._power(order), edges[first:], floor))
-        return Line(line.log[:count], line.error[:count]), self.times * bound
+        bound = blockwise(magnitude, variance / self.times * 1.01, edges)
+        # The blocks decide nothing where they leave e^-60 or less; the shifted envelope is for where they end.
+        first = int(np.flatnonzero(self.times * bound > -60.0)[0])
+        bound[first:] = np.minimum(bound[first:], self._shifted_envelope(power, edges[first:], floor))
+        return line, self.times * bound
 
     # ------------------------------------------------------------------------------------------------------- the grid
 
@@ -177,11 +183,12 @@ class SampledGaussianSum:
     def _grids(self) -> dict[tuple[float, float, float], Points]:
         return {}
 
-    def _range(self, power: float) -> tuple[float, float]:
+    def _range(self, power: float, *, bucket: float = 1.25) -> tuple[float, float]:
         """Where n r^p lives: around 0, around 1 (because E y = 0 is used) and around the mode."""
         side = math.sqrt(2 * (39 + math.log(self.times))) * self.noise
-        # The next power of 5/4, so that neighboring orders share a grid.
-        power = math.copysign(1.25 ** math.ceil(math.log(max(abs(power), 1.0)) / math.log(1.25)), power)
+        # The next power of `bucket`, so that neighboring orders share a grid.
+        least = 16.0 if bucket == 2.0 else 1.0
+        power = math.copysign(bucket ** math.ceil(math.log(max(abs(power), least)) / math.log(bucket)), power)
         if power > 0:
             return -side, power + side
         left, right = power, 0.0
@@ -213,10 +220,10 @@ class SampledGaussianSum:
         weight = np.exp(log_weight)
         sampled = np.exp(norm - np.square(x - 1) / (2 * s * s))
         deficit = np.where(z <= 30, weight * minus_log1p(y), q * (sampled - weight) - weight * ratio)
-        # x is exact (a short step), so z carries a relative error of (5 + 2 ulps) U, and y one of that times 1 + |z|, plus 10 U; log1p may
-        # amplify that of a negative y.
+        # x is exact (a short step), so z and the exponent of the weight carry relative errors of `off` U, and y one of that times 1 + |z|,
+        # plus 12 U; log1p may amplify that of a negative y.
         amplified = np.where(y == 0, 1.0, np.abs(y) / ((1 + y) * np.maximum(np.abs(np.log1p(y)), 1e-300)))
-        off = 5 + 2 * self.ulps
+        off = 4 + 2 * self.ulps
         fuzz = U * (2 * np.maximum(amplified, 1.0) * (12 + off * (1 + np.maximum(z, 0.0))) + 16 + off * np.square(x) / (s * s))
         return Points(log_weight, ratio, np.maximum(deficit, 0.0), fuzz)
 

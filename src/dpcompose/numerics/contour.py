@@ -15,14 +15,13 @@ Three kernels make one engine:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpcompose.numerics.elementary import U, Complexes, Reals
 from dpcompose.numerics.saddle import short
-from dpcompose.numerics.transform import Lattice, Line, Sum, Transform, log_moment, survey
+from dpcompose.numerics.transform import Lattice, Line, Sum, Transform, log_moment, log_moments, survey
 
 _NEGLIGIBLE = 52.0
 
@@ -173,7 +172,7 @@ def draw(
     quiet = max(-log_mass, 0.0) + math.log(20 / tolerance)
     period, outer = quiet / order, ()
     if two_sided:
-        order, period, outer = _retreated(transform, order, x, quiet, log_mass + math.log(tolerance / 20))
+        order, period, outer = _placed(transform, order, x, quiet, log_mass + math.log(tolerance / 20))
     lattice = transform.lattice
     if lattice is not None:
         return _lattice(transform, lattice, order, period, outer)
@@ -205,51 +204,38 @@ def relative_value(variance: float, order: float) -> float:
     return 1 / (order * (order + 1) * math.sqrt(2 * math.pi * curvature))
 
 
-def _candidates(transform: Transform, order: float) -> Iterator[float]:
-    """Orders beyond `order` by several standard deviations to a fraction of one."""
-    _, _, variance = transform.cumulants(order)
-    unit = 1 / math.sqrt(variance + 1 / order**2)
-    for distance in (8.0, 3.0, 1.2, 0.4):
-        yield short(order + distance * unit, bits=24)
+# Multiples of the saddle point: where the line may stand, and the orders beyond it from which the aliases are bounded.
+_MULTIPLES = np.exp(np.concatenate([np.arange(-0.56, 0.0, 0.07), [0.0, 0.015], np.arange(0.035, 0.28, 0.035), np.arange(0.3, 1.7, 0.1)]))
+_SADDLE = 8
 
 
-def _retreated(
+def _placed(
     transform: Transform, order: float, x: float, quiet: float, log_share: float
 ) -> tuple[float, float, tuple[tuple[float, float], ...]]:
-    """The order, or one below it whose period is shorter: next to where M explodes the aliases above x force a long one.
+    """Where to draw the line, its period, and the outer order that keeps the aliases above x below e^log_share.
 
-    Any order is valid; one below the saddle point costs digits, e^(the rise of log M - order x), which are watched.
+    Next to where M explodes those aliases force a long period; a line a little below the saddle point needs a shorter one. Any
+    order is valid: one below the saddle point costs digits, e^(the rise of log M - order x), of which two are allowed.
     """
-    period, outer = _period(transform, order, x, quiet / order, log_share)
-    best, level = (period, order, outer), transform.cumulants(order)[0] - order * x
-    lower = order
-    while best[0] > 1.3 * quiet / best[1] and lower > 0.5 * order:
-        lower = short(0.93 * lower, bits=24)
-        if transform.cumulants(lower)[0] - lower * x > level + 8.0:
-            break
-        period, outer = _period(transform, lower, x, quiet / lower, log_share)
-        if period < best[0]:
-            best = period, lower, outer
-        elif period > 1.5 * best[0]:
-            break
-    return best[1], best[0], best[2]
-
-
-def _period(
-    transform: Transform, order: float, x: float, reach: float, log_share: float
-) -> tuple[float, tuple[tuple[float, float], ...]]:
-    """A period of at least `reach`, and the outer order that keeps the aliases above x below e^log_share if any does."""
-    if x + 0.9 * reach >= transform.maximum:
-        return reach, ()
-    needed: list[tuple[float, float]] = []
-    for beyond in _candidates(transform, order):
-        log_m = transform.cumulants(beyond)[0]
-        chernoff = log_m - beyond * x + beyond * math.log(beyond) - (beyond + 1) * math.log1p(beyond)
-        needed.append(((chernoff - log_share + 4.0) / (beyond - order), beyond) if math.isfinite(log_m) else (math.inf, beyond))
-        if needed[-1][0] <= reach or (len(needed) > 1 and needed[-1][0] > needed[-2][0]):
-            break
-    period, best = min(needed)
-    return max(reach, min(period, 64 * reach)), ((best, log_moment(transform, best)),)
+    if x + 0.9 * quiet / order >= transform.maximum:
+        return order, quiet / order, ()
+    orders = order * _MULTIPLES
+    log_m = log_moments(transform, orders)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        level = log_m - orders * x
+        chernoff = level + orders * np.log(orders) - (orders + 1) * np.log1p(orders)
+        inner, beyond = orders[: _SADDLE + 1, None], orders[None, :]
+        needed = np.where(beyond > inner * 1.01, (chernoff - log_share + 4.0) / (beyond - inner), np.inf)
+    needed = np.where(np.isfinite(needed), needed, np.inf)
+    best = np.argmin(needed, axis=1)
+    periods = np.maximum(needed[np.arange(_SADDLE + 1), best], quiet / orders[: _SADDLE + 1])
+    periods = np.where(level[: _SADDLE + 1] <= level[_SADDLE] + 5.0, periods, np.inf)
+    place = int(np.argmin(periods))
+    if periods[_SADDLE] <= 1.15 * periods[place]:
+        place = _SADDLE
+    kept = short(float(orders[place]), bits=24)
+    outer = short(float(orders[best[place]]), bits=24)
+    return kept, min(float(periods[place]), 64 * quiet / kept), ((outer, log_moment(transform, outer)),)
 
 
 def _geometric(exponent: float) -> float:
@@ -274,10 +260,19 @@ def _decaying_at_once(
     count = math.ceil(math.sqrt(2 * (max(-math.log(share), 1.0) + 1.0) / variance) / step) + 1
     if count > min(budget, 512):
         return None
-    nodes, edges = step * np.arange(count), step * count * 1.7 ** np.arange(4)
+    nodes, edges = step * np.arange(count), step * count * 1.8 ** np.arange(5)
     line, log_bound = survey(transform, order, nodes, edges)
-    tail = float(np.sum(_blocks(log_bound, edges, step)))
-    return _ended(transform, order, step, nodes, line, tail, outer) if tail <= 2 * share * math.pi else None
+    tails = np.cumsum(_blocks(log_bound, edges, step)[::-1])[::-1]
+    enough = np.flatnonzero(tails <= 2 * share * math.pi)
+    if not len(enough) or edges[enough[0]] > budget * step:
+        return None
+    tail = float(tails[enough[0]])
+    if enough[0] > 0:
+        more = step * np.arange(count, math.ceil(edges[enough[0]] / step))
+        rest = transform.line(order, more)
+        nodes = np.concatenate([nodes, more])
+        line = Line(np.concatenate([line.log, rest.log]), np.concatenate([line.error, rest.error]))
+    return _ended(transform, order, step, nodes, line, tail, outer)
 
 
 def _blocks(log_bound: Reals, edges: Reals, step: float) -> Reals:
@@ -395,7 +390,9 @@ def _smoothed(
     # Nodes screened out: |M| <= e^(-NEGLIGIBLE) M(order) each.
     lost = 2 * math.exp(lift - dropped) * (1 / (order * (order + 1)) + math.pi / (2 * order * step))
     lost += 2 * math.exp(lift - dropped) * gap * count
-    outer = outer or tuple((beyond, log_moment(transform, beyond)) for beyond in list(_candidates(transform, order))[1:3])
+    if not outer:
+        unit = 1 / math.sqrt(transform.cumulants(order)[2] + 1 / order**2)
+        outer = tuple((beyond, log_moment(transform, beyond)) for beyond in (short(order + far * unit, bits=24) for far in (1.2, 3.0)))
     raised = tuple((beyond, bound + variance * beyond * (beyond + 1) / 2 * (1 + 8 * U)) for beyond, bound in outer)
     return Contour(
         order, step, frequency, log, error, scale, _simple_kernel(order, frequency), gap * weight + 0j,

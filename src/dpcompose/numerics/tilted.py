@@ -60,6 +60,18 @@ class Points:
         second = float(tilted @ (self.ratio - first) ** 2) / mass
         return log_mass, sign * first, second
 
+    def log_moments(self, powers: Reals) -> Reals:
+        """log E r^p at many real powers, planning quality."""
+        shifted = np.multiply.outer(powers, self.ratio)
+        exponent = self.log_weight + shifted
+        top = np.max(exponent, axis=1)
+        weight = np.exp(self.log_weight)
+        flat = np.abs(shifted) < 1e-4
+        tilted = np.exp(exponent - np.maximum(top, 0.0)[:, None])
+        linear = weight * (1 + shifted) + np.multiply.outer(powers, self.deficit)
+        excess = np.sum(np.where(flat, 0.5 * weight * shifted**2 - np.multiply.outer(powers, self.deficit), tilted - linear), axis=1)
+        return np.where(top < 0.5, np.log1p(np.maximum(excess, -0.999)), top + np.log(np.sum(np.exp(exponent - top[:, None]), axis=1)))
+
     def line(
         self, power: float, frequencies: Reals, *, sign: float, drift: float = 0.0, mass: float = 1.0, outside: Reals | float = 0.0, careful: int = _CAREFUL
     ) -> Line:
@@ -89,18 +101,18 @@ class Points:
         curved = np.where(shifted < 1, weight * exp_minus_linear(np.minimum(shifted, 1.0)), tilted - weight * (1 + shifted))
         rise = np.where(shifted < 1, weight * np.expm1(np.minimum(shifted, 1.0)), tilted - weight)
         base = curved - power * self.deficit
-        doubt = U * (len(weight) + 32 + 2 * ULPS * (1 + np.abs(self.log_weight) + np.abs(shifted)))
+        doubt = U * (len(weight) + 40 + 2 * ULPS + 2 * (np.abs(self.log_weight) + np.abs(shifted)))
         doubt = doubt + 3 * self.fuzz * (1 + np.abs(shifted))
         flat = np.where(np.abs(shifted) <= 1e-2, 0.0, 16 * U * (weight * np.abs(shifted) + np.where(shifted < 1, 0.0, tilted)))
         constant = float(np.sum(doubt * (np.abs(curved) + abs(power) * self.deficit) + flat))
-        lost = constant + self._angular(doubt, tilted + weight, np.abs(rise), frequencies)
+        moving = bool(frequencies[-1] > 0) if len(frequencies) else False
+        lost = constant + (self._angular(doubt, tilted + weight, np.abs(rise), frequencies) if moving else 0.0 * frequencies)
         lost = lost + outside * math.exp(max(float(np.max(exponent)), 0.0))
         lost = lost + 4 * U * abs(drift) * (order + frequencies)
-        real = np.empty(len(frequencies))
-        imaginary = np.empty(len(frequencies))
         sum_base, sum_deficit = float(np.sum(base)), float(np.sum(self.deficit))
+        real, imaginary = np.full(len(frequencies), sum_base), np.zeros(len(frequencies))
         chunk = max(1, _CHUNK // len(weight))
-        for at in range(0, len(frequencies), chunk):
+        for at in range(0, len(frequencies) if moving else 0, chunk):
             u = frequencies[at : at + chunk]
             angle = np.multiply.outer(u, self.ratio)
             sine, cosine = np.sin(angle / 2), np.cos(angle / 2)
@@ -129,7 +141,7 @@ class Points:
         """The same where E r^p is far from 1, so that 1 + p y does not matter to it: a plain scaled sum."""
         top = float(np.max(exponent))
         tilted = np.exp(exponent - top)
-        doubt = U * (4 * len(exponent) + 96 + 4 * ULPS * (1 + np.abs(self.log_weight) + np.abs(power * self.ratio))) + (1 + abs(power) * np.abs(self.ratio)) * self.fuzz
+        doubt = U * (4 * len(exponent) + 104 + 2 * ULPS + 2 * (np.abs(self.log_weight) + np.abs(power * self.ratio) + abs(top))) + (1 + abs(power) * np.abs(self.ratio)) * self.fuzz
         constant = float(np.sum(doubt * tilted))
         linear = float(np.sum(doubt * tilted * np.abs(self.ratio)))
         lost = constant + frequencies * linear + outside * math.exp(-min(top, 0.0))

@@ -67,6 +67,14 @@ class Transform(Protocol):
         ...
 
 
+def log_moments(transform: Transform, orders: Reals) -> Reals:
+    """K at many real orders, planning quality; infinite or NaN where it is too large for that."""
+    many = getattr(transform, "log_moments", None)
+    if many is not None:
+        return many(orders)
+    return np.array([transform.cumulants(float(order))[0] for order in orders])
+
+
 def survey(transform: Transform, order: float, nodes: Reals, edges: Reals) -> tuple[Line, Reals]:
     """The line at the nodes and the envelope at the edges, edges[0] >= nodes[-1]: in one go where the transform can."""
     both = getattr(transform, "survey", None)
@@ -119,6 +127,10 @@ class Sum:
     def cumulants(self, order: float) -> tuple[float, float, float]:
         rows = [term.cumulants(order) for term in self.terms]
         return sum(row[0] for row in rows), sum(row[1] for row in rows), sum(row[2] for row in rows)
+
+    def log_moments(self, orders: Reals) -> Reals:
+        """The sum of the terms' log moments."""
+        return np.sum([log_moments(term, orders) for term in self.terms], axis=0)
 
     def line(self, order: float, frequencies: Reals) -> Line:
         lines = [term.line(order, frequencies) for term in self.terms]
