@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.guarantee.concentrated import ConcentratedDP
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dpcompose.composition.profile import Profile
 
 TOLERANCE = 1e-9
+MOST_TIMES = 10**15
 Pairs = tuple[tuple[Pair, int], ...]
 
 
@@ -57,7 +58,7 @@ class Composable:
         return compose(self, other)
 
     def __mul__(self, times: int) -> Composition:
-        times = check.count("times", times)
+        times = _times("times", times)
         return _gathered((part, count * times) for part, count in self._counted())
 
     def __rmul__(self, times: int) -> Composition:
@@ -141,22 +142,33 @@ class Composable:
 
         return Profile(numerical.question(compose(self), adjacency, orientation, tolerance, proof))
 
-    def renyi(self, order: float, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, **ignored: Any) -> Bound:
+    def renyi(
+        self, order: float, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, orientation: Orientation = Orientation.SAME,
+        tolerance: float = TOLERANCE, proof: bool = False,
+    ) -> Bound:  # fmt: skip
         """The Renyi divergence of the given order > 1, the larger of the two orders of the pair; its upper end is certified."""
-        from dpcompose.composition import renyi
+        from dpcompose.composition import numerical, renyi
 
-        return renyi.divergence(compose(self), order, adjacency=adjacency)
+        return renyi.divergence(numerical.question(compose(self), adjacency, orientation, tolerance, proof), order)
 
-    def zcdp(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, **ignored: Any) -> ConcentratedDP | None:
+    def zcdp(
+        self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, orientation: Orientation = Orientation.SAME,
+        tolerance: float = TOLERANCE, proof: bool = False,
+    ) -> ConcentratedDP | None:  # fmt: skip
         """The zero-concentrated guarantee, or None if no finite one is known."""
-        from dpcompose.composition import zcdp
+        from dpcompose.composition import numerical, zcdp
 
+        numerical.question(compose(self), adjacency, orientation, tolerance, proof)
         return zcdp.guarantee(compose(self), adjacency=adjacency)
 
-    def gdp(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, **ignored: Any) -> float | None:
+    def gdp(
+        self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, orientation: Orientation = Orientation.SAME,
+        tolerance: float = TOLERANCE, proof: bool = False,
+    ) -> float | None:  # fmt: skip
         """The mu of Gaussian differential privacy, rounded up, or None if the composition is not Gaussian."""
-        from dpcompose.composition import gdp
+        from dpcompose.composition import gdp, numerical
 
+        numerical.question(compose(self), adjacency, orientation, tolerance, proof)
         return gdp.mu(compose(self), adjacency=adjacency)
 
     def pure(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> float | None:
@@ -225,8 +237,6 @@ def compose(*items: Composable) -> Composition:
     Raises:
         DomainError: If an item is neither a mechanism nor a composition.
     """
-    from dpcompose.errors import DomainError
-
     for item in items:
         if not isinstance(item, Composable):
             raise DomainError("item", item, "a mechanism or a composition")
@@ -239,5 +249,13 @@ def _gathered(entries: Iterable[tuple[Part, int]]) -> Composition:
     counts: Counter[Part] = Counter()
     for part, times in entries:
         if times:
-            counts[part] += times
+            counts[part] = _times("times", counts[part] + times)
     return Composition(tuple(counts.items()))
+
+
+def _times(name: str, value: object) -> int:
+    """A count of at most 10^15: every integer up to there is a float, and so are the sums that count with it."""
+    times = check.count(name, value)
+    if not times <= MOST_TIMES:
+        raise DomainError(name, times, "an integer of at most 10^15")
+    return times

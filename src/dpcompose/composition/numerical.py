@@ -65,8 +65,8 @@ class Question:
 
     def _epsilons(self, products: tuple[Product, ...], delta: float) -> list[Bound]:
         """epsilon of each direction, but for those that an upper end proves to be below the first."""
-        found: list[Bound] = []
-        for product in products:
+        found = [Bound(0.0, 0.0, Certificate("delta is 1"))] if delta == 1 else []
+        for product in products if delta < 1 else ():
             if not found or not product.at_most(found[0].lower, delta):
                 found.append(product.epsilon(delta, tolerance=self.tolerance))
         return found
@@ -95,8 +95,6 @@ def question(
         DomainError: If an argument is outside its domain.
         UnsupportedError: If parts lack a statement under the adjacency (all are named), or the orientation is not covered.
     """
-    if not isinstance(adjacency, Adjacency):
-        raise DomainError("adjacency", adjacency, "an Adjacency, such as Adjacency.ADD_REMOVE")
     if not isinstance(orientation, Orientation):
         raise DomainError("orientation", orientation, "an Orientation, such as Orientation.SAME")
     tolerance = check.open_probability("tolerance", tolerance)
@@ -119,6 +117,8 @@ def gathered(
     composition: Composition, adjacency: Adjacency
 ) -> tuple[tuple[tuple[Pair, int], ...], tuple[tuple[Part, int], ...]]:
     """All pairs of the composition, and the parts that have none but a Renyi curve; refuses with the list of parts that lack both."""
+    if not isinstance(adjacency, Adjacency):
+        raise DomainError("adjacency", adjacency, "an Adjacency, such as Adjacency.ADD_REMOVE")
     pairs: list[tuple[Pair, int]] = []
     promises: list[tuple[Part, int]] = []
     refusals: list[UnsupportedError] = []

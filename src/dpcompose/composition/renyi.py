@@ -8,11 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcompose.composition.container import Composition, Part
-from dpcompose.composition.numerical import Question, question
+from dpcompose.composition.container import Part
+from dpcompose.composition.numerical import Question
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import failure, renyi
-from dpcompose.guarantee.adjacency import Adjacency, Orientation
+from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.guarantee.root import minimum
 from dpcompose.loss.product import Product
@@ -20,32 +20,32 @@ from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, up
 
 
-def divergence(composition: Composition, order: float, *, adjacency: Adjacency) -> Bound:
+def divergence(asked: Question, order: float) -> Bound:
     """D_order = log E e^((order - 1) L) / (order - 1), the larger of the two directions; the parts' divergences add up.
 
-    Infinite where a loss may be. A part known only by its curve has a divergence of at least 0.
+    Infinite where a loss may be, and never above the largest loss. A part known only by its curve has a divergence of at least 0.
 
     >>> from dpcompose import Gaussian
     >>> (Gaussian(2.0) * 4).renyi(8.0).contains(4.0)
     True
 
     Args:
-        composition: What is composed.
+        asked: The composition under an adjacency.
         order: Finite, > 1.
-        adjacency: What one person's data may change.
 
     Raises:
         DomainError: If the order is outside its domain.
-        UnsupportedError: If a part has no sound statement under the adjacency.
 
     Reference: [Mironov2017, Proposition 1]
     """
     order = check.finite("order", order)
     if not order > 1:
         raise DomainError("order", order, "a finite number > 1")
-    asked = question(composition, adjacency, Orientation.SAME, 1e-9, False)
-    low = max(_at(product, order, -1.0) for product in asked.below) if asked.below else 0.0
-    return Bound(max(low, 0.0), Curve.of(asked).divergence(order), Certificate("moment generating function", unit="absolute"))
+    low = max((_at(product, order, -1.0) for product in asked.below), default=0.0)
+    high = Curve.of(asked).divergence(order)
+    if not asked.promises and math.isfinite(high):
+        high = min(high, max((product.extremes.upper for product in asked.above if product.reduced), default=0.0))
+    return Bound(min(max(low, 0.0), max(high, 0.0)), max(high, 0.0), Certificate("moment generating function", unit="absolute"))
 
 
 def _at(product: Product, order: float, side: float) -> float:

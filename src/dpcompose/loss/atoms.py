@@ -81,7 +81,7 @@ class AtomicLoss(Loss):
     @cached_property
     def _ratio_error(self) -> float:
         ratio = self.common[2]
-        return (self.fuzz + 16 * U) * (1 + float(np.max(np.abs(ratio), initial=0.0)))
+        return (self.fuzz + 16 * U) * float(np.max(np.abs(ratio), initial=0.0))
 
     def transform(self, times: int) -> Transform:
         return AtomicSum(self, float(times))

@@ -15,7 +15,7 @@ from dpcompose.numerics.tilted import logarithm_of_excess
 from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
 
 
-SHARES = (0.5, 0.55, 0.6, 0.65, 0.7, 0.8, 0.9)
+SHARES = (0.5, 0.6, 0.75)
 
 
 @dataclass(frozen=True)

@@ -53,8 +53,10 @@ class LaplaceLoss(Loss):
         value = around(-math.expm1((epsilon - self.epsilon) / 2), relative=8 * U, absolute=slack)
         return Bound(max(value.lower, 0.0), max(value.upper, 0.0))
 
-    def enclosing(self) -> tuple[Loss, Loss]:
+    def enclosing(self) -> tuple[Loss, Loss] | None:
         """The smooth part cut into cells: each cell's two masses moved to its ends (above) or merged into one outcome (below)."""
+        if self.epsilon > 300:
+            return None
         edges = self.epsilon * np.linspace(-1.0, 1.0, CELLS + 1)
         width = np.diff(edges)
         # Under Q the density is e^((-l - epsilon) / 2) / 4; under P it is e^l times that.

@@ -106,6 +106,8 @@ class OpposedGaussianSum:
                 near, far = self.line(order, frequencies[:cut]) if cut else None, self._shifted_line(order, frequencies[cut:])
                 far = Line(self.times * far.log, self.times * far.error + 4 * U * self.times * np.abs(far.log))
                 return far if near is None else Line(np.concatenate([near.log, far.log]), np.concatenate([near.error, far.error]))
+        if (high - low) / step > 60_000:
+            return Line(np.zeros(len(frequencies), dtype=np.complex128), np.full(len(frequencies), np.inf))
         points = self._grid(low, high, step)
         outside = doubt + self._outside(points, order, step, low, high) * (1 + frequencies)
         one = points.line(order + 1, frequencies, sign=1.0, outside=outside, careful=careful_nodes(self.times))

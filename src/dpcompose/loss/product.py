@@ -81,7 +81,15 @@ class Product:
         return Bound(low - slack * abs(low), high + slack * abs(high)) if math.isfinite(high) else Bound(low, high)
 
     def delta(self, epsilon: float, *, tolerance: float) -> Bound:
-        """E[(1 - e^(epsilon - L))_+]."""
+        """E[(1 - e^(epsilon - L))_+], never outside [max(0, 1 - e^epsilon), 1]."""
+        floor = max(down(-math.expm1(epsilon)), 0.0) if epsilon < 0 else 0.0
+        if epsilon < -40:
+            return Bound(floor, 1.0, Certificate("1 - e^epsilon <= delta <= 1"))
+        bound = self._delta(epsilon, tolerance)
+        upper = min(bound.upper, 1.0)
+        return Bound(min(max(bound.lower, floor), upper), upper, bound.certificate)
+
+    def _delta(self, epsilon: float, tolerance: float) -> Bound:
         if not self.reduced:
             exact = max(-math.expm1(epsilon), 0.0)
             return Bound(max(down(exact), 0.0), min(up(exact), 1.0) if exact > 0 else 0.0, Certificate("nothing composed"))

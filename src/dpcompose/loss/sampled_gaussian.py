@@ -26,7 +26,7 @@ from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
 _ANGLES = np.array([0.05, 0.12, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5])
 _LOG_COSINES = np.log(np.cos(_ANGLES / 2))
 _SHIFTS = (0.12, 0.25, 0.5, 0.9, 1.5, 2.2, 2.8)
-_REAL_LINE_POINTS = 600
+_REAL_LINE_POINTS, _MOST_POINTS = 600, 60_000
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,8 @@ class SampledGaussianLoss(Loss):
 
     def profile(self, epsilon: float) -> Bound:
         """delta(epsilon) from the Gaussian profile at the epsilon before sampling."""
+        if epsilon > 700:
+            return Bound(0.0, self.profile(700.0).upper)
         q, mu = self.rate, 1 / self.noise
         spread = 2 * U * (self.ulps + 2)
         if self.remove:
@@ -152,6 +154,8 @@ class SampledGaussianSum:
             nearby = 0.1 * self.noise**2 * most / (high - low)
             cut = int(np.searchsorted(frequencies, nearby, side="right"))
             step, doubt = self._step(power, nearby, low, high)
+        if (high - low) / step > _MOST_POINTS:
+            return Line(np.zeros(len(frequencies), dtype=np.complex128), np.full(len(frequencies), np.inf))
         points = self._grid(low, high, step)
         outside = doubt + self._outside(points, power, step, low, high) * (1 + frequencies[:cut])
         one = points.line(power, frequencies[:cut], sign=self._sign, outside=outside, careful=careful_nodes(self.times))
@@ -328,6 +332,8 @@ class SampledGaussianSum:
         width = theta * s * s
         upper = 2 * theta * theta * s * s - negative * math.log(math.cos(theta))
         step = short(2 * math.pi * width / (38.001 + upper), bits=20)
+        if (high - low) / step > _MOST_POINTS:
+            return Line(np.zeros(len(frequencies), dtype=np.complex128), np.full(len(frequencies), np.inf))
         x = positions(low, high, step)
         modulus, argument = self._on_shifted(x, theta)
         base = math.log(step / s) - 0.5 * math.log(2 * math.pi) + theta * theta * s * s / 2

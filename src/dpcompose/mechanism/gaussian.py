@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import KW_ONLY, dataclass
 
 from dpcompose.composition.container import Pairs
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.loss.base import Pair
 from dpcompose.loss.gaussian import GaussianLoss
 from dpcompose.loss.opposed_gaussian import OpposedGaussianLoss
+from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.mechanism.base import Mechanism, checked_sensitivities, sensitivities, symmetric
 from dpcompose.numerics import check
 
@@ -51,6 +54,9 @@ class Gaussian(Mechanism):
 
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
         """With replacement: (1 - q) N(0) + q N(-D) against (1 - q) N(0) + q N(D), D the sensitivity, whatever replacing alone would do."""
-        if adjacency is not Adjacency.REPLACE:
-            return super().sampled_pairs(rate, adjacency)
-        return symmetric((OpposedGaussianLoss(self.sigma / self.sensitivity, rate), 1))
+        noise = self.sigma / self.sensitivity
+        if adjacency is Adjacency.REPLACE:
+            return symmetric((OpposedGaussianLoss(noise, rate), 1))
+        # Dividing by a power of two is exact.
+        ulps = 0 if math.frexp(self.sensitivity)[0] == 0.5 else 1
+        return ((Pair(SampledGaussianLoss(noise, rate, True, ulps), SampledGaussianLoss(noise, rate, False, ulps)), 1),)

@@ -81,9 +81,9 @@ class Contour:
 
     def bracket(self, x: float) -> Bracket:
         """The two-sided value of g(x)."""
-        anchor, factor = x, self.kernel
+        anchor, factor, vague = x, self.kernel, 0.0
         if self.lattice is not None:
-            anchor, factor = self._on_lattice(x)
+            anchor, factor, vague = self._on_lattice(x)
         phase = self.log.imag - self.frequency * anchor
         size = np.exp(self.log.real)
         main = size * (np.cos(phase) * factor.real - np.sin(phase) * factor.imag)
@@ -93,7 +93,7 @@ class Contour:
         if not (exponent < 690 and float(np.max(self.log.real + slack)) < 300):
             return Bracket(-math.inf, math.inf, math.inf, math.inf, math.inf, math.inf)
         blur = np.where(slack < 1, size * np.expm1(np.minimum(slack, 1.0)), np.exp(self.log.real + slack))
-        loose = np.abs(factor) * (blur + size * U * (24 + math.log2(self.nodes + 1)))
+        loose = np.abs(factor) * (blur + size * U * (24 + math.log2(self.nodes + 1))) + vague * (size + blur)
         value, rounding = float(np.sum(main)), float(np.sum(loose)) * (1 + 1e-9)
         unit = math.exp(max(exponent, -710.0)) * self.step / (2 * math.pi)
         shift = U * (4 * abs(self.scale) + (6 * self.order + 4) * (abs(anchor) + 1.0) + 16)
@@ -113,7 +113,7 @@ class Contour:
 
     def slope(self, x: float) -> tuple[float, float]:
         """g(x) and -g'(x) / g(x), uncertified: for Newton steps only."""
-        anchor, factor = (x, self.kernel) if self.lattice is None else self._on_lattice(x)
+        anchor, factor = (x, self.kernel) if self.lattice is None else self._on_lattice(x)[:2]
         terms = np.exp(self.log - 1j * self.frequency * anchor) * factor
         value = float(np.sum(terms.real))
         if self.lattice is None:
@@ -137,16 +137,21 @@ class Contour:
             above = min(above, math.exp(min(chernoff + slack, 700.0)) * ratio)
         return (below + above) * (1 + 1e-12)
 
-    def _on_lattice(self, x: float) -> tuple[float, Complexes]:
-        """The first lattice point at or above x, and the kernel summed over the lattice from there on."""
+    def _on_lattice(self, x: float) -> tuple[float, Complexes, Reals]:
+        """The first lattice point at or above x, the kernel summed over the lattice from there on, and the doubt about it.
+
+        The two geometric sums cancel when x is close to that point: what the roundings of either, of the point and of the
+        lattice (a few units of its own size) move is of the size of one sum, not of their difference.
+        """
         assert self.lattice is not None
-        spacing = self.lattice.spacing
-        anchor = self.lattice.offset + spacing * math.ceil((x - self.lattice.offset) / spacing)
-        anchor = max(anchor, x)
+        spacing, offset = self.lattice.spacing, self.lattice.offset
+        steps = math.ceil((x - offset) / spacing)
+        anchor = max(offset + spacing * steps, x)
         line = self.order + 1j * self.frequency
         first = self.kernel / -_expm1(-spacing * line)
         second = self.kernel * math.exp(x - anchor) / -_expm1(-spacing * (line + 1))
-        return anchor, first - second
+        moved = U * (16 + 8 * (abs(offset) + spacing * abs(steps) + abs(x)))
+        return anchor, first - second, moved * np.abs(second) + 16 * U * np.abs(first)
 
     def _falling(self, x: float, anchor: float) -> Complexes:
         """-d/dx of the lattice kernel."""
@@ -234,6 +239,8 @@ def _placed(
     if periods[_SADDLE] <= 1.15 * periods[place]:
         place = _SADDLE
     kept = short(float(orders[place]), bits=24)
+    if not math.isfinite(periods[place]):
+        return kept, quiet / kept, ((short(1.2 * kept, bits=24), math.inf),)
     outer = short(float(orders[best[place]]), bits=24)
     return kept, min(float(periods[place]), 64 * quiet / kept), ((outer, log_moment(transform, outer)),)
 
@@ -241,6 +248,11 @@ def _placed(
 def _geometric(exponent: float) -> float:
     """q / (1 - q) for q = e^exponent, exponent < 0."""
     return math.exp(exponent) / -math.expm1(exponent) if exponent < 0 else math.inf
+
+
+def _exp(x: float) -> float:
+    """e^x, infinite where that overflows: for bounds only."""
+    return math.exp(x) if x < 700 else math.inf
 
 
 def _expm1(z: Complexes) -> Complexes:
@@ -383,13 +395,13 @@ def _smoothed(
     log = log + lift - variance * frequency**2 / 2 + 1j * variance * frequency * (order + 0.5)
     error = error + 4 * U * (lift + variance * frequency**2 + variance * frequency * (order + 1))
     weight = np.where(frequency == 0, 1.0, 2.0)
-    gap = variance * math.exp(variance / 8) * (1 + 8 * U)
+    gap = variance * _exp(variance / 8) * (1 + 8 * U)
     # Beyond the last node: e^lift times the integral of e^(-s^2 u^2 / 2) (1/u^2 + gap), both below by u >= end.
-    gauss = math.exp(lift - variance * end * end / 2)
+    gauss = _exp(lift - variance * end * end / 2)
     tail = 2 * gauss * (1 / (variance * end) + step) * (1 / end**2 + gap) / step
     # Nodes screened out: |M| <= e^(-NEGLIGIBLE) M(order) each.
-    lost = 2 * math.exp(lift - dropped) * (1 / (order * (order + 1)) + math.pi / (2 * order * step))
-    lost += 2 * math.exp(lift - dropped) * gap * count
+    lost = 2 * _exp(lift - dropped) * (1 / (order * (order + 1)) + math.pi / (2 * order * step))
+    lost += 2 * _exp(lift - dropped) * gap * count
     if not outer:
         unit = 1 / math.sqrt(transform.cumulants(order)[2] + 1 / order**2)
         outer = tuple((beyond, log_moment(transform, beyond)) for beyond in (short(order + far * unit, bits=24) for far in (1.2, 3.0)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dpcompose.numerics import saddle
 from dpcompose.numerics.contour import Bracket, Contour, draw, relative_value
-from dpcompose.numerics.transform import Transform
+from dpcompose.numerics.transform import Transform, log_moment
 
 _FINEST = 1e-13
 _USUAL, _MOST = 20_000, 400_000
@@ -32,13 +32,24 @@ def value_at(transform: Transform, x: float, *, tolerance: float) -> Reading:
         exact = -math.expm1(x)
         return Reading(exact * (1 - 1e-15), min(exact * (1 + 1e-15), 1.0))
     order = saddle.for_value(transform, x)
-    log_m, _, variance = transform.cumulants(order)
+    log_m, first, variance = transform.cumulants(order)
+    if not (math.isfinite(log_m) and abs(first - x - 1 / order - 1 / (order + 1)) <= 1e-2 * (abs(x) + 1) and variance > 0):
+        return Reading(0.0, _one_moment(transform, x))
     log_mass = min(log_m - order * x + math.log(relative_value(variance, order)), 0.0)
     contour = draw(transform, order=order, x=x, log_mass=log_mass, tolerance=max(tolerance, _FINEST), budget=_budget(tolerance))
     bracket = contour.bracket(x)
-    floor = max(-math.expm1(x), 0.0) * (1 - 1e-15)
+    floor = max(-math.expm1(min(x, 0.0)), 0.0) * (1 - 1e-15)
     lower, upper = max(bracket.lower, floor), min(bracket.upper, 1.0)
     return Reading(min(lower, upper), upper, contour, bracket)
+
+
+def _one_moment(transform: Transform, x: float) -> float:
+    """An upper bound on g(x) far beyond anything likely, where no saddle point can be found: the best of a few moments."""
+    best = 1.0
+    for order in (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0):
+        bound = log_moment(transform, order) - order * x * (1 - 1e-15)
+        best = min(best, math.exp(bound)) if -745 < bound < 0 else (min(best, 5e-324) if bound <= -745 else best)
+    return best
 
 
 def upper_at(transform: Transform, x: float) -> float:
@@ -100,7 +111,7 @@ def _on_contour(
     # g(x) >= 1 - e^x: the solution is no smaller than log(1 - mass).
     rate, left, right = contour.order, math.log1p(-min(most, 1 - 1e-16)) * (1 + 1e-15) - 1e-300, transform.maximum
     x = max(x, left)
-    for _ in range(60):
+    for _ in range(40):
         value, slope = contour.slope(x)
         if value > least:
             left = max(left, x)

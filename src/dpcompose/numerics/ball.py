@@ -1,0 +1,114 @@
+"""Ball arithmetic: real and complex numbers known to within a radius that every operation carries along.
+
+This is the one file that imports python-flint (the library Arb), and only when proof is asked for. A ball offers its
+own arithmetic and functions (`+`, `exp`, `expm1`, `log1p`, ...); a comparison is true only if it holds for all numbers
+in the balls.
+
+Reference: [Johansson2017, Section 2]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, TypeAlias
+
+from dpcompose.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from flint import acb, acb_mat, acb_poly, arb, fmpq
+    from flint.flint_base.flint_context import FlintContext
+
+    Ball: TypeAlias = arb
+    Disc: TypeAlias = acb
+else:
+    Ball = Disc = object
+
+
+@dataclass(frozen=True)
+class Field:
+    """Makes balls. Load it with `field()`; the working precision is that of the innermost `with field.precision(bits)`.
+
+    Args:
+        ball: A real ball from an exact number, or from a middle and a radius.
+        disc: A complex ball from its real and imaginary part.
+    """
+
+    ball: type[Ball]
+    disc: type[Disc]
+    _quotient: type[fmpq]
+    _matrix: type[acb_mat]
+    _polynomial: type[acb_poly]
+    _context: FlintContext
+
+    def precision(self, bits: int) -> AbstractContextManager[None]:
+        """Within this context balls carry that many binary digits."""
+        return self._context.workprec(bits)
+
+    @property
+    def bits(self) -> int:
+        """The working precision in binary digits."""
+        return self._context.prec
+
+    def exact(self, value: int | float | Fraction) -> Ball:
+        """The ball of an exact number: a float is that very double; a fraction is rounded to the working precision."""
+        if isinstance(value, Fraction):
+            return self.ball(self._quotient(value.numerator, value.denominator))
+        if value in (math.inf, -math.inf):
+            return self.ball.pos_inf() if value > 0 else self.ball.neg_inf()
+        return self.ball(value)
+
+    def between(self, lower: Ball, upper: Ball) -> Ball:
+        """A ball around every number from one to the other."""
+        return lower.union(upper)
+
+    def padded(self, value: Disc, error: Ball) -> Disc:
+        """`value`, either part of it off by at most `error`."""
+        slack = error * self.ball(0, 1)
+        return value + self.disc(slack, slack)
+
+    def positive(self, value: Ball) -> Ball:
+        """`value`, known not to be negative, without the part of its ball below 0."""
+        return value if value >= 0 else value.nonnegative_part()
+
+    def accuracy(self, value: Ball) -> int:
+        """How many binary digits of a real ball are right, relative to itself."""
+        return value.rel_accuracy_bits()
+
+    def power_sum(self, coefficients: Sequence[Disc]) -> Callable[[Disc], Disc]:
+        """The polynomial with these coefficients, the constant one first."""
+        return self._polynomial(coefficients)
+
+    def products(self, left: Sequence[Sequence[Disc]], right: Sequence[Sequence[Disc]]) -> list[Disc]:
+        """The entries of the product of two matrices, row by row."""
+        return (self._matrix(left) * self._matrix(right)).entries()
+
+    def up(self, value: Ball) -> float:
+        """A float that is not below any number in the ball, the least one as a rule."""
+        return -self.down(-value) + 0.0
+
+    def down(self, value: Ball) -> float:
+        """A float that is not above any number in the ball, the largest one as a rule."""
+        low = value.lower()
+        if not low > self.exact(-math.inf):
+            return -math.inf
+        end = float(low) + 0.0
+        while end > -math.inf and not self.exact(end) <= low:
+            end = math.nextafter(end, -math.inf)
+        return end
+
+
+def field() -> Field:
+    """The field of balls.
+
+    Raises:
+        MissingExtraError: If python-flint is not installed.
+    """
+    try:
+        from flint import acb, acb_mat, acb_poly, arb, ctx, fmpq
+    except ImportError:
+        raise MissingExtraError("proof=True", "proof") from None
+    return Field(arb, acb, fmpq, acb_mat, acb_poly, ctx)
