@@ -2,12 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test lint clean
+.PHONY: help demo test lint benchmark clean
 
 help:
 	@echo "make demo   certify real inputs: prints their totals, writes pages and pictures to out/"
 	@echo "make test   run the tests"
 	@echo "make lint   check style and types"
+	@echo "make benchmark   time and tightness against other accountants (about half an hour; QUICK=1: two minutes)"
 	@echo "make clean  remove .venv and what the demo wrote"
 
 demo: .venv/.plot
@@ -20,12 +21,25 @@ lint: .venv/.test
 	$(BIN)/ruff check
 	$(BIN)/pyright --warnings
 
+# The peers live in a virtual environment of their own. OPACUS=1 adds opacus, and torch with it: several gigabytes.
+benchmark: .venv/.plot .venv/peers/.installed $(if $(OPACUS),.venv/peers/.torch)
+	$(BIN)/python -m benchmarks.run $(if $(QUICK),--quick)
+
 clean:
 	rm -rf .venv out
 
 # One stamp an extra: installed again only when pyproject.toml changes.
 .venv/.%: pyproject.toml | .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch $@
+
+.venv/peers/.installed: benchmarks/peers.txt | .venv
+	$(BIN)/python -m venv .venv/peers
+	.venv/peers/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+.venv/peers/.torch: benchmarks/peers-torch.txt .venv/peers/.installed
+	.venv/peers/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
 .venv:
