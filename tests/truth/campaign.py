@@ -2,10 +2,11 @@
 
     PYTHONPATH=src:tests python -m truth.campaign --compositions 300 --seed 1 [--family sgd] [--processes 2]
 
-draws that many compositions of every family (truth/families.py) and asks each for epsilon(delta), delta from 0.5 to 1e-300, and
-for delta(epsilon), epsilon also negative, 0 and next to the largest loss, at tolerances down to 1e-12. An answer is *inside* if
-ball arithmetic proves lower <= truth <= upper, *outside* if it proves the opposite, *open* if its ball is too wide to tell,
-*vacuous* if the upper epsilon is infinite and the truth is not, and *refused* or *failed* if there was none. One line for every family; everything that is not inside is printed with the line of
+draws that many compositions of every family (truth/families.py) and asks each for epsilon(delta), delta from 0.5 to
+1e-300, and for delta(epsilon), epsilon also negative, 0 and next to the largest loss, at tolerances down to 1e-12. An
+answer is *inside* if ball arithmetic proves lower <= truth <= upper, *outside* if it proves the opposite, *open* if
+its ball is too wide to tell, *vacuous* if the upper epsilon is infinite and the truth is not, and *refused* or
+*failed* if there was none. One line for every family; everything that is not inside is printed with the line of
 Python that repeats it. Exit status 1 if anything was outside or failed.
 """
 
@@ -19,12 +20,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from random import Random
 
-import dpcompose
 from flint import arb
 
+import dpcompose
 from truth import subject
 from truth.families import FAMILIES
 
@@ -65,7 +65,9 @@ def _epsilon(rng: Random, parts: subject.Parts, bound: dpcompose.Bound | None) -
     largest = subject.largest(parts)
     if rng.random() < 0.15 and largest < math.inf:
         return largest * (1 - 10 ** rng.uniform(-16, -1))
-    return rng.choice([scale, scale * rng.uniform(0.3, 1.1), scale * rng.uniform(0, 1), 0.0, -scale * rng.uniform(0, 0.5)])
+    return rng.choice(
+        [scale, scale * rng.uniform(0.3, 1.1), scale * rng.uniform(0, 1), 0.0, -scale * rng.uniform(0, 0.5)]
+    )
 
 
 def _asked(family, composition, parts, adjacency, tolerance, **question) -> tuple[Outcome, dpcompose.Bound | None]:  # type: ignore[no-untyped-def]
@@ -80,12 +82,15 @@ def _asked(family, composition, parts, adjacency, tolerance, **question) -> tupl
     except Exception as error:  # whatever it is, it is what the campaign looks for
         return Outcome(family, "failed", f"{line}  # {type(error).__name__}: {error}", math.inf, 0.0), None
     seconds = time.perf_counter() - start
-    verdict, shown = (_epsilon_verdict if asked == "epsilon" else _delta_verdict)(answer, value, parts)
-    width = answer.width / abs(answer.upper) if answer.upper and answer.width < math.inf else (1.0 if answer.width else 0.0)
+    verdict, shown = (epsilon_verdict if asked == "epsilon" else delta_verdict)(answer, value, parts)
+    width = (
+        answer.width / abs(answer.upper) if answer.upper and answer.width < math.inf else (1.0 if answer.width else 0.0)
+    )
     return Outcome(family, verdict, f"{line}  # [{answer.lower!r}, {answer.upper!r}], {shown}", width, seconds), answer
 
 
-def _delta_verdict(answer: dpcompose.Bound, epsilon: float, parts: subject.Parts) -> tuple[str, str]:
+def delta_verdict(answer: dpcompose.Bound, epsilon: float, parts: subject.Parts) -> tuple[str, str]:
+    """Whether the truth at `epsilon` is inside the answer."""
     truth = subject.delta(epsilon, parts)
     shown = f"truth {truth.str(20)}"
     if truth < answer.lower or truth > answer.upper:
@@ -93,7 +98,7 @@ def _delta_verdict(answer: dpcompose.Bound, epsilon: float, parts: subject.Parts
     return ("inside" if (answer.lower <= 0 or answer.lower <= truth) and truth <= answer.upper else "open"), shown
 
 
-def _epsilon_verdict(answer: dpcompose.Bound, delta: float, parts: subject.Parts) -> tuple[str, str]:
+def epsilon_verdict(answer: dpcompose.Bound, delta: float, parts: subject.Parts) -> tuple[str, str]:
     """lower <= epsilon(delta) where delta(lower) >= delta, and epsilon(delta) <= upper where delta(upper) <= delta."""
     goal, verdicts, shown = arb(delta), ["inside"], []
     for end, sign in ((answer.lower, 1), (answer.upper, -1)):
@@ -101,7 +106,9 @@ def _epsilon_verdict(answer: dpcompose.Bound, delta: float, parts: subject.Parts
             continue
         if end == math.inf:
             outside = subject.delta(1e6, parts)
-            verdicts.append("inside" if outside > goal else "outside" if sign > 0 else "vacuous" if outside < goal else "open")
+            verdicts.append(
+                "inside" if outside > goal else "outside" if sign > 0 else "vacuous" if outside < goal else "open"
+            )
             shown.append(f"delta(inf) = {outside.str(20)}")
             continue
         truth = subject.delta(end, parts)
@@ -122,25 +129,26 @@ def run(families: Iterable[str], seeds: Iterable[int], *, processes: int = 1) ->
             yield from outcomes
 
 
-def report(outcomes: Iterable[Outcome], *, print_line=partial(print, flush=True)) -> Counter[str]:  # type: ignore[no-untyped-def]
+def report(outcomes: Iterable[Outcome]) -> Counter[str]:
     """Print everything that is not inside, then a line for every family; return the count of each verdict."""
     table: defaultdict[str, list[Outcome]] = defaultdict(list)
     for outcome in outcomes:
         table[outcome.family].append(outcome)
         if outcome.verdict not in ("inside", "refused"):
-            print_line(f"{outcome.verdict.upper()} {outcome.family}: {outcome.line}")
+            print(f"{outcome.verdict.upper()} {outcome.family}: {outcome.line}")
     total: Counter[str] = Counter()
     for family, rows in table.items():
         count = Counter(row.verdict for row in rows)
         total += count
         widths = sorted(row.width for row in rows)
         times = sorted(row.seconds for row in rows)
-        print_line(
-            f"{family:18} answers {len(rows):5}  " + "  ".join(f"{verdict} {count[verdict]}" for verdict in sorted(count))
+        print(
+            f"{family:18} answers {len(rows):5}  "
+            + "  ".join(f"{verdict} {count[verdict]}" for verdict in sorted(count))
             + f"  width median {widths[len(rows) // 2]:.1e} p95 {widths[len(rows) * 95 // 100]:.1e}"
             + f"  ms median {1e3 * times[len(rows) // 2]:.1f} p95 {1e3 * times[len(rows) * 95 // 100]:.1f}"
-        )  # fmt: skip
-    print_line(f"total {sum(total.values())}: " + ", ".join(f"{verdict} {number}" for verdict, number in total.items()))
+        )
+    print(f"total {sum(total.values())}: " + ", ".join(f"{verdict} {number}" for verdict, number in total.items()))
     return total
 
 

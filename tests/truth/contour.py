@@ -2,15 +2,15 @@
 
 For t = l + iu, l > 0, and M the product of the parts' moment generating functions,
     delta(epsilon) = P[L infinite] + g(epsilon),   g(epsilon) = (1 / 2 pi) int M(t) e^{-t epsilon} / (t (t+1)) du.
-Poisson summation: the trapezoid of step h, W = 2 pi / h, is sum over n of e^{l n W} g(epsilon + n W), all terms >= 0. So
-g = trapezoid - alias, 0 <= alias <= M(0) q / (1-q) for n < 0, q = e^{-l W}, g <= M(0) <= 1; and for n > 0, from
-1 - e^{-x} <= m^m (1+m)^{-1-m} e^{m x} at any m > l:  M(m) e^{-m epsilon} m^m (1+m)^{-1-m} p / (1-p), p = e^{-(m-l) W}.
+Poisson summation: the trapezoid of step h, W = 2 pi / h, is sum over n of e^{l n W} g(epsilon + n W), all terms >= 0.
+So g = trapezoid - alias, 0 <= alias <= M(0) q / (1-q) for n < 0, q = e^{-l W}, g <= M(0) <= 1; and for n > 0, from 1
+- e^{-x} <= m^m (1+m)^{-1-m} e^{m x} at any m > l:  M(m) e^{-m epsilon} m^m (1+m)^{-1-m} p / (1-p), p = e^{-(m-l) W}.
 The nodes beyond U: |M(l + iu)| <= M(l) times the envelopes, 1/|t(t+1)| <= 1/u^2.
 
-Where the envelopes never get small, a Gaussian mechanism of mu = s is composed in as well, which can only raise delta. With
-f(x) = (1 - e^{-x})_+ and Z ~ N(v/2, v), d/dv E f(x+Z) = E[(f' + f'')(x+Z)] / 2 is half the density of x+Z at 0, hence
-E f(x+Z) - f(x) <= s e^{-x/2 - x^2/(2 s^2)} / sqrt(2 pi) at v = s^2, whose transform is s^2 e^{s^2/8} e^{s^2 t (t+1) / 2}:
-the same sum with that in the place of 1/(t (t+1)) bounds what was added.
+Where the envelopes never get small, a Gaussian mechanism of mu = s is composed in as well, which can only raise
+delta. With f(x) = (1 - e^{-x})_+ and Z ~ N(v/2, v), d/dv E f(x+Z) = E[(f' + f'')(x+Z)] / 2 is half the density of x+Z
+at 0, hence E f(x+Z) - f(x) <= s e^{-x/2 - x^2/(2 s^2)} / sqrt(2 pi) at v = s^2, whose transform is s^2 e^{s^2/8}
+e^{s^2 t (t+1) / 2}: the same sum with that in the place of 1/(t (t+1)) bounds what was added.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from flint import acb, arb, ctx
 
@@ -33,7 +33,7 @@ FLOOR = arb(2) ** -1200
 
 @dataclass(frozen=True)
 class Plan:
-    """The line Re t = order, the period W, the last frequency U, the smoothing s, m of the alias, and bits lost off the saddle."""
+    """The line Re t = order, the period W, the last frequency U, the smoothing s, m of the alias, bits lost off the saddle."""
 
     order: float
     period: float
@@ -69,14 +69,18 @@ def delta(
 
 
 def chernoff_bound(epsilon: Number, parts: Parts) -> arb:
-    """The least of M(m) e^{-m epsilon} m^m (1+m)^{-1-m} over m = 1, 4, 16, ..., 4^7."""
-    best, level = arb(1), ball(epsilon)
-    for order in (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0):
-        if order <= min(law.steepest for law, _ in parts):
-            m = ball(order)
-            log = sum((count * _log_moment(law, order) for law, count in parts), arb(0)) - m * level
-            best = best.min((log + m * m.log() - (1 + m) * (1 + m).log()).exp())
-    return best.upper()
+    """The least of M(m) e^{-m epsilon} m^m (1+m)^{-1-m} over m = 1, 4, 16, ..., as long as it falls."""
+    best, level = arb(0), ball(epsilon)
+    for exponent in range(10):
+        m = ball(4**exponent)
+        if m > min(law.steepest for law, _ in parts):
+            break
+        log = sum((count * _log_moment(law, float(4**exponent)) for law, count in parts), arb(0)) - m * level
+        log += m * m.log() - (1 + m) * (1 + m).log()
+        if not log < best:
+            break
+        best = log
+    return best.exp().upper()
 
 
 def planned(epsilon: Number, parts: Parts, *, bits: int = 60, nodes: int = NODES) -> Plan:
@@ -87,7 +91,7 @@ def planned(epsilon: Number, parts: Parts, *, bits: int = 60, nodes: int = NODES
     with ctx.workprec(64):
         level = ball(epsilon)
 
-        @lru_cache(maxsize=None)
+        @cache
         def chernoff(order: float) -> float:
             power = sum((count * _log_moment(law, order) for law, count in parts), arb(0)) - level * ball(order)
             return float(power.mid()) - math.log(order) - math.log1p(order)
@@ -100,7 +104,7 @@ def planned(epsilon: Number, parts: Parts, *, bits: int = 60, nodes: int = NODES
         room = float(sum((count * law.largest for law, count in parts), arb(0)).mid()) - float(level.mid())
 
         def period(order: float) -> tuple[float, float]:
-            """The shortest one that keeps the aliases small, and the order above at which those of n > 0 are bounded."""
+            """The shortest one that keeps the aliases small, and the order at which those of n > 0 are bounded."""
             orders = [above for above in beyond if above > order]
             costs = [(chernoff(above) + math.log(above) - scale + need) / (above - order) for above in orders]
             right, above = min(zip(costs, orders, strict=True))
@@ -124,7 +128,7 @@ def _minimum(function: Callable[[float], float], limit: float) -> float:
     if function(left) < function(middle):
         while middle > 1e-8 and function(left) < function(middle):
             left, middle = left / 4, left
-        right, left = middle * 4, left
+        right = middle * 4
     else:
         right = 4.0
         while right < limit and function(right) < function(middle):
@@ -161,8 +165,8 @@ def _log_envelope(parts: Parts, order: float, frequency: float) -> float:
 def log_decay(law: Law, order: float, frequency: float, count: int) -> arb:
     """At least the logarithm of (|M(order + iu)| / M(order))^count for every u >= frequency.
 
-    |M(order + iu) / M(order)|^2 = 1 - D(u), D(u) = E[1 - cos(u (L - L'))] under the tilted law. From 1 - cos 2x <= 4 (1 - cos x)
-    D(u) >= D(2u) / 4: what the envelope says at 2^m frequency, divided by 4^m, holds from frequency on.
+    |M(order + iu) / M(order)|^2 = 1 - D(u), D(u) = E[1 - cos(u (L - L'))] under the tilted law. From 1 - cos 2x <= 4
+    (1 - cos x) D(u) >= D(2u) / 4: what the envelope says at 2^m frequency, divided by 4^m, holds from frequency on.
     """
     best = arb(0)
     for doubling in range(24 if count > 20 else 1):
@@ -231,7 +235,9 @@ def alias(level: arb, parts: Parts, plan: Plan, period: arb, largest: arb) -> ar
     total = q / (1 - q)
     if plan.smoothing or not level + period >= largest:
         moments = _product([law.moments(plan.above, 0.0, 1)[0].real for law, _ in parts], parts)
-        power = (-above * level + smooth**2 * above * (above + 1) / 2).exp() * above**above * (1 + above) ** (-1 - above)
+        power = (
+            (-above * level + smooth**2 * above * (above + 1) / 2).exp() * above**above * (1 + above) ** (-1 - above)
+        )
         p = (-(above - order) * period).exp()
         total += moments * power * p / (1 - p)
     return total

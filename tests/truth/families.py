@@ -72,7 +72,9 @@ def sgd(rng: Random) -> Parts:
 
 def short_sgd(rng: Random) -> Parts:
     times = rng.randint(2, 30)
-    return ((subject.sampled_normal(10 ** rng.uniform(-0.3, 0.7), rng.choice([0.01, 0.1, rng.uniform(0.003, 0.6)])), times),)
+    return (
+        (subject.sampled_normal(10 ** rng.uniform(-0.3, 0.7), rng.choice([0.01, 0.1, rng.uniform(0.003, 0.6)])), times),
+    )
 
 
 def replaced_sgd(rng: Random) -> Parts:
@@ -127,10 +129,23 @@ def mixtures(rng: Random) -> Parts:
 FAMILIES: dict[str, Callable[[Random], Parts]] = {
     maker.__name__: maker
     for maker in (
-        gaussians, few_laplace, many_laplace, promises, different_promises, two_term_mixtures, exponentials, responses,
-        discrete, sgd, short_sgd, replaced_sgd, sampled_once, sampled_atoms, mixtures,
+        gaussians,
+        few_laplace,
+        many_laplace,
+        promises,
+        different_promises,
+        two_term_mixtures,
+        exponentials,
+        responses,
+        discrete,
+        sgd,
+        short_sgd,
+        replaced_sgd,
+        sampled_once,
+        sampled_atoms,
+        mixtures,
     )
-}  # fmt: skip
+}
 
 
 def _spread(rng: Random) -> float:
@@ -149,7 +164,10 @@ def _leak(rng: Random, times: int) -> float:
 def _some(rng: Random, maker: Callable[[float, int], Item], kinds: int, decades: float) -> Parts:
     """Different items whose spreads add up to a random one; an item's size is the loss of one of its steps."""
     spread = _spread(rng) / math.sqrt(kinds)
-    return tuple((maker(spread / math.sqrt(times) * rng.uniform(0.6, 1.4), times), times) for times in _times(rng, kinds, decades))
+    return tuple(
+        (maker(spread / math.sqrt(times) * rng.uniform(0.6, 1.4), times), times)
+        for times in _times(rng, kinds, decades)
+    )
 
 
 def _step(rng: Random, times: int) -> Item:

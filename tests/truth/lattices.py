@@ -1,4 +1,4 @@
-"""Losses on a lattice, start + spacing * n: discrete Laplace, discrete Gaussian, k-ary answers; k-fold by polynomial powers."""
+"""Losses on a lattice start + spacing n: discrete Laplace and Gaussian, k-ary answers; k-fold by polynomial powers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def discrete_gaussian(sigma: Number, shift: int) -> Builder:
 
 
 def theta(variance: arb) -> tuple[list[arb], arb]:
-    """e^{-x^2 / (2 variance)} for x = 0, 1, ..., reach, and a bound on the sum of the rest, both signs: a geometric series."""
+    """e^{-x^2 / (2 variance)} for x = 0, 1, ..., reach, and a geometric bound on the sum of the rest, both signs."""
     weights, x = [arb(1)], 0
     while True:
         ratio = (-(2 * x + 1) / (2 * variance)).exp()

@@ -47,7 +47,9 @@ def exponential_sum(logs: Sequence[acb], values: Sequence[acb], step: float | ar
     columns = isqrt(max(count - 1, 0)) + 1
     rows = (count + columns - 1) // columns
     turns = [acb(0, ball(step)) * value for value in values]
-    left = acb_mat([[(log + row * columns * turn).exp() for log, turn in zip(logs, turns, strict=True)] for row in range(rows)])
+    left = acb_mat(
+        [[(log + row * columns * turn).exp() for log, turn in zip(logs, turns, strict=True)] for row in range(rows)]
+    )
     right = acb_mat([[(column * turn).exp() for column in range(columns)] for turn in turns])
     return (left * right).entries()[:count]
 
@@ -120,7 +122,7 @@ class Terms:
         turn = 2 * ball(frequency) * self.largest
         if not turn < arb.pi():
             return far
-        # up to there 1 - |M / M(order)|^2 = E[1 - cos(u (L - L'))] is at least its part from different atoms, which increases
+        # up to there 1 - |M / M(order)|^2 = E[1 - cos(u (L - L'))] is at least its part from different atoms
         near = (1 - 2 * first * second / whole**2 * (1 - turn.cos())).sqrt()
         edge = ((first + second) / whole * (1 + self.largest / arb.pi())).min(arb(1))
         return far.min(near.max(edge))
@@ -192,7 +194,7 @@ class Lattice:
 
 @dataclass(frozen=True)
 class DiscreteGaussian:
-    """Noise of mass ~ e^{-x^2 / (2 sigma^2)} on the integers, moved by `shift`: loss (shift^2 - 2 x shift) / (2 sigma^2)."""
+    """Mass ~ e^{-x^2 / (2 sigma^2)} on the integers, moved by `shift`: loss (shift^2 - 2 x shift) / (2 sigma^2)."""
 
     sigma: Number
     shift: int
@@ -210,7 +212,7 @@ class DiscreteGaussian:
         return 1e6
 
     def moments(self, order: float, step: float | arb, count: int) -> list[acb]:
-        """Poisson: sum over x of e^{-(x+a)^2/2v} = sqrt(2 pi v) sum over m of e^{-2 pi^2 v m^2 + 2 pi i m a}, a = t shift."""
+        """Poisson: sum of e^{-(x+a)^2/2v} = sqrt(2 pi v) sum of e^{-2 pi^2 v m^2 + 2 pi i m a}, a = t shift."""
         variance, reach, tail = ball(self.sigma) ** 2, *self._reach()
         half, turn = self.shift**2 / (2 * variance), 2 * arb.pi() * self.shift
         damping = [(m, -2 * (arb.pi() * m) ** 2 * variance) for m in range(-reach, reach + 1)]
@@ -227,7 +229,7 @@ class DiscreteGaussian:
         return values
 
     def _reach(self) -> tuple[int, arb]:
-        """How many m on both sides of the largest term are enough, and a bound on e^{-(2 pi v m + u shift)^2 / 2v} beyond."""
+        """How many m beside the largest term are enough; a bound on e^{-(2 pi v m + u shift)^2 / 2v} beyond."""
         scale, reach = 2 * arb.pi() ** 2 * ball(self.sigma) ** 2, 1
         while not (-scale * (reach + ball(HALF)) ** 2).exp() < arb(2) ** -(ctx.prec + 10):
             reach += 1
@@ -240,9 +242,9 @@ class DiscreteGaussian:
     def inner_envelope(self, order: float, frequency: float) -> arb:
         """At least |M(order + iu)| / M(order) for frequency <= u <= pi sigma^2 / shift, half the period, v = sigma^2.
 
-        Poisson: sum of e^{-(x+a)^2/2v} = sqrt(2 pi v) sum of e^{-2 pi^2 v m^2 + 2 pi i m a}, a = t shift. Up to one factor,
-        |M(order + iu)| <= sum over m of e^{-(2 pi v m + u shift)^2 / 2v} <= 2 e^{-(frequency shift)^2 / 2v} sum over r >= 0 of
-        e^{-2 pi^2 v r^2}, and M(order) >= 1 - 2 sum over m >= 1 of e^{-2 pi^2 v m^2}.
+        Poisson: sum of e^{-(x+a)^2/2v} = sqrt(2 pi v) sum of e^{-2 pi^2 v m^2 + 2 pi i m a}, a = t shift. Up to one
+        factor, |M(order + iu)| <= sum over m of e^{-(2 pi v m + u shift)^2 / 2v} <= 2 e^{-(frequency shift)^2 / 2v}
+        sum over r >= 0 of e^{-2 pi^2 v r^2}, and M(order) >= 1 - 2 sum over m >= 1 of e^{-2 pi^2 v m^2}.
         """
         variance = ball(self.sigma) ** 2
         ratio = (-2 * arb.pi() ** 2 * variance).exp()

@@ -2,15 +2,17 @@
 
 With x ~ N(0, 1), r(x) = 1 - q + q e^{mu x - mu^2/2} and r_-(x) = r(-x):
     remove  M(t) = E r^{t+1}        add  M(t) = E r^{-t}        replace  M(t) = E r_-^{t+1} r^{-t}
-In the strip |Im x| <= y < pi/mu, with theta = mu y: |r(x + iy)| <= r(x), and |a + b e^{i theta}|^2 =
-(a+b)^2 - 4 a b sin^2(theta/2) >= (a+b)^2 cos^2(theta/2) gives |r(x + iy)| >= r(x) cos(theta/2). For t = l + iu, u >= 0, the
-factor e^{-u arg} of the complex power is at most 1 on one side of the real line (above for remove, below for the others).
-So the integrand on Im x = +-y integrates to at most e^{y^2/2} cos(theta/2)^{-l} M(l) (no cosine for remove), and the trapezoid
-of step h in the middle of the strip between 0 and y misses M(t) by at most M(l) (1 + that factor) / (e^{pi y / h} - 1).
+In the strip |Im x| <= y < pi/mu, with theta = mu y: |r(x + iy)| <= r(x), and |a + b e^{i theta}|^2 = (a+b)^2 - 4 a b
+sin^2(theta/2) >= (a+b)^2 cos^2(theta/2) gives |r(x + iy)| >= r(x) cos(theta/2). For t = l + iu, u >= 0, the factor
+e^{-u arg} of the complex power is at most 1 on one side of the real line (above for remove, below for the others). So
+the integrand on Im x = +-y integrates to at most e^{y^2/2} cos(theta/2)^{-l} M(l) (no cosine for remove), and the
+trapezoid of step h in the middle of the strip between 0 and y misses M(t) by at most M(l) (1 + that factor) / (e^{pi
+y / h} - 1).
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from enum import Enum
@@ -50,7 +52,7 @@ class SampledGaussian:
 
     @property
     def steepest(self) -> float:
-        return 2000 / float(self.mu)
+        return 500 / float(self.mu)
 
     def moments(self, order: float, step: float | arb, count: int) -> list[acb]:
         bits = ctx.prec * math.log(2)
@@ -67,12 +69,14 @@ class SampledGaussian:
         logs, values, dropped = _thinned(logs, values)
         sums = [scale * value for value in exponential_sum(logs, values, step, count)]
         missed = (1 + self._strip(order, ball(height))) / ((arb.pi() * ball(height) / h).exp() - 1)
-        cut = self._strip(order, ball(height) / 2) * self._cut(pieces, -h * indices[0], h * indices[-1]) + scale * dropped
+        cut = (
+            self._strip(order, ball(height) / 2) * self._cut(pieces, -h * indices[0], h * indices[-1]) + scale * dropped
+        )
         whole = (sums[0].real.abs_upper() + cut) / (1 - missed)
         return [padded(value, missed * whole + cut) for value in sums]
 
     def envelope(self, order: float, frequency: float) -> arb:
-        """The integral on Im x = +-theta/mu with e^{-u arg} kept, the best theta: sums of positive floats, padded by 1e-9."""
+        """The integral on Im x = +-theta/mu with e^{-u arg} kept, at the best theta; float sums are padded by 1e-9."""
         best, (masses, rest) = 1.0, _cells(self, order)
         for theta in (0.003, 0.01, 0.03, 0.1, 0.2, 0.4, 0.8, 1.2, 1.6, 2.0, 2.5, 3.0):
             strip = self._strip(order, ball(theta) / ball(self.mu))
@@ -136,7 +140,7 @@ class SampledGaussian:
 
 
 def _thinned(logs: list[acb], values: list[acb]) -> tuple[list[acb], list[acb], arb]:
-    """Without the terms under 2^-(prec+20) of the largest, and a bound on their sum at every u >= 0, where they shrink."""
+    """Without the terms under 2^-(prec+20) of the largest, and a bound on their sum at every u >= 0."""
     sizes = [float(log.real.mid()) for log in logs]
     least = max(sizes) - (ctx.prec + 20) * math.log(2)
     kept = [index for index, size in enumerate(sizes) if size >= least]
@@ -162,7 +166,7 @@ def _cells(law: SampledGaussian, order: float) -> tuple[np.ndarray, float]:
         return ((1 - q) + q * (mu * x - mu * mu / 2).exp()).log()
 
     masses = []
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in itertools.pairwise(edges):
         a, b, middle = ball(low), ball(high), (ball(low) + ball(high)) / 2
         chord = (log_ratio(b) - log_ratio(a)) / (b - a)
         value, slope = up * log_ratio(a) - up * chord * a, up * chord

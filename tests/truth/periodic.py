@@ -1,8 +1,8 @@
 """delta(epsilon) of `times` copies of one loss on a lattice start + spacing n: the contour sum over one period of M.
 
-With W = N spacing and t_j = l + 2 pi i j / W, the mean over j < N of M(t_j)^k times the sum over the lattice points x > epsilon
-of e^{-t_j x} (1 - e^{epsilon - x}) is sum over n of e^{l n W} g(epsilon + n W), all terms >= 0: the aliases of `contour`. Nodes
-are left out only where M is bounded on the whole period.
+With W = N spacing and t_j = l + 2 pi i j / W, the mean over j < N of M(t_j)^k times the sum over the lattice points x
+> epsilon of e^{-t_j x} (1 - e^{epsilon - x}) is sum over n of e^{l n W} g(epsilon + n W), all terms >= 0: the aliases
+of `contour`. Nodes are left out only where M is bounded on the whole period.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from flint import acb, arb, ctx
 
 from truth import contour
 from truth.ball import Number, ball, floor, span
-from truth.law import DiscreteGaussian, Law, Lattice
 from truth.lattices import Builder
+from truth.law import DiscreteGaussian, Lattice, Law
 
 
 def delta(epsilon: Number, builder: Builder, *, times: int, bits: int = 60) -> arb:

@@ -45,8 +45,9 @@ def conversion_epsilon(order: Number, divergence: Number, delta: Number) -> arb:
 def exact_epsilon(order: Number, divergence: Number, delta: Number) -> arb:
     """The smallest epsilon that D_order <= divergence implies at `delta`, alone.
 
-    Data processing to one event: P(E) = p, Q(E) = q = (p - delta) e^-epsilon. epsilon suffices once the divergence of those two
-    points exceeds `divergence` for every p in (delta, 1). The least p is searched, not proved: its error is of second order.
+    Data processing to one event: P(E) = p, Q(E) = q = (p - delta) e^-epsilon. epsilon suffices once the divergence of
+    those two points exceeds `divergence` for every p in (delta, 1). The least p is searched, not proved: its error is
+    of second order.
     """
     with ctx.workprec(300):
         a, tail, goal = ball(order), ball(delta), ball(divergence)

@@ -2,9 +2,9 @@
 
     M(t) = up(t) e^{t a} + down(t) e^{-t a},   up and down = constant (t+1)^i t^j (t + 1/2)^{-n}
 
-Then delta(epsilon) = (1 / 2 pi i) int M_1^k_1 ... M_m^k_m e^{-t epsilon} / (t (t+1)) dt, Re t > 0, is expanded into terms
-e^{t x} times a rational function: those with x <= 0 close to the right and vanish, the others are their residues at
-0, -1 and -1/2. They cancel, so the working precision is doubled until the ball is small.
+Then delta(epsilon) = (1 / 2 pi i) int M_1^k_1 ... M_m^k_m e^{-t epsilon} / (t (t+1)) dt, Re t > 0, is expanded into
+terms e^{t x} times a rational function: those with x <= 0 close to the right and vanish, the others are their
+residues at 0, -1 and -1/2. They cancel, so the working precision is doubled until the ball is small.
 """
 
 from __future__ import annotations
@@ -122,9 +122,7 @@ def _powers(up: Term, down: Term, times: int) -> Iterator[Term]:
 
 
 def _power(term: Term, times: int) -> Term:
-    return Term(
-        term.constant**times, term.shift * times, term.after * times, term.at * times, term.order * times
-    )
+    return Term(term.constant**times, term.shift * times, term.after * times, term.at * times, term.order * times)
 
 
 def _times(one: Term, other: Term) -> Term:

@@ -1,7 +1,7 @@
 """One sampled mechanism, in closed form: its profile is a transformation of the profile without sampling.
 
-    H_a((1-q) Q + q P || Q) = int [q P - (a - 1 + q) Q]_+       = q H_{(a-1+q)/q}(P || Q)
-    H_a(P || (1-q) P + q Q) = int [(1 - a (1-q)) P - a q Q]_+   = c H_{aq/c}(P || Q),  c = 1 - a (1-q)
+H_a((1-q) Q + q P || Q) = int [q P - (a - 1 + q) Q]_+       = q H_{(a-1+q)/q}(P || Q)
+H_a(P || (1-q) P + q Q) = int [(1 - a (1-q)) P - a q Q]_+   = c H_{aq/c}(P || Q),  c = 1 - a (1-q)
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def add(epsilon: Number, rate: Number, profile: Profile) -> arb:
 
 
 def replace_gaussian(epsilon: Number, rate: Number, mu: Number) -> arb:
-    """delta(epsilon) of (1-q) N(0) + q N(-mu) against (1-q) N(0) + q N(mu); their ratio is above e^epsilon left of a point."""
+    """delta(epsilon) of (1-q) N(0) + q N(-mu) against (1-q) N(0) + q N(mu), whose ratio decreases."""
 
     def value() -> arb:
         level, q, size = ball(epsilon), ball(rate), ball(mu)

@@ -57,8 +57,8 @@ def simplified_optimum(epsilon: arb, times: int, slack: arb) -> list[arb]:
 def group_delta(epsilon: arb, delta: arb, size: int, target: arb) -> arb:
     """Tight delta of a group: the largest phi^size(a) - e^target a, phi the best power of a test at level a.
 
-    phi(a) = min(1, delta + e^epsilon a, 1 - e^-epsilon (1 - delta - a)); the iterate is concave with kinks where an iterate
-    meets one of phi's.
+    phi(a) = min(1, delta + e^epsilon a, 1 - e^-epsilon (1 - delta - a)); the iterate is concave with kinks where an
+    iterate meets one of phi's.
     """
     grow = epsilon.exp()
     first, last = (1 - delta) / (1 + grow), 1 - delta
@@ -108,7 +108,7 @@ def balanced(upper: Sequence[arb], lower: Sequence[arb], epsilon: arb) -> list[a
 
 
 def connected_dots(epsilons: Sequence[arb], deltas: Sequence[arb]) -> list[arb]:
-    """Masses at `epsilons` whose profile is the chord interpolation of the deltas in a = e^epsilon, from (0, 1) to constant."""
+    """Masses whose profile interpolates the deltas linearly in a = e^epsilon, from (0, 1) on."""
     nodes, heights = [arb(0), *(epsilon.exp() for epsilon in epsilons)], [arb(1), *deltas]
     slopes = [(heights[i + 1] - heights[i]) / (nodes[i + 1] - nodes[i]) for i in range(len(epsilons))]
     after = [*slopes[1:], arb(0)]

@@ -1,4 +1,4 @@
-"""What the campaign composes: each item is a line of Python for the library, and what is true of it, for the oracles."""
+"""What the campaign composes: each item is a line of Python, and what is true of it, for the oracles."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ Curve = Callable[[Number, int], arb | None]
 class Item:
     """One mechanism: `code` builds it; `laws` are its losses, one for each direction that differs.
 
-    `square` is mu^2 of a Gaussian; `pair` its few points, one for each direction; `two_term` its generating function's two
-    terms, with the mass `outside` at infinity; `curves` a fast delta(epsilon, times) of its own, None where it has none, one for each direction.
+    `square` is mu^2 of a Gaussian; `pair` its few points, one for each direction; `two_term` its generating
+    function's two terms, with the mass `outside` at infinity; `curves` a fast delta(epsilon, times) of its own, None
+    where it has none, one for each direction.
     """
 
     code: str
@@ -52,8 +53,10 @@ def delta(epsilon: float, parts: Parts) -> arb:
 
 def largest(parts: Parts) -> float:
     """An upper bound of the finite losses."""
-    return max(float(sum((times * law.largest for law, times in zip(row, _counts(parts), strict=True)), arb(0)))
-               for row in _rows(parts))  # fmt: skip
+    return max(
+        float(sum((times * law.largest for law, times in zip(row, _counts(parts), strict=True)), arb(0)))
+        for row in _rows(parts)
+    )
 
 
 def _rows(parts: Parts) -> list[list[Law]]:
@@ -76,7 +79,9 @@ def _directed(epsilon: float, parts: Parts, direction: int, floor: arb) -> arb:
             return value
     terms = [(item.two_term, times) for item, times in parts if item.two_term is not None]
     if len(terms) == len(parts) and residues.states(terms) * (1 + sum(times for _, times in terms)) <= 150_000:
-        finite = refined(lambda: sum((times * (-ball(item.outside)).log1p() for item, times in parts), arb(0)), bits=100)
+        finite = refined(
+            lambda: sum((times * (-ball(item.outside)).log1p() for item, times in parts), arb(0)), bits=100
+        )
         inner = residues.delta(epsilon, terms)
         return inner if finite.is_zero() else -finite.expm1() + finite.exp() * inner
     pairs = [(item.pairs[direction % len(item.pairs)], times) for item, times in parts if item.pairs]
@@ -118,7 +123,9 @@ def response(epsilon: float, categories: int) -> Item:
     builder, pair = lattices.response(epsilon, categories), atoms.response(epsilon, categories)
     text = f"RandomizedResponse({epsilon!r}, categories={categories})"
     if categories == 2:
-        return Item(text, promise(epsilon, 0.0).laws, None, residues.Flip(epsilon), 0, (pair,), promise(epsilon, 0.0).curves)
+        return Item(
+            text, promise(epsilon, 0.0).laws, None, residues.Flip(epsilon), 0, (pair,), promise(epsilon, 0.0).curves
+        )
     return Item(text, (Lattice(builder),), pairs=(pair,), curves=(_lattice(builder),))
 
 
@@ -129,7 +136,9 @@ def discrete_laplace(scale: float, shift: int) -> Item:
         masses = builder().masses
         return list(zip(masses, reversed(masses), strict=True))
 
-    return Item(f"DiscreteLaplace({scale!r}, shift={shift})", (Lattice(builder),), pairs=(pair,), curves=(_lattice(builder),))
+    return Item(
+        f"DiscreteLaplace({scale!r}, shift={shift})", (Lattice(builder),), pairs=(pair,), curves=(_lattice(builder),)
+    )
 
 
 def _lattice(builder: lattices.Builder) -> Curve:
