@@ -33,7 +33,7 @@ FLOOR = arb(2) ** -1200
 
 @dataclass(frozen=True)
 class Plan:
-    """The line Re t = order, the period W, the last frequency U, the smoothing s, m of the alias, bits lost off the saddle."""
+    """The line Re t = order, the period W, last frequency U, smoothing s, m of the alias, bits lost off the saddle."""
 
     order: float
     period: float
