@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -111,10 +111,30 @@ class LaplaceSum:
         return float(np.sum(self.times * log_m)), float(np.sum(self.times * mean)), float(np.sum(self.times * spread))
 
     def line(self, order: float, frequencies: Reals) -> Line:
-        log, error = self._log(order, frequencies)
-        total = self.times * log
-        error = self.times * error + U * (4 + len(self.epsilon)) * np.abs(total)
-        return Line(np.sum(total, axis=0), np.sum(error, axis=0))
+        value, doubt = np.zeros(len(frequencies), dtype=np.complex128), np.zeros(len(frequencies))
+        chunk = max(1, (1 << 16) // len(self.epsilon))
+        for at in range(0, len(frequencies), chunk):
+            log, error = self._log(order, frequencies[at : at + chunk])
+            total = self.times * log
+            value[at : at + chunk] = np.sum(total, axis=0)
+            doubt[at : at + chunk] = np.sum(self.times * error + U * (4 + len(self.epsilon)) * np.abs(total), axis=0)
+        return Line(value, doubt)
+
+    def log_bounds(self, order: float) -> Iterator[Callable[[Reals], Reals]]:
+        """Bounds on log |phi| of a few rows at a time, cheap: two atoms, |A| = e^(-epsilon / 2) |cosh|, and a smooth part below c / u."""
+        double = 2 * order + 1
+        for at in range(0, len(self.epsilon), 8):
+            epsilon, times = self.epsilon[at : at + 8], self.times[at : at + 8]
+            half = double * epsilon / 2
+            far = np.exp(-2 * half)
+            whole = 0.5 + far / 2 - np.expm1(-2 * half) / (2 * double)
+            floor = ((1 - far) / 2) ** 2
+
+            def bound(u: Reals, *, epsilon: Reals = epsilon, times: Reals = times, far: Reals = far, whole: Reals = whole, floor: Reals = floor) -> Reals:
+                atoms = np.sqrt(floor + far * np.cos(epsilon * u) ** 2)
+                return np.sum(times * np.log((atoms + (1 + far) / (4 * np.maximum(u, 1e-300))) / whole * (1 + 1e-12) + 1e-14 * (1 + epsilon * u)), axis=0)
+
+            yield bound
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
         log, error = self._log(order, np.concatenate([[0.0], edges]))

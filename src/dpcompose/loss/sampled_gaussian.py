@@ -25,7 +25,7 @@ from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
 
 _ANGLES = np.array([0.05, 0.12, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5])
 _LOG_COSINES = np.log(np.cos(_ANGLES / 2))
-_SHIFTS = (0.12, 0.25, 0.5, 0.9, 1.5, 2.2, 2.8)
+_SHIFTS = (0.15, 0.4, 1.0, 2.2)
 _REAL_LINE_POINTS, _MOST_POINTS = 600, 60_000
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -160,6 +160,18 @@ class TwoPointSum:
         rows = U * len(self.epsilon)
         error = error + rows * (np.abs(real) + np.abs(imaginary))
         return Line(np.sum(real, axis=0) + 1j * np.sum(imaginary, axis=0), np.sum(error, axis=0))
+
+    def log_bounds(self, order: float) -> Iterator[Callable[[Reals], Reals]]:
+        """log |phi| of a few rows at a time, with a margin for its rounding."""
+        for at in range(0, len(self.epsilon), 8):
+            epsilon, times = self.epsilon[at : at + 8], self.times[at : at + 8]
+            steep = np.cosh(np.minimum((order + 0.5) * epsilon, 350.0))
+
+            def bound(u: Reals, *, epsilon: Reals = epsilon, times: Reals = times, steep: Reals = steep) -> Reals:
+                square = 1 - np.minimum(np.sin(epsilon * u) / steep, 1.0) ** 2
+                return np.sum(times * 0.5 * np.log(square * (1 + 1e-12) + 1e-14 * (1 + epsilon * u)), axis=0)
+
+            yield bound
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
         log_modulus, _, error = self._log(order, edges)

@@ -61,6 +61,11 @@ class Field:
             return self.ball.pos_inf() if value > 0 else self.ball.neg_inf()
         return self.ball(value)
 
+    @property
+    def pi(self) -> Ball:
+        """The circle's half circumference."""
+        return self.ball.pi()
+
     def between(self, lower: Ball, upper: Ball) -> Ball:
         """A ball around every number from one to the other."""
         return lower.union(upper)

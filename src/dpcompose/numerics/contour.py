@@ -21,7 +21,7 @@ import numpy as np
 
 from dpcompose.numerics.elementary import U, Complexes, Reals
 from dpcompose.numerics.saddle import short
-from dpcompose.numerics.transform import Lattice, Line, Sum, Transform, log_moment, log_moments, survey
+from dpcompose.numerics.transform import Lattice, Line, Sum, Transform, log_moment, log_moments
 
 _NEGLIGIBLE = 52.0
 
@@ -273,12 +273,14 @@ def _decaying_at_once(
     if count > min(budget, 512):
         return None
     nodes, edges = step * np.arange(count), step * count * 1.8 ** np.arange(5)
-    line, log_bound = survey(transform, order, nodes, edges)
+    combined = getattr(transform, "survey", None)
+    line, log_bound = combined(order, nodes, edges) if combined else (None, transform.log_envelope(order, edges))
     tails = np.cumsum(_blocks(log_bound, edges, step)[::-1])[::-1]
     enough = np.flatnonzero(tails <= 2 * share * math.pi)
     if not len(enough) or edges[enough[0]] > budget * step:
         return None
     tail = float(tails[enough[0]])
+    line = line or transform.line(order, nodes)
     if enough[0] > 0:
         more = step * np.arange(count, math.ceil(edges[enough[0]] / step))
         rest = transform.line(order, more)
@@ -304,7 +306,9 @@ def _tails(transform: Transform, order: float, step: float, variance: float, bud
 def _decaying(
     transform: Transform, order: float, step: float, edge: float, tail: float, outer: tuple[tuple[float, float], ...]
 ) -> Contour:
-    nodes = step * np.arange(math.ceil(edge / step))
+    terms = transform.terms if isinstance(transform, Sum) else (transform,)
+    nodes = _audible(terms, order, step * np.arange(math.ceil(edge / step)), 0.0)
+    tail += math.exp(-_NEGLIGIBLE) * (step / (order * (order + 1)) + math.pi / (2 * order))
     return _ended(transform, order, step, nodes, transform.line(order, nodes), tail, outer)
 
 
@@ -412,11 +416,24 @@ def _smoothed(
     )  # fmt: skip
 
 
+def _audible(terms: tuple[Transform, ...], order: float, frequency: Reals, variance: float) -> Reals:
+    """The nodes that cheap bounds on |M(order + iu) / M(order)| leave above e^(-NEGLIGIBLE)."""
+    loud = -variance * frequency**2 / 2
+    for term in terms:
+        bounds = getattr(term, "log_bounds", None)
+        for bound in bounds(order) if bounds is not None and len(frequency) > 64 else ():
+            loud = loud + np.minimum(bound(frequency), 0.0)
+            keep = loud > -_NEGLIGIBLE
+            frequency, loud = frequency[keep], loud[keep]
+    return frequency
+
+
 def _screened(
     transform: Transform, order: float, frequency: Reals, variance: float
 ) -> tuple[Reals, Complexes, Reals, float]:
     """The line at the nodes that matter: after each term, those whose product is below e^(-NEGLIGIBLE) are dropped."""
     terms = transform.terms if isinstance(transform, Sum) else (transform,)
+    frequency = _audible(terms, order, frequency, variance)
     log = np.zeros(len(frequency), dtype=np.complex128)
     error = np.zeros(len(frequency))
     scale = 0.0

@@ -7,12 +7,13 @@ The one assumption of the float engine stands here: numpy's real exp, expm1, log
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Reals = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
+Reals = NDArray[np.floating[Any]]
+Complexes = NDArray[np.complexfloating[Any, Any]]
 
 ULPS = 4
 U = 2.0**-53

@@ -1,17 +1,18 @@
 """A positive measure on the line seen through its moment generating function, in balls: what the proof engine asks of it.
 
-The measure has `mass` on the real line and `infinite` at +infinity. Every number is enclosed at the working precision of the
-moment it is asked; nothing here is rounded without being accounted for.
+The measure has `mass` on the real line and `infinite` at +infinity. Every number is enclosed at the working precision of
+the moment it is asked; g(x) stands for the integral of (1 - e^(x - l))_+ over the real line.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import isqrt
 
 from dpcompose.numerics.ball import Ball, Disc, Field
+from dpcompose.numerics.bound import UNIT_ROUNDOFF
 
 
 @dataclass(frozen=True)
@@ -43,14 +44,19 @@ class Moments(ABC):
         return 1 - self.infinite
 
     @property
+    def other_mass(self) -> Ball:
+        """M(-1)."""
+        return self.mass
+
+    @property
     def largest(self) -> Ball:
         """The supremum of the support."""
-        return self.field.exact(float("inf"))
+        return self.field.exact(math.inf)
 
     @property
     def smallest(self) -> Ball:
         """The infimum of the support."""
-        return self.field.exact(float("-inf"))
+        return self.field.exact(-math.inf)
 
     @property
     def grid(self) -> Grid | None:
@@ -69,46 +75,62 @@ class Moments(ABC):
 
     @property
     def vague(self) -> tuple[float, float]:
-        """(f, s): the true measure is this one with each mass times a number in [1 / (1 + f), 1 + f] and each place moved by at most s."""
+        """(f, s): truly each mass is this one times a number in [1 / (1 + f), 1 + f], each place this one moved by at most s."""
         return 0.0, 0.0
 
     @abstractmethod
-    def at(self, points: Sequence[Disc]) -> list[Disc]:
-        """M at complex points."""
+    def at(self, order: float, frequencies: Sequence[Ball]) -> list[Disc]:
+        """M(order + iu) at frequencies u, order > 0."""
 
     def line(self, order: float, step: Ball, count: int) -> list[Disc]:
         """M(order + i step j) for j < count."""
-        return self.at([self.field.disc(order, step * j) for j in range(count)])
+        return self.at(order, [step * j for j in range(count)])
 
     def decay(self, order: float) -> Callable[[Ball], Ball]:
         """A function of a frequency: at least |M(order + iu)| / M(order) for every u from there on."""
         return lambda _: self.field.exact(1)
 
+    def half_circle(self, order: float) -> Callable[[Ball], Ball]:
+        """The same for a measure on a lattice, but up to half its period only, u = pi / spacing."""
+        return self.decay(order)
+
     def profile(self, x: Ball) -> Ball | None:
-        """`infinite` plus the integral of (1 - e^(x - l))_+ in closed form, if there is one."""
+        """`infinite` + g(x) in closed form, if there is one."""
         return None
 
 
 @dataclass(frozen=True)
 class Ends:
-    """The same measure at both ends of what is known of its parameters.
+    """The same measure at both ends of what is known of it.
 
     Args:
-        below: A measure whose integral of (1 - e^(x - l))_+ is at most the true one, at every x and however it is composed.
-        above: One for which it is at least that; the same object where the parameters are known exactly.
+        below: A measure whose g is at most the true one, at every x and in whatever sum of independent variables.
+        above: One whose g is at least the true one; the same object where the measure is known exactly.
     """
 
     below: Moments
     above: Moments
 
-    @classmethod
-    def exact(cls, moments: Moments) -> Ends:
-        """Both ends of a measure with exact parameters."""
-        return cls(moments, moments)
+
+def ends(value: float, make: Callable[[Ball], Moments], *, field: Field, ulps: int, rising: bool) -> Ends:
+    """Both ends of a measure with one parameter, of which g is a monotone function.
+
+    Args:
+        value: The parameter, good to `ulps` units of roundoff.
+        make: The measure with an exact parameter.
+        field: Where balls come from.
+        ulps: 0 if the parameter is exactly `value`.
+        rising: Whether g grows with the parameter.
+    """
+    if ulps == 0:
+        moments = make(field.exact(value))
+        return Ends(moments, moments)
+    low, high = (make(value * (1 + field.exact(2 * side * ulps * UNIT_ROUNDOFF))) for side in (-1, 1))
+    return Ends(low, high) if rising else Ends(high, low)
 
 
 def geometric(first: Disc, ratio: Disc, count: int) -> list[Disc]:
-    """first ratio^j for j < count."""
+    """first * ratio^j for j < count."""
     values = [first]
     for _ in range(count - 1):
         values.append(values[-1] * ratio)
@@ -116,14 +138,13 @@ def geometric(first: Disc, ratio: Disc, count: int) -> list[Disc]:
 
 
 def exponential_sums(field: Field, logs: Sequence[Disc], rates: Sequence[Disc], count: int) -> list[Disc]:
-    """The sums over all terms of e^(log + j rate), for j < count: one product of two matrices, j = row * columns + column."""
-    columns = isqrt(max(count - 1, 0)) + 1
+    """The sums over all terms of e^(log + j rate), j < count: one product of two matrices, j = row * columns + column."""
+    columns = math.isqrt(max(count - 1, 0)) + 1
     rows = (count + columns - 1) // columns
     left: list[list[Disc]] = [[] for _ in range(rows)]
     right: list[list[Disc]] = []
     for log, rate in zip(logs, rates, strict=True):
-        turn = rate.exp()
-        right.append(geometric(field.disc(1, 0), turn, columns))
+        right.append(geometric(field.disc(1), rate.exp(), columns))
         for row, value in enumerate(geometric(log.exp(), (rate * columns).exp(), rows)):
             left[row].append(value)
     return field.products(left, right)[:count]

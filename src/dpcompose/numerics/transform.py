@@ -75,14 +75,6 @@ def log_moments(transform: Transform, orders: Reals) -> Reals:
     return np.array([transform.cumulants(float(order))[0] for order in orders])
 
 
-def survey(transform: Transform, order: float, nodes: Reals, edges: Reals) -> tuple[Line, Reals]:
-    """The line at the nodes and the envelope at the edges, edges[0] >= nodes[-1]: in one go where the transform can."""
-    both = getattr(transform, "survey", None)
-    if both is not None:
-        return both(order, nodes, edges)
-    return transform.line(order, nodes), transform.log_envelope(order, edges)
-
-
 def log_moment(transform: Transform, order: float) -> float:
     """An upper bound on log M at a real order."""
     line = transform.line(order, np.zeros(1))

@@ -1,0 +1,167 @@
+"""Moments of a function of a normal variable, by trapezoid sums whose error is proved from a strip of analyticity.
+
+With X standard normal, M(t) = E e^(w(X) + t v(X)): w and v are real on the real line and analytic for |Im x| < `limit`, and
+F(x) = e^(-x^2 / 2 + w(x) + order v(x)) has |F(x + iy)| <= growth(y) F(x), growth increasing. On one side of the real line
+Im v >= 0, so that for t = order + iu, u >= 0, the factor e^(iuv) only helps: at every u alike the sum of step h over the middle of
+the strip between 0 and y misses M(t) by at most M(order) (1 + growth(y)) / (e^(pi y / h) - 1).
+
+The modulus |F(x + ic) e^(iuv(x + ic))| is analytic in x as well, as the square root of the product of F e^(iuv) at x + ic and its reflection at
+x - ic; moved by id, d < c, it integrates (Cauchy-Schwarz) to at most growth(c + d) M(order). Its sum bounds |M(order + iu)|, and
+falls with u.
+
+Reference: [TrefethenWeideman2014, Theorem 5.1]
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from dpcompose.errors import UnsupportedError
+from dpcompose.numerics.ball import Ball, Disc
+from dpcompose.numerics.moments import Moments, exponential_sums
+from dpcompose.numerics.saddle import short
+
+MOST_POINTS = 40_000
+_HEIGHTS = (0.1, 0.25, 0.5, 0.8)
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The sum over x of e^(logs + iu values) is M(order + iu) up to `missed`, for every u >= 0."""
+
+    logs: list[Disc]
+    values: list[Disc]
+    missed: Ball
+
+
+class StripMoments(Moments):
+    """A member says what w and v are, how F grows off the real line, and beyond which two points log F is steeper than x^2 / 2."""
+
+    @property
+    @abstractmethod
+    def _limit(self) -> Ball:
+        """The half-width of the strip."""
+
+    @property
+    @abstractmethod
+    def _side(self) -> int:
+        """1 if Im v >= 0 above the real line, -1 if below."""
+
+    @abstractmethod
+    def _terms(self, x: Disc) -> tuple[Disc, Disc]:
+        """w and v."""
+
+    @abstractmethod
+    def _growth(self, order: float, y: Ball) -> Ball:
+        """At least |F(x + iy)| / F(x) and |F(x - iy)| / F(x) for all real x, 0 <= y < limit; increasing in y."""
+
+    @abstractmethod
+    def _centers(self, order: float) -> tuple[Ball, Ball]:
+        """(a, b): the derivative of log F is at least a - x for x < a, and at most b - x for x > b."""
+
+    def at(self, order: float, frequencies: Sequence[Ball]) -> list[Disc]:
+        samples, values = self._samples(order), list[Disc]()
+        for frequency in frequencies:
+            turn = self.field.disc(0, frequency)
+            value = sum(((log + turn * place).exp() for log, place in zip(samples.logs, samples.values, strict=True)), self.field.disc(0))
+            values.append(self.field.padded(value, samples.missed))
+        return values
+
+    def line(self, order: float, step: Ball, count: int) -> list[Disc]:
+        samples = self._samples(order)
+        turn = self.field.disc(0, step)
+        sums = exponential_sums(self.field, samples.logs, [turn * value for value in samples.values], count)
+        return [self.field.padded(value, samples.missed) for value in sums]
+
+    def decay(self, order: float) -> Callable[[Ball], Ball]:
+        whole = self.at(order, [self.field.exact(0)])[0].real
+        highest = min(float(self._limit.mid()), 8.0)
+        lines = [self._modulus(order, share * highest, whole.upper()) for share in _HEIGHTS]
+
+        def bound(frequency: Ball) -> Ball:
+            best = self.field.exact(1)
+            for logs, turns, missed in lines:
+                total = sum(((log - frequency * turn).exp() for log, turn in zip(logs, turns, strict=True)), self.field.exact(0))
+                best = best.min(((total + missed) / whole.lower()).upper())
+            return best
+
+        return bound
+
+    # ------------------------------------------------------------------------------------------------------- the sums
+
+    @cached_property
+    def _known(self) -> dict[tuple[float, int], Samples]:
+        return {}
+
+    def _samples(self, order: float) -> Samples:
+        key = order, self.field.bits
+        if key not in self._known:
+            self._known[key] = self._sampled(order)
+        return self._known[key]
+
+    def _sampled(self, order: float) -> Samples:
+        digits = (self.field.bits + 8) * math.log(2)
+        height = self._height(order, digits)
+        grown = 1 + self._growth(order, self.field.exact(height))
+        step = short(math.pi * height / (digits + float(grown.log().mid())), bits=20)
+        logs, values, cut = self._along(order, height / 2, step, digits)
+        logs, values, dropped = self._thinned(logs, values)
+        missed = grown / (self.field.pi * height / step).expm1()
+        if not missed < 0.5:
+            raise UnsupportedError("proof=True", f"no quadrature is proved at order {order!r}")
+        zero = sum((log.exp() for log in logs), self.field.disc(0))
+        whole = (zero.real.abs_upper() + cut + dropped) / (1 - missed)
+        return Samples(logs, values, (missed * whole + cut + dropped).upper())
+
+    def _height(self, order: float, digits: float) -> float:
+        """The height of the strip that needs the fewest points."""
+        widest = min(0.97 * float(self._limit.mid()), 2 * math.sqrt(2 * digits))
+
+        def cost(height: float) -> float:
+            return (digits + float(self._growth(order, self.field.exact(height)).log().mid())) / height
+
+        return short(min((widest * 1.15**-i for i in range(40)), key=cost), bits=20)
+
+    def _along(self, order: float, height: float, step: float, digits: float) -> tuple[list[Disc], list[Disc], Ball]:
+        """log (F step / sqrt(2 pi)) and v at the multiples of `step` on Im x = height, and a bound on all terms left out at any u."""
+        exact, (left, right) = self.field.exact, self._centers(order)
+        far = math.sqrt(2 * (digits + float(self._growth(order, exact(height)).log().mid()))) + 1
+        first, last = math.floor((float(left.mid()) - far) / step), math.ceil((float(right.mid()) + far) / step)
+        if not last - first <= MOST_POINTS:
+            raise UnsupportedError("proof=True", f"the quadrature at order {order!r} would need {last - first} points")
+        scale = (step / (2 * self.field.pi).sqrt()).log()
+        logs, values = list[Disc](), list[Disc]()
+        for j in range(first, last + 1):
+            x = self.field.disc(exact(step) * j, exact(height) * self._side)
+            weight, value = self._terms(x)
+            logs.append(scale - x * x / 2 + weight + order * value)
+            values.append(value)
+        # Left of `a` each term is at most e^(-step (a - x)) times the one before it; likewise on the right.
+        cut = exact(0)
+        for j, slope in ((first, left - exact(step) * first), (last, exact(step) * last - right)):
+            x = self.field.disc(exact(step) * j)
+            weight, value = self._terms(x)
+            cut += (scale + (weight + order * value - x * x / 2).real).exp() / (step * slope.lower()).expm1()
+        return logs, values, cut * self._growth(order, exact(height))
+
+    def _thinned(self, logs: list[Disc], values: list[Disc]) -> tuple[list[Disc], list[Disc], Ball]:
+        """Without the terms that are negligible, and a bound on their sum at any u."""
+        least = max(float(log.real.mid()) for log in logs) - (self.field.bits + 20) * math.log(2)
+        kept = [index for index, log in enumerate(logs) if not log.real < least]
+        dropped = (len(logs) - len(kept)) * self.field.exact(least).exp()
+        return [logs[index] for index in kept], [values[index] for index in kept], dropped
+
+    def _modulus(self, order: float, height: float, whole: Ball) -> tuple[list[Ball], list[Ball], Ball]:
+        """log (|F| step / sqrt(2 pi)) on Im x = height, Im v there, and a bound on what their sum misses at any u."""
+        digits = self.field.bits * math.log(2)
+        half = 0.9 * min(height, float(self._limit.mid()) - height)
+        grown = 2 * self._growth(order, self.field.exact(height + half))
+        step = short(2 * math.pi * half / (digits + float(grown.log().mid())), bits=20)
+        logs, values, cut = self._along(order, height, step, digits)
+        logs, values, dropped = self._thinned(logs, values)
+        missed = grown / (2 * self.field.pi * half / step).expm1()
+        return [log.real for log in logs], [value.imag for value in values], (missed * whole + cut + dropped).upper()
