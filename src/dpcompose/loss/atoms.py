@@ -10,8 +10,11 @@ from functools import cached_property
 import numpy as np
 
 from dpcompose.loss.base import Loss
+from dpcompose.loss.finite import FiniteMoments
+from dpcompose.numerics.ball import Ball, Field
 from dpcompose.numerics.bound import Bound, up
 from dpcompose.numerics.elementary import U, Reals, minus_log1p
+from dpcompose.numerics.moments import Ends, Grid
 from dpcompose.numerics.tilted import Points, careful_nodes
 from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
 
@@ -43,6 +46,10 @@ class AtomicLoss(Loss):
     @property
     def infinite_mass(self) -> float:
         return math.fsum(p for p, q in zip(self.upper, self.lower, strict=True) if q == 0)
+
+    @property
+    def infinite_doubt(self) -> float:
+        return self.fuzz + 8 * U
 
     @cached_property
     def reverse(self) -> AtomicLoss:
@@ -96,7 +103,7 @@ class AtomicLoss(Loss):
         above = np.searchsorted(ratio, epsilon, side="right")
         value = p[above:] * -np.expm1(epsilon - ratio[above:])
         total = math.fsum(value) + self.infinite_mass
-        doubt = float(np.sum(value)) * (16 * U + self.fuzz) + float(np.sum(p[above:])) * U * (abs(epsilon) + 2)
+        doubt = (float(np.sum(value)) + self.infinite_mass) * (16 * U + self.fuzz) + float(np.sum(p[above:])) * U * (abs(epsilon) + 2)
         # Log-ratios within their own error of epsilon may fall on either side: each adds at most p times that error.
         near = np.abs(ratio - epsilon) <= 2 * self._ratio_error
         doubt += float(np.sum(p[near])) * 3 * self._ratio_error + float(np.sum(p[above:])) * self._ratio_error
@@ -141,6 +148,29 @@ class AtomicLoss(Loss):
         """Masses given by a caller: what their sums miss or exceed of one is counted as lost."""
         lost = max(abs(1 - math.fsum(upper)), abs(1 - math.fsum(lower)))
         return cls(tuple(upper), tuple(lower), lost=0.0 if lost == 0 else up(lost))
+
+    def ball(self, field: Field) -> Ends:
+        """Masses and losses as listed, with what they may be off by; exact where only exact masses are given."""
+        listed: list[tuple[Ball, Ball]] = []
+        lattice, moved = self.lattice, self._ratio_error * (1 + 1e-9) if self.fuzz > 0 or self.log_ratio else 0.0
+        if self.fuzz > 0 and not self.log_ratio:
+            moved += 2.1 * self.fuzz
+        shaken = moved
+        for p, q, ratio in zip(self.upper, self.lower, self.ratios, strict=True):
+            if p > 0 and q > 0:
+                place = field.exact(ratio)
+                if moved == 0:
+                    place = (field.exact(p) / field.exact(q)).log()
+                elif lattice is not None:
+                    place = field.exact(lattice.offset) + round((ratio - lattice.offset) / lattice.spacing) * field.exact(lattice.spacing)
+                    shaken = max(shaken, up(moved + field.up(abs(place - field.exact(ratio)))))
+                listed.append((field.exact(p), place))
+        grid = None if lattice is None or moved == 0 else Grid(field.exact(lattice.spacing), field.exact(lattice.offset))
+        outside = sum((field.exact(p) for p, q in zip(self.upper, self.lower, strict=True) if q == 0), field.exact(0))
+        spread, doubt = 1 + field.exact(self.fuzz), (1.01 * self.fuzz, shaken)
+        below = FiniteMoments(field, tuple(listed), outside / spread, grid, doubt)
+        above = FiniteMoments(field, tuple(listed), outside * spread + field.exact(self.lost), grid, doubt)
+        return Ends(below, below if self.lost == 0 and (self.fuzz == 0 or outside.is_zero()) else above)
 
 
 def _log_ratio(p: float, q: float) -> float:

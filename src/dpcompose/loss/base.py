@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Self
 
 from dpcompose.errors import UnsupportedError
+from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound
+from dpcompose.numerics.moments import Ends
 from dpcompose.numerics.transform import Transform
 
 
@@ -23,6 +25,11 @@ class Loss(ABC):
     def infinite_mass(self) -> float:
         """P[L = inf]."""
         return 0.0
+
+    @property
+    def infinite_doubt(self) -> float:
+        """The relative error of `infinite_mass`."""
+        return 8 * 2.0**-53
 
     @property
     def slack(self) -> float:
@@ -97,6 +104,14 @@ class Loss(ABC):
     def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:
         """Transforms whose sum is that of the group; a family that can vectorize returns one."""
         return [loss.transform(times) for loss, times in group]
+
+    def ball(self, field: Field) -> Ends:
+        """The loss in ball arithmetic, for proofs.
+
+        Raises:
+            UnsupportedError: If no proof is known for this family.
+        """
+        raise UnsupportedError("proof=True", f"{type(self).__name__} has no moments in ball arithmetic", "Ask without proof")
 
 
     @property

@@ -9,8 +9,11 @@ import numpy as np
 
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
+from dpcompose.loss.two_term import BoundedRangeMoments
+from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, around, up
 from dpcompose.numerics.elementary import U, Reals
+from dpcompose.numerics.moments import Ends, ends
 from dpcompose.numerics.tilted import logarithm_of_excess
 from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
 
@@ -61,6 +64,9 @@ class BoundedRangeLoss(Loss):
         base = -math.expm1(epsilon)
         low, high = base + math.exp(epsilon) * inner.lower, base + math.exp(epsilon) * inner.upper
         return Bound(around(low, relative=16 * U).lower, around(high, relative=16 * U).upper)
+
+    def ball(self, field: Field) -> Ends:
+        return ends(self.epsilon, lambda epsilon: BoundedRangeMoments(field, epsilon), field=field, ulps=0, rising=True)
 
 
 def attained_losses(epsilon: float) -> list[tuple[AtomicLoss, AtomicLoss]]:

@@ -11,8 +11,11 @@ import numpy as np
 
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
+from dpcompose.loss.theta import ThetaMoments
+from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, up
 from dpcompose.numerics.elementary import U, Complexes, Reals, log_one_plus
+from dpcompose.numerics.moments import Ends, ends
 from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
 
 _WIDE = 0.8
@@ -100,6 +103,9 @@ class DiscreteGaussianLoss(Loss):
         if self.sigma >= _WIDE:
             return math.sqrt(2 * math.pi) * self.sigma * (1 + 2 * sum(math.exp(-2 * (math.pi * self.sigma * m) ** 2) for m in (1, 2, 3)))
         return 1 + 2 * sum(math.exp(-x * x / (2 * self.sigma**2)) for x in range(12, 0, -1))
+
+    def ball(self, field: Field) -> Ends:
+        return ends(self.sigma, lambda sigma: ThetaMoments(field, sigma, self.shift), field=field, ulps=0, rising=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,11 @@ import numpy as np
 from dpcompose.guarantee import gaussian
 from dpcompose.loss.base import Loss
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
+from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound
 from dpcompose.numerics.elementary import U, Reals
+from dpcompose.numerics.moments import Ends, ends
+from dpcompose.numerics.normal import NormalMoments
 from dpcompose.numerics.transform import Lattice, Line, Transform
 
 
@@ -70,6 +73,9 @@ class GaussianLoss(Loss):
             return group
         total = math.sqrt(math.fsum(times * loss.mu * loss.mu for loss, times in group))
         return [(GaussianLoss(total, 4 + max(loss.ulps for loss, _ in group)), 1)]
+
+    def ball(self, field: Field) -> Ends:
+        return ends(self.mu, lambda mu: NormalMoments(field, mu * mu), field=field, ulps=self.ulps, rising=True)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,11 @@ import numpy as np
 
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
+from dpcompose.loss.two_term import LaplaceMoments
+from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, around
 from dpcompose.numerics.elementary import U, Complexes, Reals, exp_minus_linear, log_one_plus, sine_minus_linear
+from dpcompose.numerics.moments import Ends, ends
 from dpcompose.numerics.tilted import logarithm_of_excess
 from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
 
@@ -76,6 +79,9 @@ class LaplaceLoss(Loss):
     def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:
         epsilon, times = np.array([loss.epsilon for loss, _ in group]), np.array([float(times) for _, times in group])
         return [LaplaceSum(epsilon[:, None], times[:, None])]
+
+    def ball(self, field: Field) -> Ends:
+        return ends(self.epsilon, lambda epsilon: LaplaceMoments(field, epsilon), field=field, ulps=1, rising=True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,11 @@ import numpy as np
 from scipy.special import ndtr
 
 from dpcompose.loss.base import Loss
+from dpcompose.loss.mixture import ReplacedMoments
+from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, up
 from dpcompose.numerics.elementary import ULPS, U, Reals, log_sum_exp, minus_log1p
+from dpcompose.numerics.moments import Ends, ends
 from dpcompose.numerics.saddle import short
 from dpcompose.numerics.tilted import Points, careful_nodes, exponential_sums, logarithm_of_excess
 from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
@@ -69,6 +72,9 @@ class OpposedGaussianLoss(Loss):
         floor = max(-math.expm1(epsilon), 0.0) * (1 - 8 * U)
         value = math.fsum(values)
         return Bound(max(value - doubt, floor, 0.0), min(up(max(value + doubt, floor * (1 + 32 * U), 1e-320)), 1.0))
+
+    def ball(self, field: Field) -> Ends:
+        return ends(self.noise, lambda noise: ReplacedMoments(field, noise, field.exact(self.rate)), field=field, ulps=1, rising=False)
 
 
 def _asinh_scaled(log_scale: float, half: float) -> float:

@@ -56,9 +56,9 @@ class Product:
         """P[L = inf], unplaced mass at the upper end only."""
         low = high = 0.0
         for loss, times in self.reduced:
-            mass = loss.infinite_mass
-            low += times * math.log1p(-mass) if mass < 1 else -math.inf
-            worst = mass + loss.slack
+            mass, doubt = loss.infinite_mass, loss.infinite_doubt
+            low += times * math.log1p(-mass * (1 - doubt)) if mass < 1 else -math.inf
+            worst = mass * (1 + doubt) + loss.slack if mass < 1 else 1.0
             high += times * math.log1p(-worst) if worst < 1 else -math.inf
         slack = 16 * UNIT_ROUNDOFF * (1 + len(self.reduced))
         return Bound(max(-math.expm1(low) * (1 - slack), 0.0), min(-math.expm1(high) * (1 + slack), 1.0) if high < 0 else 0.0)

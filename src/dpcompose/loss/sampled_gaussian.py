@@ -17,8 +17,11 @@ import numpy as np
 
 from dpcompose.guarantee import gaussian
 from dpcompose.loss.base import Loss
+from dpcompose.loss.mixture import AddedMoments, RemovedMoments
+from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, around, up
 from dpcompose.numerics.elementary import ULPS, U, Reals, log_sum_exp, minus_log1p
+from dpcompose.numerics.moments import Ends, ends
 from dpcompose.numerics.saddle import short
 from dpcompose.numerics.tilted import Points, careful_nodes, exponential_sums, logarithm_of_excess
 from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
@@ -87,6 +90,10 @@ class SampledGaussianLoss(Loss):
         if math.expm1(epsilon) / self.rate < -1 - 1e-9:
             return base
         return Bound(base.lower, base.upper + 2e-9 * self.rate)
+
+    def ball(self, field: Field) -> Ends:
+        make = RemovedMoments if self.remove else AddedMoments
+        return ends(self.noise, lambda noise: make(field, noise, field.exact(self.rate)), field=field, ulps=self.ulps, rising=False)
 
 
 def _gaussian(epsilon: float, slack: float, mu: float, spread: float) -> Bound:

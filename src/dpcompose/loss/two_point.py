@@ -13,8 +13,11 @@ import numpy as np
 from dpcompose.guarantee import optimal
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
+from dpcompose.loss.two_term import TwoPointMoments
+from dpcompose.numerics.ball import Ball, Field
 from dpcompose.numerics.bound import Bound
 from dpcompose.numerics.elementary import U, Reals
+from dpcompose.numerics.moments import Ends, Moments, ends
 from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
 
 
@@ -119,6 +122,12 @@ class TwoPointLoss(Loss):
             return []
         epsilon, times = np.array(list(merged)), np.array([float(times) for times in merged.values()])
         return [TwoPointSum(epsilon[:, None], times[:, None])]
+
+    def ball(self, field: Field) -> Ends:
+        def make(epsilon: Ball) -> Moments:
+            return TwoPointMoments(field, epsilon, field.exact(self.delta), self.times)
+
+        return ends(self.epsilon, make, field=field, ulps=self.ulps, rising=True)
 
 
 @dataclass(frozen=True, eq=False)
