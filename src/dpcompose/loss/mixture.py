@@ -1,0 +1,157 @@
+"""The moments of Gaussian noise on a Poisson sample, in balls.
+
+With X standard normal, mu = 1 / noise and r(x) = 1 - q + q e^(mu x - mu^2 / 2): M(t) is E r(X)^(t + 1) when a record is removed,
+E r(X)^-t when one is added, E r(-X)^(t + 1) r(X)^-t when one is replaced. For |y| < pi / mu, theta = mu |y|,
+  r(x) cos(theta / 2) <= |r(x + iy)| <= r(x)   and   0 <= arg r(x + i |y|) <= theta,
+because |a + b e^(i theta)|^2 = (a + b)^2 - 4 a b sin^2(theta / 2). The derivative of log r is mu w, w = q e^(mu x - mu^2 / 2) / r in (0, 1), increasing.
+
+Reference: [ZhuDongWang2022, Theorem 11], [Lebeda2024, Proposition 13]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpcompose.numerics.ball import Ball, Disc
+from dpcompose.numerics.normal import NormalMoments, upper_tail
+from dpcompose.numerics.strip import StripMoments
+
+
+@dataclass(frozen=True)
+class MixtureMoments(StripMoments):
+    """What the three have in common.
+
+    Args:
+        noise: sigma / sensitivity, > 0.
+        rate: q, in (0, 1).
+    """
+
+    noise: Ball
+    rate: Ball
+
+    @property
+    def _limit(self) -> Ball:
+        return self.field.pi * self.noise
+
+    @property
+    def _plain(self) -> NormalMoments:
+        """The loss without sampling."""
+        return NormalMoments(self.field, 1 / self.noise**2)
+
+    def _growing(self, x: Disc) -> Disc:
+        """q e^(mu x - mu^2 / 2)."""
+        return self.rate * (x / self.noise - 1 / (2 * self.noise**2)).exp()
+
+    def _log_ratio(self, x: Disc) -> Disc:
+        return (1 - self.rate + self._growing(x)).log()
+
+    def _share(self, x: Ball) -> Ball:
+        growing = self._growing(self.field.disc(x)).real
+        return growing / (1 - self.rate + growing)
+
+    def _falling_growth(self, order: float, y: Ball) -> Ball:
+        """e^(y^2 / 2) cos(mu y / 2)^-order: what |r^-order| may gain off the real line."""
+        return (y * y / 2).exp() * (y / (2 * self.noise)).cos() ** -self.field.exact(order)
+
+    def _left_of(self, fixed: Ball, steep: Ball) -> Ball:
+        """A point a < 0 with -a >= fixed + steep w(a): from there on to the left -x - fixed - steep w(x) >= a - x, as w falls."""
+        low, high = -(fixed + steep), self.field.exact(0)
+        for _ in range(60):
+            if not high - low > 0.25:
+                break
+            middle = ((low + high) / 2).mid()
+            low, high = (middle, high) if -middle >= fixed + steep * self._share(middle) else (low, middle)
+        return low
+
+
+@dataclass(frozen=True)
+class RemovedMoments(MixtureMoments):
+    """The loss of (with the record, without it)."""
+
+    @property
+    def smallest(self) -> Ball:
+        return (-self.rate).log1p()
+
+    @property
+    def _side(self) -> int:
+        return 1
+
+    def _terms(self, x: Disc) -> tuple[Disc, Disc]:
+        log_ratio = self._log_ratio(x)
+        return log_ratio, log_ratio
+
+    def _growth(self, order: float, y: Ball) -> Ball:
+        return (y * y / 2).exp()
+
+    def _centers(self, order: float) -> tuple[Ball, Ball]:
+        return self.field.exact(0), (self.field.exact(order) + 1) / self.noise
+
+    def profile(self, x: Ball) -> Ball:
+        """q times the profile without sampling at ln(1 + (e^x - 1) / q)."""
+        odds = 1 + x.expm1() / self.rate
+        if odds <= 0:
+            return -x.expm1()
+        if odds > 0:
+            return self.rate * self._plain.profile(odds.log())
+        # 1 - a <= profile at ln a <= 1.
+        return -x.expm1() + self.rate * odds.upper() * self.field.ball(0.5, 0.5)
+
+
+@dataclass(frozen=True)
+class AddedMoments(MixtureMoments):
+    """The loss of (without the record, with it)."""
+
+    @property
+    def largest(self) -> Ball:
+        return -(-self.rate).log1p()
+
+    @property
+    def _side(self) -> int:
+        return -1
+
+    def _terms(self, x: Disc) -> tuple[Disc, Disc]:
+        return self.field.disc(0), -self._log_ratio(x)
+
+    def _growth(self, order: float, y: Ball) -> Ball:
+        return self._falling_growth(order, y)
+
+    def _centers(self, order: float) -> tuple[Ball, Ball]:
+        zero = self.field.exact(0)
+        return self._left_of(zero, order / self.noise), zero
+
+    def profile(self, x: Ball) -> Ball:
+        """With c = 1 - (1 - q) e^x: c times the profile without sampling at x + ln(q / c); 0 for c <= 0."""
+        rest = self.rate - (1 - self.rate) * x.expm1()
+        if rest <= 0:
+            return self.field.exact(0)
+        if rest > 0:
+            return rest * self._plain.profile(x + (self.rate / rest).log())
+        return self.field.exact(0).union(rest.upper())
+
+
+@dataclass(frozen=True)
+class ReplacedMoments(MixtureMoments):
+    """The loss of (1 - q) N(0) + q N(-1) against (1 - q) N(0) + q N(1)."""
+
+    @property
+    def _side(self) -> int:
+        return -1
+
+    def _terms(self, x: Disc) -> tuple[Disc, Disc]:
+        mirrored, plain = self._log_ratio(-x), self._log_ratio(x)
+        return mirrored, mirrored - plain
+
+    def _growth(self, order: float, y: Ball) -> Ball:
+        return self._falling_growth(order, y)
+
+    def _centers(self, order: float) -> tuple[Ball, Ball]:
+        steep = self.field.exact(order) / self.noise
+        return self._left_of(steep + 1 / self.noise, steep), self.field.exact(0)
+
+    def profile(self, x: Ball) -> Ball:
+        """P(X < c) - e^x Q(X < c) at the point c where the loss is x: mu c = asinh(-(1 - q) / q e^(mu^2 / 2) sinh(x / 2)) - x / 2."""
+        mu, q = 1 / self.noise, self.rate
+        odds = (1 - q) / q * (mu * mu / 2).exp()
+        point = ((-odds * (x / 2).sinh()).asinh() - x / 2) / mu
+        below = (1 - q) * upper_tail(self.field, -point)
+        return below + q * upper_tail(self.field, -point - mu) - x.exp() * (below + q * upper_tail(self.field, mu - point))
