@@ -37,10 +37,10 @@ def atomized(profile: Callable[[float], Bound], maximum: float, *, minimum: floa
 
 
 def _reach(profile: Callable[[float], Bound], end: float, start: float, done: Callable[[Bound], bool]) -> float:
-    """How far the grid must go: to the end of the losses, or until `done`, at most 700."""
+    """How far the grid must go: to the end of the losses, or until `done`, at most 300."""
     point = min(start, end)
-    while point < min(end, 700.0) and not done(profile(point)):
-        point = min(2 * point, end, 700.0)
+    while point < min(end, 300.0) and not done(profile(point)):
+        point = min(2 * point, end, 300.0)
     return point
 
 
@@ -69,6 +69,10 @@ def _underside(x: Reals, lower: Reals, upper: Reals) -> tuple[Reals, Reals]:
                 value = max(float(lower[i] + left * (meet - x[i])), 0.0) * (1 - 8 * U)
                 points.append((float(meet), value - 4 * U))
         points.append((float(x[i + 1]), float(lower[i + 1])))
+    # Beyond the last point the prolonged last chord lies below: follow it down to 0, so that no infinite loss is claimed.
+    last = (lower[-1] - upper[-2]) / (x[-1] - x[-2])
+    if lower[-1] > 0:
+        points.append((float(x[-1] + lower[-1] / -last) if last < 0 else float(x[-1]) * (1 + 1e-6), 0.0))
     return np.array([p[0] for p in points]), np.maximum(np.array([p[1] for p in points]), 0.0)
 
 

@@ -109,6 +109,8 @@ class Contour:
         lower = value * unit - rounding - truncation - aliasing - gap
         if exponent < -710:
             return Bracket(0.0, upper, 0.0, 0.0, 0.0, upper)
+        if not lower <= upper:
+            return Bracket(-math.inf, math.inf, math.inf, math.inf, math.inf, math.inf)
         return Bracket(min(lower, upper), upper, aliasing, 2 * truncation, gap, 2 * rounding)
 
     def slope(self, x: float) -> tuple[float, float]:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from dpcompose.numerics import saddle
 from dpcompose.numerics.contour import Bracket, Contour, draw, relative_value
 from dpcompose.numerics.transform import Transform, log_moment
@@ -24,6 +26,7 @@ class Reading:
     bracket: Bracket | None = None
 
 
+@np.errstate(all="ignore")  # an overflow ends as an infinite or undefined bracket, which certifies nothing
 def value_at(transform: Transform, x: float, *, tolerance: float) -> Reading:
     """g(x), to a relative `tolerance` if that can be reached; always 0 <= lower <= g(x) <= upper <= 1."""
     if x >= transform.maximum:
@@ -52,6 +55,7 @@ def _one_moment(transform: Transform, x: float) -> float:
     return best
 
 
+@np.errstate(all="ignore")  # an overflow ends as an infinite or undefined bracket, which certifies nothing
 def upper_at(transform: Transform, x: float) -> float:
     """An upper bound on g(x), aimed at a percent: no alias has to be bounded for it."""
     order = saddle.for_value(transform, x, tolerance=0.1)
@@ -61,6 +65,7 @@ def upper_at(transform: Transform, x: float) -> float:
     return contour.bracket(x).upper
 
 
+@np.errstate(all="ignore")  # an overflow ends as an infinite or undefined bracket, which certifies nothing
 def point_of(transform: Transform, least: float, most: float, *, tolerance: float, scale: float = 1.0) -> Reading:
     """The x with g(x) = mass for every mass in [least, most]; the relative width of x is at most `tolerance` if that can be reached.
 
