@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, SupportsFloat
 
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, down, up
 
 
+class HasLower(Protocol):
+    """A bound, or a curve at one point."""
+
+    @property
+    def lower(self) -> SupportsFloat:
+        """Not above the truth."""
+        ...
+
+
 class HasTradeoff(Protocol):
     """A guarantee, or the profile of a composition: whatever knows its trade-off function."""
 
-    def tradeoff(self, alpha: float) -> Bound:
+    def tradeoff(self, alpha: float, /) -> HasLower:
         """The smallest type II error at type I error alpha, for both orders of the pair."""
         ...
 
@@ -52,8 +61,8 @@ class Promise:
         share = mean / self.utility_range
         # The quotient is rounded, and both ends increase with it.
         low, high = max(0.0, down(share)), min(1.0, up(share))
-        lower = self.guarantee.tradeoff(min(1.0, up(1.0 - low))).lower * self.utility_range
-        upper = (1.0 - self.guarantee.tradeoff(high).lower) * self.utility_range
+        lower = float(self.guarantee.tradeoff(min(1.0, up(1.0 - low))).lower) * self.utility_range
+        upper = (1.0 - float(self.guarantee.tradeoff(high).lower)) * self.utility_range
         return Bound(max(0.0, down(lower)), min(self.utility_range, up(up(upper))))
 
     def _unbounded(self, mean: float) -> Bound:

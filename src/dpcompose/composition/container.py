@@ -18,6 +18,7 @@ from dpcompose.numerics.bound import Bound
 if TYPE_CHECKING:
     from dpcompose.composition.compare import Comparison
     from dpcompose.composition.profile import Profile
+    from dpcompose.composition.risk import Risk
 
 TOLERANCE = 1e-9
 MOST_TIMES = 10**15
@@ -141,6 +142,16 @@ class Composable:
         from dpcompose.composition.profile import Profile
 
         return Profile(numerical.question(compose(self), adjacency, orientation, tolerance, proof))
+
+    def risk(
+        self, *, prior: float = 0.5, false_positive_rate: float = 1e-3, adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        orientation: Orientation = Orientation.SAME, tolerance: float = TOLERANCE, proof: bool = False,
+    ) -> Risk:  # fmt: skip
+        """What an attacker gains from all answers: true positive rate, advantage, Bayes error, reconstruction."""
+        from dpcompose.composition.risk import risk
+
+        curve = self.profile(adjacency=adjacency, orientation=orientation, tolerance=tolerance, proof=proof)
+        return risk(curve, prior=prior, false_positive_rate=false_positive_rate)
 
     def renyi(
         self, order: float, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, orientation: Orientation = Orientation.SAME,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcompose.composition.numerical import Question
+from dpcompose.guarantee.dual import BestTest, best_test
 from dpcompose.numerics import check
+from dpcompose.numerics.bound import Bound
 
 
 @dataclass(frozen=True)
@@ -36,3 +40,57 @@ class Profile:
         lower = np.array([bound.lower for bound in bounds]).reshape(points.shape)
         upper = np.array([bound.upper for bound in bounds]).reshape(points.shape)
         return Curve(lower, upper)
+
+    def tradeoff(self, alpha: ArrayLike) -> Curve:
+        """The smallest type II error at each type I error: f(alpha) = sup over epsilon of 1 - delta - e^epsilon alpha.
+
+        delta is the larger of both orders of the pair, so f is the convex hull of the smaller of the two orders'
+        trade-offs, and its own inverse. Both ends are good relative to f, however small it is.
+
+        >>> from dpcompose import Gaussian
+        >>> curve = Gaussian(1.0).profile().tradeoff(0.05)
+        >>> bool(curve.lower <= 0.7404889771585559 <= curve.upper)
+        True
+
+        Args:
+            alpha: Type I errors in [0, 1], an array of any shape.
+
+        Raises:
+            DomainError: If an entry is outside [0, 1].
+
+        Reference: [DongRothSu2022, Proposition 2.12]
+        """
+        test = self._test(alpha)
+        return Curve(test.error_lower, test.error_upper)
+
+    def power(self, alpha: ArrayLike) -> Curve:
+        """The largest power (true positive rate) at each level alpha: 1 - f(alpha), good relative to the power.
+
+        Args:
+            alpha: Levels (false positive rates) in [0, 1], an array of any shape.
+
+        Raises:
+            DomainError: If an entry is outside [0, 1].
+        """
+        test = self._test(alpha)
+        return Curve(test.power_lower, test.power_upper)
+
+    def _test(self, alpha: ArrayLike) -> BestTest:
+        given = np.asarray(alpha)
+        levels = np.array([check.probability("alpha", level) for level in given.ravel().tolist()]).reshape(given.shape)
+        return best_test(
+            levels, profile=self._ends, infinite=self._infinite, kinks=self._kinks, tolerance=self.question.tolerance
+        )
+
+    def _ends(self, epsilon: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        curve = self(epsilon)
+        return curve.lower, curve.upper
+
+    @cached_property
+    def _infinite(self) -> Bound:
+        return self.question.delta(math.inf)
+
+    @property
+    def _kinks(self) -> tuple[float, ...]:
+        """The largest losses: there an atom ends the profile."""
+        return tuple(product.extremes.upper for product in self.question.above if math.isfinite(product.extremes.upper))
