@@ -148,11 +148,11 @@ def _directions(pairs: tuple[tuple[Pair, int], ...]) -> tuple[Product, ...]:
 
 
 def _below(pairs: tuple[tuple[Pair, int], ...]) -> tuple[Product, ...]:
-    """Attained sub-cases: every choice that all dominating pairs make alike."""
-    choices = max(len(pair.inside) for pair, _ in pairs)
+    """Attained sub-cases: every choice that all dominating pairs make alike; one that knows none is left out."""
+    known = [(pair, times) for pair, times in pairs if pair.attained or pair.inside]
     found: list[Product] = []
-    for choice in range(choices):
-        chosen = tuple((pair if pair.attained else pair.inside[min(choice, len(pair.inside) - 1)], times) for pair, times in pairs)
+    for choice in range(max((len(pair.inside) for pair, _ in known), default=0) or 1):
+        chosen = tuple((pair if pair.attained else pair.inside[min(choice, len(pair.inside) - 1)], times) for pair, times in known)
         found.extend(_directions(chosen))
     return tuple(found)
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.numerics.bound import Bound
-from dpcompose.numerics.elementary import U, Reals
+from dpcompose.numerics.elementary import U
 
-POINTS = 2048
+POINTS = 600
+Point = tuple[Fraction, Fraction]
 
 
 def atomized(profile: Callable[[float], Bound], maximum: float, *, minimum: float | None = None) -> tuple[AtomicLoss, AtomicLoss]:
@@ -26,66 +28,72 @@ def atomized(profile: Callable[[float], Bound], maximum: float, *, minimum: floa
         maximum: The largest loss, or inf.
         minimum: The smallest loss, or -inf; by default minus the maximum.
     """
-    high = _reach(profile, maximum, 1.0, lambda bound: bound.upper < 1e-17)
-    low = -_reach(lambda e: profile(-e), math.inf if minimum is None else -minimum, 1.0, lambda bound: bound.upper < 1.0)
+    high = _reach(profile, maximum, lambda epsilon, bound: bound.lower <= 0 or bound.upper < 1e-17)
+    end = maximum if minimum is None else -minimum
+    low = -_reach(lambda e: profile(-e), end, lambda epsilon, bound: bound.upper + math.expm1(-epsilon) < 1e-14)
     grid = np.unique(np.concatenate([np.linspace(low, high, POINTS), [0.0]]))
     values = [profile(float(epsilon)) for epsilon in grid]
-    ratio = np.concatenate([[0.0], np.exp(grid)])
-    upper = np.concatenate([[1.0], [bound.upper for bound in values]])
-    lower = np.concatenate([[1.0], [bound.lower for bound in values]])
-    return _losses(*_hull(ratio, upper)), _losses(*_hull(*_underside(ratio, lower, upper)))
+    x = [Fraction(0), *map(Fraction, np.exp(grid).tolist())]
+    upper = [Fraction(1), *(Fraction(bound.upper) for bound in values)]
+    lower = [Fraction(1), *(max(Fraction(bound.lower), 1 - at, Fraction(0)) for bound, at in zip(values, x[1:], strict=True))]
+    upper = [max(high, low) for high, low in zip(upper, lower, strict=True)]
+    return _losses(_hull(list(zip(x, upper, strict=True)))), _losses(_hull(_underside(x, lower, upper)))
 
 
-def _reach(profile: Callable[[float], Bound], end: float, start: float, done: Callable[[Bound], bool]) -> float:
+def _reach(profile: Callable[[float], Bound], end: float, done: Callable[[float, Bound], bool]) -> float:
     """How far the grid must go: to the end of the losses, or until `done`, at most 300."""
-    point = min(start, end)
-    while point < min(end, 300.0) and not done(profile(point)):
-        point = min(2 * point, end, 300.0)
+    point = min(1.0, end)
+    while point < min(end, 300.0) and not done(point, profile(point)):
+        point = min(1.5 * point, end, 300.0)
     return point
 
 
-def _hull(x: Reals, y: Reals) -> tuple[Reals, Reals]:
-    """The greatest convex function below the points, by its corners (Andrew's monotone chain)."""
-    keep: list[int] = []
-    for index in range(len(x)):
+def _hull(points: list[Point]) -> list[Point]:
+    """The greatest convex function below the points, by its corners (Andrew's monotone chain), in exact arithmetic."""
+    keep: list[Point] = []
+    for point in points:
         while len(keep) > 1:
-            a, b = keep[-2], keep[-1]
-            if (y[b] - y[a]) * (x[index] - x[b]) < (y[index] - y[b]) * (x[b] - x[a]):
+            (ax, ay), (bx, by) = keep[-2:]
+            if (by - ay) * (point[0] - bx) < (point[1] - by) * (bx - ax):
                 break
             keep.pop()
-        keep.append(index)
-    return x[keep], y[keep]
+        keep.append(point)
+    return keep
 
 
-def _underside(x: Reals, lower: Reals, upper: Reals) -> tuple[Reals, Reals]:
-    """Points below a convex function that lies between `lower` and `upper` at x: in each cell the chords of its two neighbors, prolonged, meet."""
-    points = [(float(x[0]), float(lower[0]))]
+def _underside(x: list[Fraction], lower: list[Fraction], upper: list[Fraction]) -> list[Point]:
+    """Points of a function below every convex one that lies between `lower` and `upper` at x and starts at (0, 1) with a slope of at least -1.
+
+    In a cell the chords of its two neighbors, prolonged, both lie below: so does any path from end to end that stays below both.
+    """
+    points = [(x[0], lower[0])]
     for i in range(len(x) - 1):
-        left = (lower[i] - upper[i - 1]) / (x[i] - x[i - 1]) if i > 0 else -1.0
-        right = (upper[i + 2] - lower[i + 1]) / (x[i + 2] - x[i + 1]) if i + 2 < len(x) else 0.0
+        left = (lower[i] - upper[i - 1]) / (x[i] - x[i - 1]) if i > 0 else Fraction(-1)
+        right = (upper[i + 2] - lower[i + 1]) / (x[i + 2] - x[i + 1]) if i + 2 < len(x) else Fraction(0)
+        middle = (x[i] + x[i + 1]) / 2
         if right > left:
             meet = (lower[i + 1] - lower[i] + left * x[i] - right * x[i + 1]) / (left - right)
-            if x[i] < meet < x[i + 1]:
-                value = max(float(lower[i] + left * (meet - x[i])), 0.0) * (1 - 8 * U)
-                points.append((float(meet), value - 4 * U))
-        points.append((float(x[i + 1]), float(lower[i + 1])))
-    # Beyond the last point the prolonged last chord lies below: follow it down to 0, so that no infinite loss is claimed.
+            middle = meet if x[i] < meet < x[i + 1] else middle
+        points.append((middle, max(min(lower[i] + left * (middle - x[i]), lower[i + 1] - right * (x[i + 1] - middle)), 1 - middle, Fraction(0))))
+        points.append((x[i + 1], lower[i + 1]))
+    # Beyond the last point its chord, prolonged, lies below: follow it down to 0, so that no infinite loss is claimed.
     last = (lower[-1] - upper[-2]) / (x[-1] - x[-2])
     if lower[-1] > 0:
-        points.append((float(x[-1] + lower[-1] / -last) if last < 0 else float(x[-1]) * (1 + 1e-6), 0.0))
-    return np.array([p[0] for p in points]), np.maximum(np.array([p[1] for p in points]), 0.0)
+        points.append((x[-1] + lower[-1] / -last if last < 0 else 2 * x[-1], Fraction(0)))
+    return points
 
 
-def _losses(x: Reals, y: Reals) -> AtomicLoss:
-    """The atoms of the piecewise linear profile through the corners (x[0] = 0, y[0] = 1), constant after the last: q = change of slope, p = x q."""
-    slopes = np.append(np.diff(y) / np.diff(x), 0.0)
-    changes = np.maximum(np.diff(np.concatenate([[-1.0], slopes])), 0.0)
-    q, p = changes.copy(), x * changes
-    infinite = float(y[-1])
-    # The sums miss 1 by rounding only; what they miss counts as lost, on the safe side of either end.
-    lost = max(abs(1 - math.fsum(q)), abs(1 - infinite - math.fsum(p))) + 64 * U * len(x)
-    upper, lower, ratio = [*p.tolist(), infinite], [*q.tolist(), 0.0], [*np.log(np.maximum(x, 1e-320)).tolist(), 0.0]
-    nonzero = np.abs(np.log(x[x > 0]))
-    fuzz = 64 * U * (1 + 1 / float(np.min(nonzero[nonzero > 0], initial=1.0)))
-    kept = [(a, b, c) for a, b, c in zip(upper, lower, ratio, strict=True) if a > 0 or b > 0]
-    return AtomicLoss(tuple(k[0] for k in kept), tuple(k[1] for k in kept), tuple(k[2] for k in kept), None, fuzz, lost)
+def _losses(corners: list[Point]) -> AtomicLoss:
+    """The atoms of the piecewise linear profile through the corners, from (0, 1), constant after the last: q = change of slope, p = x q.
+
+    Taken exactly and rounded once, so that the masses are good to their last digits however small they are.
+    """
+    slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(corners, corners[1:], strict=False)]
+    changes = [after - before for before, after in zip([Fraction(-1), *slopes], [*slopes, Fraction(0)], strict=True)]
+    atoms = [(float(x * q), float(q), math.log(x) if x else 0.0) for (x, _), q in zip(corners, changes, strict=True) if q > 0]
+    infinite = float(corners[-1][1])
+    if infinite > 0:
+        atoms.append((infinite, 0.0, 0.0))
+    smallest = min((abs(ratio) for p, _, ratio in atoms if p and ratio), default=1.0)
+    upper, lower, ratios = zip(*atoms, strict=True)
+    return AtomicLoss(upper, lower, ratios, None, 8 * U * (1 + 1 / smallest))

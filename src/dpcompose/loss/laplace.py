@@ -56,7 +56,7 @@ class LaplaceLoss(Loss):
         value = around(-math.expm1((epsilon - self.epsilon) / 2), relative=8 * U, absolute=slack)
         return Bound(max(value.lower, 0.0), max(value.upper, 0.0))
 
-    def enclosing(self) -> tuple[Loss, Loss] | None:
+    def enclosing(self) -> tuple[AtomicLoss, AtomicLoss] | None:
         """The smooth part cut into cells: each cell's two masses moved to its ends (above) or merged into one outcome (below)."""
         if self.epsilon > 300:
             return None

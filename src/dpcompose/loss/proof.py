@@ -4,47 +4,91 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import cached_property
 
-from dpcompose.errors import UnsupportedError
 from dpcompose.loss.base import Loss
 from dpcompose.loss.product import Product
-from dpcompose.numerics import ball, proof, route
+from dpcompose.numerics import ball
 from dpcompose.numerics.ball import Ball, Field
 from dpcompose.numerics.bound import Bound, Certificate
-from dpcompose.numerics.crossing import crossing
-from dpcompose.numerics.enumeration import Enumeration, states
-from dpcompose.numerics.moments import Moments
+from dpcompose.numerics.moments import Ends, Moments
 from dpcompose.numerics.normal import NormalMoments
-from dpcompose.numerics.proof import ProvedLine
+from dpcompose.numerics.proof import Enclosure
+from dpcompose.numerics.proved_sum import Proved, ProvedSum
 from dpcompose.numerics.rest import Factors
-
-MOST_STATES, MOST_NODES, MOST_BITS = 20_000, 30_000, 4096
-_CLOSED_BITS = 80
-
-
-@dataclass(frozen=True)
-class Reading:
-    """lower <= delta(x) <= upper, with the budget of its width."""
-
-    lower: Ball
-    upper: Ball
-    budget: tuple[tuple[str, Ball], ...] = ()
-
-
-@dataclass(frozen=True)
-class Curve:
-    """delta(epsilon) as a function, where it can be trusted to be narrow, and how it is computed."""
-
-    at: Callable[[Ball], Reading]
-    method: str
-    bits: int
 
 
 class ProvedProduct(Product):
-    """The sum of the given losses, each so many times: what `Product` says of it, proved."""
+    """The sum of the given losses, each so many times: what `Product` says of it, proved.
+
+    Where the parameters of a loss are rounded, the lower end is that of a loss which the true one dominates and the upper end that of
+    one which dominates it, exactly known both; domination survives composition.
+
+    Reference: [ZhuDongWang2022, Theorem 10]
+    """
+
+    @cached_property
+    def infinite(self) -> Bound:
+        if not self._counted:
+            return Bound(0.0, 0.0)
+        return Bound(self._field.down(self._below.infinite), min(self._field.up(self._above.infinite), 1.0))
+
+    @cached_property
+    def extremes(self) -> Bound:
+        if not self._counted:
+            return Bound(0.0, 0.0)
+        return Bound(self._field.down(self._below.largest), self._field.up(self._above.largest))
+
+    def delta(self, epsilon: float, *, tolerance: float) -> Bound:
+        level, field = self._field.exact(epsilon), self._field
+        with field.precision(128):
+            floor = max(field.down(-level.expm1()), 0.0)
+        if epsilon < -40:
+            return Bound(floor, 1.0, Certificate("1 - e^epsilon <= delta <= 1"))
+        if not self._counted:
+            with field.precision(128):
+                exact = -level.min(field.exact(0)).expm1()
+            return Bound(field.down(exact), field.up(exact), Certificate("nothing composed"))
+        low, high = (side.near(epsilon, tolerance=tolerance) for side in self._sides)
+        lower, upper = low.enclosure(level), high.enclosure(level) if high is not low else None
+        upper = upper or lower
+        with field.precision(256):
+            least = self._below.infinite + lower.lower
+            most = self._above.infinite + upper.upper
+        end = min(field.up(most), 1.0)
+        return Bound(min(max(field.down(least), floor), end), end, _certificate(field, high, upper))
+
+    def epsilon(self, delta: float, *, tolerance: float) -> Bound:
+        if not self._counted or delta >= 1:
+            return Bound(0.0, 0.0, Certificate("nothing composed" if delta < 1 else "delta is 1"))
+        field, (below, above) = self._field, self._sides
+        with field.precision(512):
+            least, most = field.exact(delta) - below.infinite, field.exact(delta) - above.infinite
+        if least < 0:
+            return Bound(math.inf, math.inf, Certificate("the infinite loss alone exceeds delta"))
+        top = max(field.up(above.largest), 0.0)
+        lower, upper = 0.0, top if most >= 0 else math.inf
+        if least.is_zero() and upper < math.inf:
+            return Bound(max(field.down(below.largest), 0.0), upper, Certificate("ball arithmetic, largest loss"))
+        guess, proved = self._guess(delta, tolerance), None
+        if most > 0:
+            if guess == 0 and above.near(0.0, tolerance=tolerance).enclosure(field.exact(0)).upper <= most:
+                return Bound(0.0, 0.0, Certificate("ball arithmetic, delta(0) is at most delta"))
+            found, proved = above.crossing(most, guess=guess, low=0.0, high=top, tolerance=tolerance)
+            lower, upper, guess = found.lower, found.upper, found.middle
+        if below is not above or not most > 0:
+            found, proved = below.crossing(least.upper(), guess=guess, low=0.0, high=top, tolerance=tolerance)
+            lower = found.lower
+        enclosure = None if proved is None else proved.enclosure(field.exact(min(max(guess, lower), upper)))
+        return Bound(min(lower, upper), upper, _certificate(field, proved, enclosure))
+
+    def at_most(self, epsilon: float, delta: float) -> bool:
+        if not self._counted or not math.isfinite(epsilon):
+            return False
+        high = self._above.near(epsilon, tolerance=1e-2, digits=6.0).enclosure(self._field.exact(epsilon))
+        with self._field.precision(512):
+            return high.upper <= self._field.exact(delta) - self._above.infinite
 
     @cached_property
     def _field(self) -> Field:
@@ -57,15 +101,48 @@ class ProvedProduct(Product):
             counts[loss] += times
         return [(loss, times) for loss, times in counts.items() if times > 0]
 
-    def _factors(self, above: bool) -> Factors:
-        """The losses in balls at one end, all normal ones as one."""
-        found: list[tuple[Moments, int]] = []
-        variance = self._field.exact(0)
-        for loss, times in self._counted:
-            ends = loss.ball(self._field)
-            moments = ends.above if above else ends.below
-            if moments.normal is None:
-                found.append((moments, times))
-            else:
-                variance += times * moments.normal
-        return [(NormalMoments(self._field, variance), 1), *found] if variance > 0 else found
+    @cached_property
+    def _sides(self) -> tuple[ProvedSum, ProvedSum]:
+        """Below and above; the same where every loss is known exactly."""
+        exact = all(end.below is end.above for end, _ in self._ends())
+        above = ProvedSum(self._field, lambda: _merged(self._field, ((end.above, times) for end, times in self._ends())), lambda: self.transform)
+        below = ProvedSum(self._field, lambda: _merged(self._field, ((end.below, times) for end, times in self._ends())), lambda: self.transform)
+        return (above if exact else below), above
+
+    @property
+    def _below(self) -> ProvedSum:
+        return self._sides[0]
+
+    @property
+    def _above(self) -> ProvedSum:
+        return self._sides[1]
+
+    def _ends(self) -> list[tuple[Ends, int]]:
+        return [(loss.ball(self._field), times) for loss, times in self._counted]
+
+    def _guess(self, delta: float, tolerance: float) -> float:
+        """Where floats put epsilon."""
+        found = super().epsilon(delta, tolerance=tolerance)
+        return (found.lower + found.upper) / 2 if found.upper < math.inf else max(found.lower, 1.0)
+
+
+def _merged(field: Field, factors: Iterable[tuple[Moments, int]]) -> Factors:
+    """The factors, all normal ones as one."""
+    found: list[tuple[Moments, int]] = []
+    variance = field.exact(0)
+    for moments, times in factors:
+        if moments.normal is None:
+            found.append((moments, times))
+        else:
+            variance += times * moments.normal
+    return [(NormalMoments(field, variance), 1), *found] if variance > 0 else found
+
+
+def _certificate(field: Field, proved: Proved | None, found: Enclosure | None) -> Certificate:
+    """The method, and what each source adds to the width, relative to delta."""
+    if proved is None or found is None:
+        return Certificate("ball arithmetic, largest loss")
+    terms = ("aliasing", found.aliasing), ("truncation", found.truncation), ("smoothing", found.smoothing), ("rounding", found.rounding)
+    with field.precision(64):
+        shares = tuple((name, field.up(term / found.upper) if found.upper > 0 else 0.0) for name, term in terms)
+    return Certificate(f"ball arithmetic, {proved.method}", shares)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dpcompose.loss.atomized import atomized
+from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss, Pair
 from dpcompose.loss.product import Product
 from dpcompose.numerics.bound import Bound
@@ -21,25 +22,24 @@ def sampled_pair(remove: Product, add: Product, rate: float, *, attained: bool) 
     one, two = _closed(remove), _closed(add)
     closed = [loss and loss.sampled(rate, remove=side) for loss, side in ((one, True), (two, False))]
     if closed[0] is not None and closed[1] is not None:
-        return Pair(closed[0], closed[1], attained, () if attained else _nothing(closed[0], closed[1]))
-    above, below = [], []
-    for product, side in ((remove, True), (add, False)):
-        base = _closed(product)
-        upper, lower = (base and base.enclosing()) or atomized(_profile(product), product.extremes.upper)
-        above.append(upper.sampled(rate, remove=side))
-        below.append(lower.sampled(rate, remove=side))
-    inside = Pair(below[0], below[1])
-    return Pair(above[0], above[1], False, (inside,) if attained else ())
+        return Pair(closed[0], closed[1], attained)
+    base = _enclosing(remove, one), None if add == remove else _enclosing(add, two)
+    (high, low), (high_add, low_add) = base[0], base[1] or base[0]
+    above = Pair(high.sampled(rate, remove=True), high_add.sampled(rate, remove=False), False)
+    below = Pair(low.sampled(rate, remove=True), low_add.sampled(rate, remove=False))
+    return Pair(above.remove, above.add, False, (below,) if attained else ())
 
 
-def _closed(product: Product) -> Loss | None:
-    return product.reduced[0][0] if len(product.reduced) == 1 and product.reduced[0][1] == 1 else None
+def _enclosing(product: Product, closed: Loss | None) -> tuple[AtomicLoss, AtomicLoss]:
+    """Atoms above and below."""
+    found = closed.enclosing() if closed is not None else None
+    return found or atomized(_profile(product), product.extremes.upper)
 
 
 def _profile(product: Product) -> Callable[[float], Bound]:
     return lambda epsilon: product.delta(epsilon, tolerance=1e-12)
 
 
-def _nothing(remove: Loss, add: Loss) -> tuple[Pair, ...]:
-    """No attained sub-case is known below a dominating pair on a sample."""
-    return ()
+def _closed(product: Product) -> Loss | None:
+    """The one loss that the product amounts to, if it does."""
+    return product.reduced[0][0] if len(product.reduced) == 1 and product.reduced[0][1] == 1 else None
