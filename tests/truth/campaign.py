@@ -95,7 +95,8 @@ def delta_verdict(answer: dpcompose.Bound, epsilon: float, parts: subject.Parts)
     shown = f"truth {truth.str(20)}"
     if truth < answer.lower or truth > answer.upper:
         return "outside", shown
-    return ("inside" if (answer.lower <= 0 or answer.lower <= truth) and truth <= answer.upper else "open"), shown
+    proved = (answer.lower <= 0 or answer.lower <= truth) and (answer.upper >= 1 or truth <= answer.upper)
+    return ("inside" if proved else "open"), shown
 
 
 def epsilon_verdict(answer: dpcompose.Bound, delta: float, parts: subject.Parts) -> tuple[str, str]:
@@ -105,7 +106,7 @@ def epsilon_verdict(answer: dpcompose.Bound, delta: float, parts: subject.Parts)
         if sign > 0 and end <= 0:
             continue
         if end == math.inf:
-            outside = subject.delta(1e6, parts)
+            outside = subject.infinity(parts)
             verdicts.append(
                 "inside" if outside > goal else "outside" if sign > 0 else "vacuous" if outside < goal else "open"
             )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from flint import arb
+from flint import arb, ctx
 
 from truth import atoms, contour, gaussian, lattices, optimal, periodic, residues, sampled
 from truth.ball import Number, ball, ratio, refined
@@ -45,10 +45,23 @@ def code(parts: Parts) -> str:
 
 def delta(epsilon: float, parts: Parts) -> arb:
     """The truth at `epsilon`: the larger of the two directions, each by the fastest oracle that covers the parts."""
-    first = _directed(epsilon, parts, 0, contour.FLOOR)
-    if all(len(item.laws) == 1 for item, _ in parts):
-        return first
-    return first.max(_directed(epsilon, parts, 1, (first.lower() * arb(2) ** -90).max(contour.FLOOR)))
+    with ctx.workprec(200):
+        first = _directed(epsilon, parts, 0, contour.FLOOR)
+        if all(len(item.laws) == 1 for item, _ in parts):
+            return first
+        return first.max(_directed(epsilon, parts, 1, (first.lower() * arb(2) ** -90).max(contour.FLOOR)))
+
+
+def infinity(parts: Parts) -> arb:
+    """The mass at infinity, in the direction where there is more."""
+    best = arb(0)
+    with ctx.workprec(200):
+        for row in _rows(parts):
+            finite = arb(1)
+            for law, times in zip(row, _counts(parts), strict=True):
+                finite *= (1 - law.outside) ** times
+            best = best.max(1 - finite)
+    return best
 
 
 def largest(parts: Parts) -> float:
