@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dpcompose.numerics.ball import Ball, Disc
-from dpcompose.numerics.moments import Grid, Moments, geometric
+from dpcompose.numerics.moments import Grid, Moments
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class TwoTermMoments(Moments):
 
     def line(self, order: float, step: Ball, count: int) -> list[Disc]:
         start, turn = self.field.disc(order) * self.epsilon, self.field.disc(0, step * self.epsilon)
-        up = geometric(start.exp(), turn.exp(), count)
-        down = geometric((-start - self.epsilon).exp(), (-turn).exp(), count)
+        up = self.field.powers(start.exp(), turn.exp(), count)
+        down = self.field.powers((-start - self.epsilon).exp(), (-turn).exp(), count)
         return [self._combined(self.field.disc(order, step * j), up[j], down[j]) for j in range(count)]
 
 

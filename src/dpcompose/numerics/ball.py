@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from dpcompose.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from flint import acb, acb_mat, acb_poly, arb, fmpq
+    from flint import acb, acb_mat, arb, fmpq
     from flint.flint_base.flint_context import FlintContext
 
     Ball: TypeAlias = arb
@@ -41,7 +41,6 @@ class Field:
     disc: type[Disc]
     _quotient: type[fmpq]
     _matrix: type[acb_mat]
-    _polynomial: type[acb_poly]
     _context: FlintContext
 
     def precision(self, bits: int) -> AbstractContextManager[None]:
@@ -83,9 +82,26 @@ class Field:
         """How many binary digits of a real ball are right, relative to itself."""
         return value.rel_accuracy_bits()
 
+    def powers(self, first: Disc, ratio: Disc, count: int) -> list[Disc]:
+        """first * ratio^j for j < count, each from two of half its degree: radii would grow without end if multiplied step by step."""
+        values = [self.disc(1), ratio]
+        for j in range(2, count):
+            values.append(values[j // 2] * values[j - j // 2])
+        return [first * value for value in values[:count]]
+
     def power_sum(self, coefficients: Sequence[Disc]) -> Callable[[Disc], Disc]:
-        """The polynomial with these coefficients, the constant one first."""
-        return self._polynomial(coefficients)
+        """The polynomial with these coefficients, the constant one first, in blocks as long as there are blocks."""
+        columns = math.isqrt(max(len(coefficients) - 1, 0)) + 1
+        rows = [list(coefficients[at : at + columns]) for at in range(0, len(coefficients), columns)]
+        rows[-1] += [self.disc(0)] * (columns - len(rows[-1]))
+        blocks = self._matrix(rows)
+
+        def value(x: Disc) -> Disc:
+            within = self.powers(self.disc(1), x, columns + 1)
+            across = self.powers(self.disc(1), within[-1], len(rows))
+            return (self._matrix([across]) * (blocks * self._matrix([[power] for power in within[:-1]])))[0, 0]
+
+        return value
 
     def products(self, left: Sequence[Sequence[Disc]], right: Sequence[Sequence[Disc]]) -> list[Disc]:
         """The entries of the product of two matrices, row by row."""
@@ -113,7 +129,7 @@ def field() -> Field:
         MissingExtraError: If python-flint is not installed.
     """
     try:
-        from flint import acb, acb_mat, acb_poly, arb, ctx, fmpq
+        from flint import acb, acb_mat, arb, ctx, fmpq
     except ImportError:
         raise MissingExtraError("proof=True", "proof") from None
-    return Field(arb, acb, fmpq, acb_mat, acb_poly, ctx)
+    return Field(arb, acb, fmpq, acb_mat, ctx)

@@ -72,6 +72,9 @@ def _count(falling: list[Ball], x: Ball) -> int:
 
 def _powers(field: Field, atoms: Atoms, times: int) -> Iterator[tuple[Ball, Ball]]:
     """The multinomial values of `times` copies."""
+    if times == 1:
+        yield from atoms
+        return
     if len(atoms) == 2:
         (first, up), (second, down) = atoms
         for j in range(times + 1):

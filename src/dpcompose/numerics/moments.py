@@ -95,7 +95,7 @@ class Moments(ABC):
         return self.decay(order)
 
     def profile(self, x: Ball) -> Ball | None:
-        """`infinite` + g(x) in closed form, if there is one."""
+        """g(x) in closed form, if there is one."""
         return None
 
 
@@ -129,14 +129,6 @@ def ends(value: float, make: Callable[[Ball], Moments], *, field: Field, ulps: i
     return Ends(low, high) if rising else Ends(high, low)
 
 
-def geometric(first: Disc, ratio: Disc, count: int) -> list[Disc]:
-    """first * ratio^j for j < count."""
-    values = [first]
-    for _ in range(count - 1):
-        values.append(values[-1] * ratio)
-    return values
-
-
 def exponential_sums(field: Field, logs: Sequence[Disc], rates: Sequence[Disc], count: int) -> list[Disc]:
     """The sums over all terms of e^(log + j rate), j < count: one product of two matrices, j = row * columns + column."""
     columns = math.isqrt(max(count - 1, 0)) + 1
@@ -144,7 +136,7 @@ def exponential_sums(field: Field, logs: Sequence[Disc], rates: Sequence[Disc], 
     left: list[list[Disc]] = [[] for _ in range(rows)]
     right: list[list[Disc]] = []
     for log, rate in zip(logs, rates, strict=True):
-        right.append(geometric(field.disc(1), rate.exp(), columns))
-        for row, value in enumerate(geometric(log.exp(), (rate * columns).exp(), rows)):
+        right.append(field.powers(field.disc(1), rate.exp(), columns))
+        for row, value in enumerate(field.powers(log.exp(), (rate * columns).exp(), rows)):
             left[row].append(value)
     return field.products(left, right)[:count]

@@ -50,44 +50,57 @@ class Route:
         return math.ceil(self.last * self.period / (2 * math.pi)) + 1
 
 
-def plan(transform: Transform, x: float, *, tolerance: float, most: int) -> Route | None:
-    """The line for g near x: to e^-43 where |M| falls by itself within `most` nodes, else smoothed, to about `tolerance` if they suffice.
+def plan(
+    transform: Transform, x: float, *, tolerance: float, digits: float = FINE, most: int, falling: bool = True
+) -> Route | None:
+    """The line for g near x: to e^-`digits` where |M| falls by itself within `most` nodes, else smoothed, to `tolerance` if they suffice.
 
-    None where no saddle point can be found.
+    Args:
+        transform: The variable.
+        x: Where g is wanted.
+        tolerance: The relative width at which smoothing may stop.
+        digits: Minus the logarithm of the relative width that all other errors may have.
+        most: How many nodes a line may have, if it is not one over a lattice.
+        falling: Whether |M| may be taken to fall by itself.
+
+    Returns:
+        None where no saddle point can be found.
     """
     order = saddle.for_value(transform, x)
     log_m, first, variance = transform.cumulants(order)
     if not (math.isfinite(log_m) and variance > 0 and abs(first - x - 1 / order - 1 / (order + 1)) <= 1e-2 * (abs(x) + 1)):
         return None
     log_mass = min(log_m - order * x + math.log(relative_value(variance, order)), 0.0)
-    order, period, beyond = _placed(transform, order, x, log_mass, FINE)
+    order, period, beyond = _placed(transform, order, x, log_mass, digits)
     log_m, first, variance = transform.cumulants(order)
     relative = math.exp(min(max(log_mass - log_m + order * x, -300.0), 0.0))
     magnitude = math.log2(2 + abs(log_m) + order * (abs(x) + abs(first)) + order)
-    share = math.exp(-FINE) * relative
-    last = _end(transform, order, period, variance, share * math.pi, most)
+    share = math.exp(-digits) * relative
+    last = _end(transform, order, period, variance, share * math.pi, most) if falling else None
     if last is None and transform.lattice is not None:
         last = math.pi / transform.lattice.spacing
     if last is not None:
         return Route(order, period, beyond, last, 0.0, variance, share, magnitude)
     wanted = math.sqrt(tolerance / 10 / (order * (order + 1)))
-    digits = math.log(1e3 / tolerance)
-    order, period, beyond = _placed(transform, order, x, log_mass, digits)
+    digits = min(math.log(1e3 / tolerance), digits)
+    order, period, beyond = _placed(transform, order, x, log_mass, digits, bounded=False)
     share = math.exp(-digits) * relative
     reach = math.sqrt(2 * (digits - math.log(relative) + 3))
     smoothing = max(wanted, reach * period / (2 * math.pi * most))
     loose = share * math.exp(digits) * smoothing**2 * order * (order + 1) / 10
-    last = _end(transform, order, period, variance, loose * math.pi, most)
+    last = _end(transform, order, period, variance, loose * math.pi, most) if falling else None
     if last is not None:
         return Route(order, period, beyond, last, 0.0, variance, loose, magnitude)
     return Route(order, period, beyond, reach / smoothing, smoothing, variance, share, magnitude)
 
 
-def _placed(transform: Transform, order: float, x: float, log_mass: float, digits: float) -> tuple[float, float, float | None]:
+def _placed(
+    transform: Transform, order: float, x: float, log_mass: float, digits: float, *, bounded: bool = True
+) -> tuple[float, float, float | None]:
     """Order, period, and the order that bounds the aliases above x; a little below the saddle point where M explodes beyond it."""
     quiet = digits - log_mass
-    if x + 1.2 * quiet / order >= transform.maximum:
-        return order, max(quiet / order, (transform.maximum - x) * (1 + 1e-9)), None
+    if bounded and x + 1.2 * quiet / order >= transform.maximum:
+        return order, max(quiet / order, transform.maximum - x) + 2 / order, None
     orders = order * _MULTIPLES
     log_m = log_moments(transform, orders)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):

@@ -1,0 +1,227 @@
+"""A sum of independent variables whose g(x) = E[(1 - e^(x - L))_+; L < inf] is proved, by whatever proves it cheapest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from dpcompose.numerics import route
+from dpcompose.numerics.ball import Ball, Field
+from dpcompose.numerics.crossing import Crossing, crossing
+from dpcompose.numerics.enumeration import Enumeration, states
+from dpcompose.numerics.proof import Enclosure, ProvedLine, draw
+from dpcompose.numerics.rest import Factors
+from dpcompose.numerics.transform import Transform
+
+MOST_STATES, MOST_NODES, MOST_BITS = 20_000, 30_000, 4096
+_CLOSED, _ROUNDED = 72, 2.0**-56
+
+
+@dataclass(frozen=True)
+class Proved:
+    """g near a point: a function that encloses it anywhere, narrow around there.
+
+    Args:
+        enclosure: The enclosure of g at a ball x.
+        method: How it is computed, in words.
+        rate: Roughly the relative slope of g; 0 if the function is as narrow everywhere.
+    """
+
+    enclosure: Callable[[Ball], Enclosure]
+    method: str
+    rate: float = 0.0
+
+
+@dataclass(frozen=True)
+class ProvedSum:
+    """The variable of which `factors` is the law and `transform` an approximation in floats.
+
+    Args:
+        field: Where balls come from.
+        factors: The independent variables with their counts, enclosed at the working precision; never empty.
+        transform: The same sum, in floats: it decides where to look.
+    """
+
+    field: Field
+    factors: Callable[[], Factors]
+    transform: Callable[[], Transform]
+
+    @cached_property
+    def infinite(self) -> Ball:
+        """P[L = inf]."""
+        with self.field.precision(512):
+            finite, factors = self.field.exact(1), [(moments.infinite, times) for moments, times in self.factors()]
+            certain = [(mass, times) for mass, times in factors if not mass.is_zero()]
+            if len(certain) == 1 and certain[0][1] == 1:
+                return certain[0][0]
+            for mass, times in certain:
+                finite *= (1 - mass) ** times
+            return 1 - finite if certain else self.field.exact(0)
+
+    @cached_property
+    def largest(self) -> Ball:
+        """The supremum of the finite values, and what their places may be off by."""
+        with self.field.precision(256):
+            return self._moved(sum((moments.largest * times for moments, times in self.factors()), self.field.exact(0)))
+
+    @cached_property
+    def smallest(self) -> Ball:
+        """The infimum of the values."""
+        with self.field.precision(256):
+            return self._moved(sum((moments.smallest * times for moments, times in self.factors()), self.field.exact(0)))
+
+    def near(self, x: float, *, tolerance: float, digits: float = route.FINE) -> Proved:
+        """The cheapest proof of g around x; its smoothing may stop at the relative `tolerance`, all else at e^-`digits`."""
+        level = self.field.exact(x)
+        if level >= self.largest:
+            return Proved(lambda _: self._known(self.field.exact(0)), "beyond the largest value")
+        if level <= self.smallest:
+            return Proved(self._refined(self._below), "below the smallest value")
+        with self.field.precision(128):
+            closed, count = self._closed, states(self.factors())
+        if closed is not None:
+            return Proved(self._refined(closed), "closed form")
+        if count <= MOST_STATES:
+            return Proved(self._refined(self._enumerated()), f"{count:.0f} outcomes")
+        return self._line(x, tolerance, digits)
+
+    def crossing(self, target: Ball, *, guess: float, low: float, high: float, tolerance: float) -> tuple[Crossing, Proved]:
+        """Where g falls to the target, between floats, with the proof that was used."""
+        proved = self.near(guess, tolerance=tolerance)
+        for _ in range(4):
+
+            def curve(x: float, proved: Proved = proved) -> tuple[Ball, Ball]:
+                found = proved.enclosure(self.field.exact(x))
+                return found.lower, found.upper
+
+            found = crossing(curve, target, guess=guess, rate=proved.rate or 1.0, low=low, high=high)
+            if abs(found.middle - guess) * proved.rate < 0.7:
+                break
+            guess, proved = found.middle, self.near(found.middle, tolerance=tolerance)
+        return found, proved
+
+    # ------------------------------------------------------------------------------------------- what is in closed form
+
+    @property
+    def _closed(self) -> Callable[[Ball], Ball] | None:
+        """g in closed form: of a single variable that has one."""
+        factors = self.factors()
+        if len(factors) != 1 or factors[0][1] != 1 or factors[0][0].profile(self.field.exact(0.5)) is None:
+            return None
+
+        def value(x: Ball) -> Ball:
+            found = self.factors()[0][0].profile(x)
+            assert found is not None
+            return found
+
+        return value
+
+    def _below(self, x: Ball) -> Ball:
+        """M(0) - e^x M(-1)."""
+        mass, other = self.field.exact(1), self.field.exact(1)
+        for moments, times in self.factors():
+            mass, other = mass * moments.mass**times, other * moments.other_mass**times
+        return mass - x.exp() * other
+
+    def _enumerated(self) -> Callable[[Ball], Ball]:
+        """g by enumeration, one list of outcomes for each precision."""
+        known: dict[int, Enumeration] = {}
+
+        def value(x: Ball) -> Ball:
+            bits = self.field.bits
+            if bits not in known:
+                known[bits] = Enumeration(self.field, self.factors())
+            return known[bits].value(x)
+
+        return value
+
+    def _refined(self, value: Callable[[Ball], Ball]) -> Callable[[Ball], Enclosure]:
+        """The enclosure by a formula, at the first precision that makes it narrow."""
+
+        def enclosure(x: Ball) -> Enclosure:
+            bits = 128
+            while True:
+                with self.field.precision(bits):
+                    found = self._known(value(x))
+                    if found.rounding <= found.upper * self.field.exact(2.0**-_CLOSED) or bits >= MOST_BITS:
+                        return found
+                bits *= 2
+
+        return lambda x: self._vague(enclosure, x)
+
+    def _known(self, value: Ball) -> Enclosure:
+        zero = self.field.exact(0)
+        upper = self.field.positive(value.upper())
+        return Enclosure(self.field.positive(value.lower()).min(upper), upper, zero, zero, zero, 2 * value.rad())
+
+    # --------------------------------------------------------------------------------------------------------- the line
+
+    def _line(self, x: float, tolerance: float, digits: float) -> Proved:
+        """A line through the saddle point at x, at a precision that makes its rounding negligible."""
+        transform = self.transform()
+        for falling in (True, False):
+            planned = route.plan(transform, x, tolerance=tolerance, digits=digits, most=MOST_NODES, falling=falling)
+            if planned is None:
+                return Proved(lambda _: self._known(self._mass.union(self.field.exact(0))), "no saddle point: nothing is proved")
+            line, bits, found = self._drawn(planned, x)
+            if found.truncation <= found.upper * self.field.exact(tolerance) or planned.smoothing > 0 or line.grid is not None:
+                break
+
+        def enclosure(point: Ball) -> Enclosure:
+            with self.field.precision(bits):
+                return self._vague(line.enclosure, point)
+
+        return Proved(enclosure, f"{line.name}, {line.nodes} nodes, {bits} bits", planned.order)
+
+    def _drawn(self, planned: route.Route, x: float) -> tuple[ProvedLine, int, Enclosure]:
+        with self.field.precision(64):
+            copies = sum(times for _, times in self.factors())
+        bits = 96 + copies.bit_length() + math.ceil(planned.magnitude)
+        while True:
+            with self.field.precision(bits):
+                line = draw(self.field, self.factors(), planned)
+                found = line.enclosure(self.field.exact(x))
+                others = found.aliasing + found.truncation + found.smoothing
+                if found.rounding <= found.upper * self.field.exact(_ROUNDED) + others / 16 or 2 * bits > MOST_BITS:
+                    return line, bits, found
+            bits *= 2
+
+    @cached_property
+    def _mass(self) -> Ball:
+        """At least P[L < inf]."""
+        with self.field.precision(128):
+            total = self.field.exact(1)
+            for moments, times in self.factors():
+                total *= moments.mass**times
+            return (total * self._doubt[0]).upper()
+
+    # ---------------------------------------------------------------------------------------------- what is not exactly known
+
+    @cached_property
+    def _doubt(self) -> tuple[Ball, Ball]:
+        """The factor by which masses, and the distance by which places may be off."""
+        with self.field.precision(128):
+            factor, distance = self.field.exact(1), self.field.exact(0)
+            for moments, times in self.factors():
+                relative, moved = moments.vague
+                factor *= (1 + self.field.exact(relative)) ** times
+                distance += self.field.exact(moved) * times
+            return factor.upper(), distance.upper()
+
+    def _moved(self, place: Ball) -> Ball:
+        _, distance = self._doubt
+        return place + distance * self.field.ball(0, 1)
+
+    def _vague(self, enclosure: Callable[[Ball], Enclosure], x: Ball) -> Enclosure:
+        """g rises with every mass and with every place: both ends of them."""
+        factor, distance = self._doubt
+        if distance.is_zero():
+            found = enclosure(x)
+            low = high = found
+        else:
+            low, high = enclosure(x + distance), enclosure(x - distance)
+        lower, upper = (low.lower / factor).lower(), (high.upper * factor).upper()
+        rounding = low.rounding.max(high.rounding) + self.field.positive((upper - lower) - (high.upper - low.lower))
+        return Enclosure(lower, upper, high.aliasing, high.truncation, high.smoothing, rounding)
