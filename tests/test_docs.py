@@ -100,6 +100,16 @@ def test_links_of_page_lead_somewhere(path: Path) -> None:
     assert [link for link in links if not (path.parent / link).exists()] == []
 
 
+def test_names_of_the_notation_exist() -> None:
+    source = "\n".join(file.read_text() for file in (ROOT / "src").rglob("*.py"))
+    rows = [
+        line.split("|") for line in (ROOT / "docs" / "notation.md").read_text().splitlines() if line.startswith("|")
+    ]
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row[2])}
+    assert "sensitivity" in named
+    assert {name for name in named if not re.search(rf"\b{name}\b", source)} == set()
+
+
 @pytest.mark.parametrize(
     "page",
     [
