@@ -1,0 +1,2 @@
+def calibrate() -> None:
+    """x."""

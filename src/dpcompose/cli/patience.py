@@ -1,0 +1,72 @@
+"""Progress on standard error for whatever takes longer than a second."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+
+SECOND = 1.0
+
+
+class Patience:
+    """Shows what is being done once a second has passed: a bar on a terminal, otherwise a line now and then."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._task = self._bar.add_task("reading", total=None)
+        self._terminal = sys.stderr.isatty()
+        self._lock = threading.Lock()
+        self._last = ""
+        self._timer = threading.Timer(SECOND, self._begin)
+        self._timer.daemon = True
+        self._spoke: float | None = None
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """The next step is `what`, after `done` of `total`."""
+        with self._lock:
+            self._last = f"{what} ({done + 1} of {total})"
+            self._bar.update(self._task, description=what, completed=done, total=total)
+            if self._spoke is not None and time.monotonic() - self._spoke > SECOND:
+                self._speak()
+
+    def start(self) -> None:
+        """Begin to count the first second."""
+        self._timer.start()
+
+    def stop(self) -> None:
+        """Take the bar away."""
+        self._timer.cancel()
+        with self._lock:
+            self._bar.stop()
+
+    def _begin(self) -> None:
+        with self._lock:
+            if self._timer.finished.is_set():
+                return
+            if self._terminal:
+                self._bar.start()
+            else:
+                self._speak()
+
+    def _speak(self) -> None:
+        if not self._terminal and self._last:
+            print(f"dpcompose: {self._last}", file=sys.stderr)
+        self._spoke = time.monotonic()
+
+
+@contextmanager
+def patience() -> Generator[Patience]:
+    """Progress while the block runs."""
+    progress = Patience()
+    progress.start()
+    try:
+        yield progress
+    finally:
+        progress.stop()

@@ -1,0 +1,2 @@
+def theorem() -> None:
+    """x."""

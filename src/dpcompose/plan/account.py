@@ -1,0 +1,167 @@
+"""The main job: what a plan costs in total, what each theorem says of it, and what each mechanism contributes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, partial
+
+from dpcompose.composition import Comparison, Composition, compose
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.numerics import check
+from dpcompose.numerics.bound import Bound
+from dpcompose.plan.entry import Entry
+from dpcompose.plan.plan import Plan
+from dpcompose.plan.question import Question
+
+Progress = Callable[[str, int, int], None]
+"""Called with what comes next, how many steps are done, and how many there are."""
+
+FEW = 12
+"""Plans of at most so many mechanisms are also composed without each of them, unasked."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one mechanism of a plan contributes.
+
+    Args:
+        entry: The mechanism and how often it runs.
+        alone: The answer to the same question for this mechanism alone, all its runs together.
+        without: The answer for the rest of the plan; None if it was not asked for, or nothing is left.
+    """
+
+    entry: Entry
+    alone: Bound
+    without: Bound | None
+
+
+@dataclass(frozen=True)
+class PlanAccount:
+    """What a plan costs.
+
+    Args:
+        plan: The plan.
+        question: What was given: a delta or an epsilon.
+        total: The certified answer: epsilon at that delta, or delta at that epsilon.
+        limit: The largest epsilon that the total may have, or None without a budget.
+        comparisons: Every theorem that applies, at the delta given or found; empty where that delta is 0 or 1.
+        shares: One for each mechanism, in the order of the plan.
+        finite: Where the total is infinite, the answer for the mechanisms that are finite alone; otherwise None.
+    """
+
+    plan: Plan
+    question: Question
+    total: Bound
+    limit: float | None
+    comparisons: tuple[Comparison, ...]
+    shares: tuple[Share, ...]
+    finite: Bound | None
+
+    @property
+    def within(self) -> bool | None:
+        """Whether the total certainly keeps to the limit; None without one."""
+        return None if self.limit is None else self.total.upper <= self.limit
+
+    @property
+    def unbounded(self) -> tuple[str, ...]:
+        """The mechanisms that nothing useful is known of at this question."""
+        return tuple(share.entry.name for share in self.shares if not _useful(self.question, share.alone))
+
+    @property
+    def delta(self) -> float:
+        """The delta given, or the upper end of the delta found."""
+        return self.question.value if self.question.given == "delta" else self.total.upper
+
+
+def account(
+    plan: Plan, question: Question, *, limit: float | None = None, every: bool = False, progress: Progress | None = None
+) -> PlanAccount:
+    """What `plan` costs, as an answer to `question`.
+
+    Args:
+        plan: The plan.
+        question: A delta, to ask for epsilon; or an epsilon, to ask for delta.
+        limit: A largest epsilon to hold the total against; only with a delta. Finite, >= 0.
+        every: Whether to compose the rest of the plan for every mechanism even when they are many.
+        progress: Told of each step before it is taken.
+
+    Raises:
+        DomainError: If a limit is given with an epsilon.
+        UnsupportedError: If some mechanisms have no sound guarantee under the plan's adjacency; it lists them.
+    """
+    if limit is not None:
+        if question.given != "delta":
+            raise DomainError("limit", limit, "None unless a delta is given")
+        limit = check.nonnegative("epsilon", limit)
+    require_common_adjacency(plan)
+    several = 1 < len(plan.entries) and (every or len(plan.entries) <= FEW)
+    steps = _Steps(progress, 2 + len(plan.entries) * (1 + several))
+    ask = cache(partial(_answer, question=question, adjacency=plan.adjacency))
+    steps.next("the total")
+    total = ask(plan.composition())
+    shares: list[Share] = []
+    for entry in plan.entries:
+        steps.next(f"{entry.name} alone")
+        alone = ask(compose(entry.mechanism * entry.times))
+        rest = plan.without(entry.name) if several else None
+        if rest is not None:
+            steps.next(f"all but {entry.name}")
+        shares.append(Share(entry, alone, None if rest is None else ask(rest.composition())))
+    steps.next("other theorems")
+    delta = question.value if question.given == "delta" else total.upper
+    comparisons = plan.composition().compare(delta=delta, adjacency=plan.adjacency) if 0 < delta < 1 else ()
+    finite = None
+    if not _useful(question, total):
+        rest = [share.entry for share in shares if _useful(question, share.alone)]
+        if 0 < len(rest) < len(shares):
+            finite = ask(replace(plan, entries=tuple(rest)).composition())
+    return PlanAccount(plan, question, total, limit, tuple(comparisons), tuple(shares), finite)
+
+
+def require_common_adjacency(plan: Plan) -> None:
+    """Raise UnsupportedError, with a list, if some mechanisms are not known under the plan's adjacency."""
+    lacking = _lacking(plan, plan.adjacency)
+    if lacking:
+        others = [each.value for each in Adjacency if each is not plan.adjacency and not _lacking(plan, each)]
+        raise UnsupportedError(
+            f"{plan.source} under {plan.adjacency.value}",
+            f"no sound guarantee is known of {'; '.join(f'{name} ({why})' for name, why in lacking)}",
+            f"All of the plan is known under {' and '.join(others)}" if others else "No adjacency covers all of the plan",
+        )
+
+
+def _lacking(plan: Plan, adjacency: Adjacency) -> list[tuple[str, str]]:
+    lacking: list[tuple[str, str]] = []
+    for entry in plan.entries:
+        try:
+            entry.mechanism.pairs(adjacency)
+        except UnsupportedError as error:
+            lacking.append((entry.name, error.reason))
+    return lacking
+
+
+def _answer(composition: Composition, *, question: Question, adjacency: Adjacency) -> Bound:
+    if question.given == "delta":
+        return composition.epsilon(delta=question.value, adjacency=adjacency)
+    return composition.delta(epsilon=question.value, adjacency=adjacency)
+
+
+def _useful(question: Question, bound: Bound) -> bool:
+    return bound.upper < (math.inf if question.given == "delta" else 1.0)
+
+
+@dataclass
+class _Steps:
+    """Counts steps for whoever shows progress."""
+
+    progress: Progress | None
+    total: int
+    done: int = 0
+
+    def next(self, what: str) -> None:
+        if self.progress is not None:
+            self.progress(what, self.done, self.total)
+        self.done += 1

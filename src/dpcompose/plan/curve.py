@@ -1,0 +1,102 @@
+"""What the pictures show: epsilon over delta, and how epsilon grows with the number of answers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from dpcompose.composition import compose
+from dpcompose.plan.account import PlanAccount, Progress
+from dpcompose.plan.plan import Plan
+
+POINTS = 25
+"""Deltas at which the profile is drawn."""
+STOPS = 10
+"""Multiplicities at which the theorems are compared."""
+ENOUGH = 8
+"""Growth is drawn inside a plan whose multiplicities have at least this common divisor, otherwise by repeating it."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of a picture: a certified interval at each point, or a single bound or estimate.
+
+    Args:
+        name: The theorem.
+        kind: "certified", "upper bound" or "estimate".
+        points: Pairs of abscissa and epsilon, the upper end where there are two.
+        lower: The lower ends, for a certified curve.
+    """
+
+    name: str
+    kind: str
+    points: tuple[tuple[float, float], ...]
+    lower: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How epsilon grows: one curve for each theorem.
+
+    Args:
+        unit: What is counted on the abscissa.
+        stops: The counts.
+        delta: The delta at which epsilon is given.
+        curves: The theorems, tightest at the last stop first.
+    """
+
+    unit: str
+    stops: tuple[int, ...]
+    delta: float
+    curves: tuple[Curve, ...]
+
+
+def drawn_delta(account: PlanAccount) -> float:
+    """The delta that the pictures are about: the account's, or 1e-6 where that is 0 or 1."""
+    return account.delta if 0 < account.delta < 1 else 1e-6
+
+
+def over_delta(account: PlanAccount, *, progress: Progress | None = None) -> Curve:
+    """The certified epsilon of a plan from delta = 0.1 to well below the delta it was asked at."""
+    last = max(min(2 * math.log10(drawn_delta(account)), -12.0), -300.0)
+    composition = account.plan.composition()
+    points: list[tuple[float, float]] = []
+    lower: list[float] = []
+    for step in range(POINTS):
+        delta = 10 ** (-1 + (last + 1) * step / (POINTS - 1))
+        if progress is not None:
+            progress(f"epsilon at delta {delta:.0e}", step, POINTS)
+        bound = composition.epsilon(delta=delta, adjacency=account.plan.adjacency)
+        points.append((delta, bound.upper))
+        lower.append(bound.lower)
+    return Curve("certified", "certified", tuple(points), tuple(lower))
+
+
+def over_times(account: PlanAccount, *, progress: Progress | None = None) -> Growth:
+    """What each theorem says as the plan grows, to its full size or, if it cannot be divided, to many times that."""
+    unit, part, most = _divided(account.plan)
+    stops = tuple(sorted({round(most ** (step / (STOPS - 1))) for step in range(STOPS)}))
+    delta = drawn_delta(account)
+    found: dict[str, list[tuple[int, float, float | None, str]]] = {}
+    for done, stop in enumerate(stops):
+        if progress is not None:
+            progress(f"theorems at {stop:,} {unit}", done, len(stops))
+        composition = compose(*(entry.mechanism * (entry.times * stop) for entry in part.entries))
+        for each in composition.compare(delta=delta, adjacency=part.adjacency):
+            found.setdefault(each.name, []).append((stop, each.epsilon, each.lower, each.kind))
+    return Growth(unit, stops, delta, tuple(_curve(name, rows) for name, rows in found.items()))
+
+
+def _curve(name: str, rows: list[tuple[int, float, float | None, str]]) -> Curve:
+    points = tuple((float(stop), epsilon) for stop, epsilon, _, _ in rows)
+    lower = tuple(lower for _, _, lower, _ in rows if lower is not None)
+    return Curve(name, rows[-1][3], points, lower if len(lower) == len(points) else ())
+
+
+def _divided(plan: Plan) -> tuple[str, Plan, int]:
+    """What is counted, the plan for a count of one, and the largest count."""
+    divisor = math.gcd(*(entry.times for entry in plan.entries))
+    if divisor < ENOUGH:
+        return "repetitions of the whole plan", plan, 64
+    part = replace(plan, entries=tuple(replace(entry, times=entry.times // divisor) for entry in plan.entries))
+    return ("answers" if len(plan.entries) == 1 else f"rounds (the plan has {divisor:,})"), part, divisor

@@ -1,0 +1,52 @@
+"""One mechanism of a plan: what it is, how often it runs, and what it is called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpcompose.errors import DomainError
+from dpcompose.numerics import check
+from dpcompose.plan.key import KEYS, Value, label
+from dpcompose.plan.kind import KINDS
+from dpcompose.plan.near import choices
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One `[[mechanism]]` table, checked: `mechanism` is what it describes, run `times` times.
+
+    Args:
+        name: What reports call it.
+        kind: A building block, as in `KINDS`.
+        parameters: The keys given and their values, in the constructor's order.
+        rate: The rate of a Poisson sample, fresh each time; None without sampling.
+        times: How often it runs; an integer >= 0.
+
+    Raises:
+        DomainError: If a value lies outside its domain.
+        UnsupportedError: If the mechanism cannot be sampled.
+    """
+
+    name: str
+    kind: str
+    parameters: tuple[tuple[str, Value], ...]
+    rate: float | None = None
+    times: int = 1
+    mechanism: Any = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        label("name", self.name)
+        if self.kind not in KINDS:
+            raise DomainError("kind", self.kind, choices(self.kind, KINDS))
+        check.count("times", self.times)
+        mechanism = KINDS[self.kind].build(**dict(self.parameters))
+        object.__setattr__(self, "mechanism", mechanism if self.rate is None else mechanism.sampled(self.rate))
+
+    def toml(self) -> str:
+        """This entry as a `[[mechanism]]` table."""
+        given: dict[str, Any] = {"name": self.name, "kind": self.kind, **dict(self.parameters)}
+        if self.rate is not None:
+            given["rate"] = self.rate
+        given["times"] = self.times
+        return "\n".join(["[[mechanism]]", *(f"{key} = {KEYS[key].write(value)}" for key, value in given.items())])

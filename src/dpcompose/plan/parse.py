@@ -1,0 +1,210 @@
+"""The one parser of plan files: TOML text to checked entries and the question that the plan asks."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from dpcompose.errors import DomainError, PlanError, UnsupportedError
+from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.plan.entry import Entry
+from dpcompose.plan.key import KEYS, adjacency, label
+from dpcompose.plan.kind import KINDS, Kind
+from dpcompose.plan.near import choices
+from dpcompose.plan.question import Question
+
+LARGEST_FILE = 1_000_000
+"""Bytes of a plan file; ten thousand mechanisms fit."""
+LONGEST_LINE = 10_000
+"""Characters of a line: reading a dotted key takes time quadratic in its length."""
+LARGEST_INTEGER = 10**300
+"""An integer beyond this has no use as a float, and Python refuses to print the largest."""
+
+_TOP = ("delta", "epsilon", "adjacency", "mechanism")
+_COMMON = ("kind", "name", "rate", "times")
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """What a plan file says, checked.
+
+    Args:
+        entries: Its mechanisms, in the order of the file.
+        question: The delta or epsilon given, or None.
+        adjacency: The adjacency given, or the default.
+    """
+
+    entries: tuple[Entry, ...]
+    question: Question | None
+    adjacency: Adjacency
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where in a file something was found."""
+
+    file: str
+    table: str = ""
+
+    def error(self, key: str, value: Any, expected: str) -> PlanError:
+        return PlanError(self.file, self.table, key, value, expected)
+
+    def from_domain(self, error: DomainError, keys: dict[str, Any]) -> PlanError:
+        remedy = f". {error.remedy}" if error.remedy else ""
+        if error.name in keys:
+            return self.error(error.name, error.value, error.domain + remedy)
+        return self.error("", None, f"{error.name}: {error.domain}{remedy}")
+
+
+def load(path: str | Path) -> str:
+    """The text of a plan file; PlanError if it is missing, no file, not UTF-8 or too large."""
+    place = _Place(str(path))
+    try:
+        with open(path, "rb") as stream:
+            content = stream.read(LARGEST_FILE + 1)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise place.error("", None, f"a plan file that can be read ({why})") from None
+    if len(content) > LARGEST_FILE:
+        raise place.error("", None, f"a plan file of at most {LARGEST_FILE:,} bytes")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise place.error("", None, f"UTF-8 text; byte {error.start} is none") from None
+
+
+def parse(text: str, *, source: str) -> Parsed:
+    """What the TOML `text` of a plan says; errors call it `source`."""
+    place = _Place(source)
+    top = _toml(text, place)
+    _refuse_unknown(top, _TOP, place, elsewhere=KEYS, hint="it belongs below a [[mechanism]] line")
+    tables = top.get("mechanism", [])
+    if not isinstance(tables, list):
+        raise place.error("mechanism", _plain(tables), "a list of tables, each begun by [[mechanism]] on its own line")
+    tables = cast(list[Any], tables)
+    if not tables:
+        raise place.error("", None, "at least one [[mechanism]] table")
+    for key in ("delta", "epsilon", "adjacency"):
+        _refuse_container(key, top, place)
+    try:
+        question = Question.stated(delta=top.get("delta"), epsilon=top.get("epsilon"))
+        adjacent = adjacency("adjacency", top["adjacency"]) if "adjacency" in top else Adjacency.ADD_REMOVE
+    except DomainError as error:
+        raise place.from_domain(error, top) from None
+    names = _names(tables)
+    entries: dict[str, Entry] = {}
+    for position, (table, name) in enumerate(zip(tables, names, strict=True), start=1):
+        entry = _entry(table, name, position, source)
+        if entry.name in entries:
+            here = _Place(source, f"mechanism[{position}]")
+            raise here.error("name", entry.name, "a name that no other mechanism of the plan has")
+        entries[entry.name] = entry
+    return Parsed(tuple(entries.values()), question, adjacent)
+
+
+def _toml(text: str, place: _Place) -> dict[str, Any]:
+    for position, line in enumerate(text.splitlines(), start=1):
+        if len(line) > LONGEST_LINE:
+            raise place.error("", None, f"lines of at most {LONGEST_LINE:,} characters; line {position} is longer")
+    try:
+        return tomllib.loads(text)
+    # A ValueError that is no TOMLDecodeError: an integer of more digits than Python converts, or an impossible date.
+    except ValueError as error:
+        raise place.error("", None, f"TOML: {error}") from None
+    except RecursionError:
+        raise place.error("", None, "TOML that is not nested so deeply") from None
+
+
+def _entry(table: Any, name: str, position: int, source: str) -> Entry:
+    place = _Place(source, f"mechanism[{position}]")
+    if not isinstance(table, dict):
+        raise place.error("", _plain(table), "a table, begun by [[mechanism]] on its own line")
+    keys = cast(dict[str, Any], table)
+    if "name" in keys:
+        try:
+            label("name", _plain(keys["name"]))
+        except DomainError as error:
+            raise place.from_domain(error, keys) from None
+        place = _Place(source, f'mechanism[{position}] "{name}"')
+    kind = _kind(keys, place)
+    known = (*_COMMON, *kind.parameters)
+    _refuse_unknown(keys, known, place, elsewhere=_TOP, hint="it belongs above the first [[mechanism]] line")
+    for key in keys:
+        _refuse_container(key, keys, place)
+    for key, required in kind.parameters.items():
+        if required and key not in keys:
+            raise place.error(key, None, f"a value, {kind.name} needs it; a {kind.name} knows {', '.join(known)}")
+    try:
+        read = {key: KEYS[key].read(key, value) for key, value in keys.items()}
+        parameters = tuple((key, read[key]) for key in kind.parameters if key in read)
+        optional = {key: read[key] for key in ("rate", "times") if key in read}
+        return Entry(name, kind.name, parameters, **cast(dict[str, Any], optional))
+    except DomainError as error:
+        raise place.from_domain(error, keys) from None
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{source}: {place.table}: {error.what}", error.reason, error.remedy) from None
+
+
+def _kind(keys: dict[str, Any], place: _Place) -> Kind:
+    if "kind" not in keys:
+        raise place.error("kind", None, f"a value, {choices('', KINDS)}")
+    kind = _plain(keys["kind"])
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise place.error("kind", kind, choices(kind, KINDS))
+    return KINDS[kind]
+
+
+def _names(tables: list[Any]) -> list[str]:
+    """The names given, and for the rest the kind, with the position where that is needed to tell them apart."""
+    rows = [cast(dict[str, Any], row) if isinstance(row, dict) else {} for row in tables]
+    names = [str(_plain(row.get("name", row.get("kind", "")))) for row in rows]
+    given = {name for name, row in zip(names, rows, strict=True) if "name" in row}
+    uses = Counter(name for name, row in zip(names, rows, strict=True) if "name" not in row)
+    for position, row in enumerate(rows, start=1):
+        name = names[position - 1]
+        if "name" not in row and (name in given or uses[name] > 1):
+            names[position - 1] = _free(f"{name}-{position}", given)
+    return names
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "-"
+    return name
+
+
+def _refuse_unknown(
+    table: dict[str, Any], known: tuple[str, ...], place: _Place, *, elsewhere: Any, hint: str
+) -> None:
+    for key, value in table.items():
+        if key not in known:
+            expected = f"{choices(key, known)}" + (f"; {hint}" if key in elsewhere else "")
+            raise place.error(_short(key), _plain(value), expected)
+
+
+def _refuse_container(key: str, table: dict[str, Any], place: _Place) -> None:
+    """Refuse what no key can mean, before anything tries to print it."""
+    value = table.get(key)
+    items = cast(list[Any], value) if isinstance(value, list) else [value]
+    if any(isinstance(item, list | dict) for item in items):
+        raise place.error(key, _plain(value), "a plain value")
+    if any(isinstance(item, int) and not -LARGEST_INTEGER <= item <= LARGEST_INTEGER for item in items):
+        raise place.error(key, "a larger integer", f"an integer of at most {len(str(LARGEST_INTEGER))} digits")
+
+
+def _plain(value: Any) -> Any:
+    """`value` if it can safely be shown, otherwise what it is."""
+    if isinstance(value, dict):
+        return "a table"
+    if isinstance(value, list):
+        return "an array"
+    if isinstance(value, int) and not -LARGEST_INTEGER <= value <= LARGEST_INTEGER:
+        return "a large integer"
+    return value
+
+
+def _short(key: str) -> str:
+    return key if len(key) <= 60 and key.isprintable() else ascii(key[:60]) + "..."

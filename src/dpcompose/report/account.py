@@ -1,0 +1,155 @@
+"""The page and the document of a plan's account."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpcompose.composition import Comparison
+from dpcompose.plan import PlanAccount, Share
+from dpcompose.report.document import bound_document, plan_document
+from dpcompose.report.number import above, below, digits_of, exactly, interval, near
+from dpcompose.report.page import Column, Fact, Page, Table
+
+NUMBER = "right"
+
+
+def account_page(account: PlanAccount, *, explain: bool = False) -> Page:
+    """The account for people; `explain` adds how the total was certified and what the theorems assume."""
+    tables = [_mechanisms(account), _theorems(account, explain)]
+    if explain and account.total.certificate.budget:
+        tables.append(_certificate(account))
+    return Page(
+        title=account.plan.source,
+        headline=_headline(account),
+        tone={None: "plain", True: "good", False: "bad"}[account.within],
+        facts=_facts(account),
+        tables=tuple(table for table in tables if table.rows),
+        notes=_notes(account, explain),
+        source=account.plan.toml(),
+    )
+
+
+def account_document(account: PlanAccount) -> dict[str, Any]:
+    """The account for programs: every number in full precision, infinite ones as "inf"."""
+    return {
+        "plan": plan_document(account.plan),
+        "given": {account.question.given: account.question.value},
+        "asked": account.question.asked,
+        "total": bound_document(account.total),
+        "budget": None if account.limit is None else {"epsilon": account.limit, "within": account.within},
+        "comparison_delta": account.delta if account.comparisons else None,
+        "comparison": [_compared(each) for each in account.comparisons],
+        "mechanisms": [_shared(share) for share in account.shares],
+        "unbounded": list(account.unbounded),
+        "total_without_unbounded": None if account.finite is None else bound_document(account.finite),
+    }
+
+
+def _headline(account: PlanAccount) -> str:
+    asked, given = account.question.asked, account.question.given
+    at = f"at {given} = {exactly(account.question.value)}"
+    total = above(account.total.upper, min(digits_of(account.total), 10))
+    answer = f"{asked} is infinite" if total == "infinite" else f"{asked} <= {total}"
+    if account.limit is None:
+        return f"{answer} {at}"
+    return f"{_verdict(account)}: {answer} {at}, budget {exactly(account.limit)}"
+
+
+def _verdict(account: PlanAccount) -> str:
+    if account.within:
+        return "Within budget"
+    over = account.limit is not None and account.total.lower > account.limit
+    return "Over budget" if over else "Not certified to be within budget"
+
+
+def _facts(account: PlanAccount) -> tuple[Fact, ...]:
+    lower, upper = interval(account.total)
+    answers = sum(share.entry.times for share in account.shares)
+    return (
+        Fact("certified", f"{lower} <= {account.question.asked} <= {upper}   width {above(account.total.width, 2)}"),
+        Fact("method", account.total.certificate.method),
+        Fact("neighbors", account.plan.adjacency.value),
+        Fact("mechanisms", f"{len(account.shares):,}, run {answers:,} times in all"),
+    )
+
+
+def _notes(account: PlanAccount, explain: bool) -> tuple[str, ...]:
+    notes: list[str] = []
+    asked = account.question.asked
+    if account.unbounded:
+        notes.append(f"Nothing useful is known at this {account.question.given} of: {', '.join(account.unbounded)}.")
+    if account.finite is not None:
+        notes.append(f"Without these, {asked} <= {above(account.finite.upper, 10)}.")
+    notes.extend(account.total.certificate.notes)
+    if explain:
+        notes.append(
+            "The interval contains the supremum over all mechanisms with these guarantees and all adversaries, "
+            "float round-off included; its upper end is the promise, its lower end shows that no accountant can do better."
+        )
+    return tuple(notes)
+
+
+def _mechanisms(account: PlanAccount) -> Table:
+    asked = account.question.asked
+    several = any(share.without is not None for share in account.shares)
+    columns = [Column("mechanism", wrap=True), Column("what it is", wrap=True), Column("times", NUMBER)]
+    columns.append(Column(f"{asked} alone", NUMBER))
+    if several:
+        columns.append(Column(f"{asked} without it", NUMBER))
+    rows = tuple(_share_row(share, several) for share in account.shares)
+    return Table("What each mechanism contributes", tuple(columns), rows)
+
+
+def _share_row(share: Share, several: bool) -> tuple[str, ...]:
+    row = (share.entry.name, share.entry.mechanism.label, f"{share.entry.times:,}", above(share.alone.upper))
+    if not several:
+        return row
+    return (*row, "" if share.without is None else above(share.without.upper))
+
+
+def _theorems(account: PlanAccount, explain: bool) -> Table:
+    columns = [Column("theorem", wrap=True), Column("epsilon", NUMBER), Column("", NUMBER), Column("reference")]
+    if explain:
+        columns.append(Column("note", wrap=True))
+    certified = next((each.epsilon for each in account.comparisons if each.kind == "certified"), 0.0)
+    rows = tuple(_theorem_row(each, certified, explain) for each in account.comparisons)
+    return Table(f"What each theorem says at delta = {exactly(account.delta)}", tuple(columns), rows)
+
+
+def _theorem_row(each: Comparison, certified: float, explain: bool) -> tuple[str, ...]:
+    estimate = each.kind == "estimate"
+    shown = f"about {near(each.epsilon)}" if estimate else above(each.epsilon)
+    excess = each.epsilon / certified - 1 if 0 < certified < each.epsilon < float("inf") and not estimate else 0.0
+    share = "estimate, no bound" if estimate else each.kind if each.kind == "certified" else _excess(excess)
+    row = (each.name, shown, share, each.reference)
+    return (*row, each.note) if explain else row
+
+
+def _excess(excess: float) -> str:
+    return f"+{100 * excess:.3g} %" if excess >= 5e-5 else ""
+
+
+def _certificate(account: PlanAccount) -> Table:
+    certificate = account.total.certificate
+    rows = tuple((name, above(size, 3)) for name, size in certificate.budget)
+    return Table("Where the width comes from", (Column("error"), Column(certificate.unit, NUMBER)), rows)
+
+
+def _compared(each: Comparison) -> dict[str, Any]:
+    return {
+        "theorem": each.name,
+        "reference": each.reference,
+        "kind": each.kind,
+        "epsilon": each.epsilon,
+        "lower": each.lower,
+        "note": each.note,
+    }
+
+
+def _shared(share: Share) -> dict[str, Any]:
+    return {
+        "name": share.entry.name,
+        "times": share.entry.times,
+        "alone": bound_document(share.alone),
+        "without": None if share.without is None else bound_document(share.without),
+    }

@@ -1,0 +1,71 @@
+"""Numbers for people: rounded in a stated direction, so that no page shows a smaller loss than was proved."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+
+from dpcompose.numerics.bound import Bound
+
+MOST = 17
+"""Digits that identify a double."""
+
+
+def above(value: float, digits: int = 6) -> str:
+    """`value` rounded up to that many significant digits."""
+    return _rounded(value, digits, ROUND_CEILING)
+
+
+def below(value: float, digits: int = 6) -> str:
+    """`value` rounded down to that many significant digits."""
+    return _rounded(value, digits, ROUND_FLOOR)
+
+
+def near(value: float, digits: int = 6) -> str:
+    """`value` rounded to nearest, for what is no bound."""
+    return _rounded(value, digits, ROUND_HALF_EVEN)
+
+
+def exactly(value: float) -> str:
+    """The shortest decimal that reads back as this double; for what somebody typed."""
+    return "infinite" if value == math.inf else _trimmed(repr(value))
+
+
+def interval(bound: Bound) -> tuple[str, str]:
+    """Both ends rounded outward, with the digits in which they agree and two more."""
+    if bound.lower == bound.upper:
+        return exactly(bound.lower), exactly(bound.upper)
+    digits = digits_of(bound) + 2
+    return below(bound.lower, digits), above(bound.upper, digits)
+
+
+def digits_of(bound: Bound) -> int:
+    """How many significant digits of a bound are certain; at least 2, at most 15."""
+    size = max(abs(bound.lower), abs(bound.upper))
+    if not size < math.inf:
+        return 4
+    if not bound.width > 0:
+        return MOST - 2
+    return min(max(math.floor(-math.log10(bound.width / size)), 2), MOST - 2)
+
+
+def _rounded(value: float, digits: int, rounding: str) -> str:
+    if math.isinf(value):
+        return "infinite" if value > 0 else "-infinite"
+    if value == 0:
+        return "0"
+    return _text(Context(prec=digits, rounding=rounding).create_decimal_from_float(value))
+
+
+def _text(number: Decimal) -> str:
+    """Positional where that is short, otherwise with an exponent as in 1.5e-08."""
+    exponent = number.adjusted()
+    if -5 < exponent < 7:
+        return f"{number:f}"
+    digits = "".join(str(digit) for digit in number.as_tuple().digits)
+    mantissa = digits[0] + (f".{digits[1:]}" if len(digits) > 1 else "")
+    return f"{'-' if number < 0 else ''}{mantissa}e{exponent:+03d}"
+
+
+def _trimmed(text: str) -> str:
+    return text.removesuffix(".0")
