@@ -128,7 +128,11 @@ class _Search:
     def _bracketed(self) -> tuple[Point, Point | None]:
         """A good and a bad point by doubling the distance (in the logarithm) from a start."""
         safe, daring = (self.most, self.least) if self.sign > 0 else (self.least, self.most)
-        value = min(max(1.0, self.least), self.most) if not self.integer else float(min(max(1, int(self.least)), int(self.most)))
+        value = (
+            min(max(1.0, self.least), self.most)
+            if not self.integer
+            else float(min(max(1, int(self.least)), int(self.most)))
+        )
         good: Point | None = None
         bad: Point | None = None
         stride = 2.0
@@ -143,12 +147,14 @@ class _Search:
                 return good, bad
             if value == limit:
                 break
-            value = self._stepped(value, stride ** outward, limit)
+            value = self._stepped(value, stride**outward, limit)
             stride = min(stride * stride, 2.0**12)
         if good is not None:
             return good, None
         assert bad is not None
-        raise UnreachableError("calibrate", self.target, bad[1].upper, "Widen the bracket, or ask for a larger epsilon or delta")
+        raise UnreachableError(
+            "calibrate", self.target, bad[1].upper, "Widen the bracket, or ask for a larger epsilon or delta"
+        )
 
     def _tried(self, value: float) -> Bound | None:
         """The bound, or None where the family has no member: the first value must be one."""
@@ -186,7 +192,9 @@ class _Search:
         near = good if abs(math.log(self.target / good[1].upper)) < 1e-8 else None if good[1].upper > 0 else None
         if near is None or self._adjacent(good[0], bad[0]):
             return None
-        slope = math.log(bad[1].upper / good[1].upper) / math.log(bad[0] / good[0]) if 0 < bad[1].upper < math.inf else -1.0
+        slope = (
+            math.log(bad[1].upper / good[1].upper) / math.log(bad[0] / good[0]) if 0 < bad[1].upper < math.inf else -1.0
+        )
         reach = max(0.9 * CLOSE, 2 * abs(math.log(self.target / good[1].upper) / slope)) if slope else CLOSE
         value = good[0] * (1 - self.sign * reach)
         low, high = sorted((good[0], bad[0]))

@@ -80,7 +80,7 @@ class Question:
         return Bound(low, max(lost, low), Certificate("probability of an infinite loss"))
 
     @cached_property
-    def _curve(self):  # noqa: ANN202
+    def _curve(self):
         from dpcompose.composition.renyi import Curve
 
         return Curve(self.above, self.promises, self.adjacency)
@@ -99,7 +99,11 @@ def question(
         raise DomainError("orientation", orientation, "an Orientation, such as Orientation.SAME")
     tolerance = check.open_probability("tolerance", tolerance)
     if proof:
-        raise UnsupportedError("proof=True", "ball arithmetic is not offered yet", "The bounds without it hold under the stated model of rounding")
+        raise UnsupportedError(
+            "proof=True",
+            "ball arithmetic is not offered yet",
+            "The bounds without it hold under the stated model of rounding",
+        )
     pairs, promises = gathered(composition, adjacency)
     if orientation is Orientation.FREE and any(not pair.symmetric for pair, _ in pairs):
         raise UnsupportedError(
@@ -135,8 +139,12 @@ def gathered(
     if len(refusals) == 1:
         raise refusals[0]
     if refusals:
-        what = "; ".join(str(refusal) for refusal in refusals[:5]) + ("" if len(refusals) <= 5 else f"; and {len(refusals) - 5} more")
-        raise UnsupportedError(f"adjacency {adjacency.value}", f"{len(refusals)} parts have no sound statement under it: {what}")
+        what = "; ".join(str(refusal) for refusal in refusals[:5]) + (
+            "" if len(refusals) <= 5 else f"; and {len(refusals) - 5} more"
+        )
+        raise UnsupportedError(
+            f"adjacency {adjacency.value}", f"{len(refusals)} parts have no sound statement under it: {what}"
+        )
     return tuple(pairs), tuple(promises)
 
 
@@ -152,7 +160,9 @@ def _below(pairs: tuple[tuple[Pair, int], ...]) -> tuple[Product, ...]:
     known = [(pair, times) for pair, times in pairs if pair.attained or pair.inside]
     found: list[Product] = []
     for choice in range(max((len(pair.inside) for pair, _ in known), default=0) or 1):
-        chosen = tuple((pair if pair.attained else pair.inside[min(choice, len(pair.inside) - 1)], times) for pair, times in known)
+        chosen = tuple(
+            (pair if pair.attained else pair.inside[min(choice, len(pair.inside) - 1)], times) for pair, times in known
+        )
         found.extend(_directions(chosen))
     return tuple(found)
 
@@ -166,6 +176,8 @@ def _largest(bounds: list[Bound]) -> Bound:
 def _apart(lower: list[Bound], upper: Bound) -> Bound:
     """Lower and upper end from different losses, and a certificate that says so."""
     note = "the upper end is a dominating pair's or a Renyi curve's; the lower end is that of attained losses"
-    certificate = Certificate(upper.certificate.method, upper.certificate.budget, upper.certificate.unit, (*upper.certificate.notes, note))
+    certificate = Certificate(
+        upper.certificate.method, upper.certificate.budget, upper.certificate.unit, (*upper.certificate.notes, note)
+    )
     low = max((bound.lower for bound in lower), default=0.0)
     return Bound(min(low, upper.upper), upper.upper, certificate)

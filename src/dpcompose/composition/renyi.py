@@ -45,7 +45,9 @@ def divergence(asked: Question, order: float) -> Bound:
     high = Curve.of(asked).divergence(order)
     if not asked.promises and math.isfinite(high):
         high = min(high, max((product.extremes.upper for product in asked.above if product.reduced), default=0.0))
-    return Bound(min(max(low, 0.0), max(high, 0.0)), max(high, 0.0), Certificate("moment generating function", unit="absolute"))
+    return Bound(
+        min(max(low, 0.0), max(high, 0.0)), max(high, 0.0), Certificate("moment generating function", unit="absolute")
+    )
 
 
 def _at(product: Product, order: float, side: float) -> float:

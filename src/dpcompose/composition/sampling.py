@@ -44,7 +44,9 @@ class Sampled(Composable):
         if self.base.count == 1:
             return self.base.parts[0][0].sampled_pairs(self.rate, adjacency)
         if adjacency is Adjacency.REPLACE:
-            raise UnsupportedError(repr(self), "no sound pair is known for a sampled composition when a record is replaced")
+            raise UnsupportedError(
+                repr(self), "no sound pair is known for a sampled composition when a record is replaced"
+            )
         return ((sampled_composition(self.base, self.rate, adjacency), 1),)
 
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
@@ -75,7 +77,9 @@ def sampled_composition(base: Composition, rate: float, adjacency: Adjacency) ->
     for part, times in base.parts:
         pairs = part.pairs(adjacency)
         if pairs is None:
-            raise UnsupportedError(f"{part!r}.sampled", "a part known only by its Renyi curve has no pair to mix on a sample")
+            raise UnsupportedError(
+                f"{part!r}.sampled", "a part known only by its Renyi curve has no pair to mix on a sample"
+            )
         entries.extend((pair, count * times) for pair, count in pairs)
     remove = Product(tuple((pair.remove, times) for pair, times in entries))
     add = Product(tuple((pair.add, times) for pair, times in entries))

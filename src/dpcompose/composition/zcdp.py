@@ -42,4 +42,7 @@ def guarantee(composition: Composition, *, adjacency: Adjacency) -> Concentrated
         terms.append(times * promise.rho)
         kept += times * math.log1p(-promise.delta) if promise.delta < 1 else -math.inf
     slack = 1 + 4 * UNIT_ROUNDOFF
-    return ConcentratedDP(up(math.fsum(terms) * slack) if terms else 0.0, delta=min(up(-math.expm1(kept) * (1 + 16 * UNIT_ROUNDOFF)), 1.0) if kept else 0.0)
+    return ConcentratedDP(
+        up(math.fsum(terms) * slack) if terms else 0.0,
+        delta=min(up(-math.expm1(kept) * (1 + 16 * UNIT_ROUNDOFF)), 1.0) if kept else 0.0,
+    )

@@ -20,7 +20,9 @@ POINTS = 600
 Point = tuple[Fraction, Fraction]
 
 
-def atomized(profile: Callable[[float], Bound], maximum: float, *, minimum: float | None = None) -> tuple[AtomicLoss, AtomicLoss]:
+def atomized(
+    profile: Callable[[float], Bound], maximum: float, *, minimum: float | None = None
+) -> tuple[AtomicLoss, AtomicLoss]:
     """Two atomic losses, one dominating and one dominated by every loss with the given profile.
 
     Args:
@@ -35,7 +37,10 @@ def atomized(profile: Callable[[float], Bound], maximum: float, *, minimum: floa
     values = [profile(float(epsilon)) for epsilon in grid]
     x = [Fraction(0), *map(Fraction, np.exp(grid).tolist())]
     upper = [Fraction(1), *(Fraction(bound.upper) for bound in values)]
-    lower = [Fraction(1), *(max(Fraction(bound.lower), 1 - at, Fraction(0)) for bound, at in zip(values, x[1:], strict=True))]
+    lower = [
+        Fraction(1),
+        *(max(Fraction(bound.lower), 1 - at, Fraction(0)) for bound, at in zip(values, x[1:], strict=True)),
+    ]
     upper = [max(high, low) for high, low in zip(upper, lower, strict=True)]
     return _losses(_hull(list(zip(x, upper, strict=True)))), _losses(_hull(_underside(x, lower, upper)))
 
@@ -74,7 +79,16 @@ def _underside(x: list[Fraction], lower: list[Fraction], upper: list[Fraction]) 
         if right > left:
             meet = (lower[i + 1] - lower[i] + left * x[i] - right * x[i + 1]) / (left - right)
             middle = meet if x[i] < meet < x[i + 1] else middle
-        points.append((middle, max(min(lower[i] + left * (middle - x[i]), lower[i + 1] - right * (x[i + 1] - middle)), 1 - middle, Fraction(0))))
+        points.append(
+            (
+                middle,
+                max(
+                    min(lower[i] + left * (middle - x[i]), lower[i + 1] - right * (x[i + 1] - middle)),
+                    1 - middle,
+                    Fraction(0),
+                ),
+            )
+        )
         points.append((x[i + 1], lower[i + 1]))
     # Beyond the last point its chord, prolonged, lies below: follow it down to 0, so that no infinite loss is claimed.
     last = (lower[-1] - upper[-2]) / (x[-1] - x[-2])
@@ -90,7 +104,9 @@ def _losses(corners: list[Point]) -> AtomicLoss:
     """
     slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(corners, corners[1:], strict=False)]
     changes = [after - before for before, after in zip([Fraction(-1), *slopes], [*slopes, Fraction(0)], strict=True)]
-    atoms = [(float(x * q), float(q), math.log(x) if x else 0.0) for (x, _), q in zip(corners, changes, strict=True) if q > 0]
+    atoms = [
+        (float(x * q), float(q), math.log(x) if x else 0.0) for (x, _), q in zip(corners, changes, strict=True) if q > 0
+    ]
     infinite = float(corners[-1][1])
     if infinite > 0:
         atoms.append((infinite, 0.0, 0.0))

@@ -13,7 +13,7 @@ from dpcompose.loss.base import Loss
 from dpcompose.loss.finite import FiniteMoments
 from dpcompose.numerics.ball import Ball, Field
 from dpcompose.numerics.bound import Bound, up
-from dpcompose.numerics.elementary import U, Reals, minus_log1p
+from dpcompose.numerics.elementary import Reals, U, minus_log1p
 from dpcompose.numerics.moments import Ends, Grid
 from dpcompose.numerics.tilted import Points, careful_nodes
 from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
@@ -103,7 +103,9 @@ class AtomicLoss(Loss):
         above = np.searchsorted(ratio, epsilon, side="right")
         value = p[above:] * -np.expm1(epsilon - ratio[above:])
         total = math.fsum(value) + self.infinite_mass
-        doubt = (float(np.sum(value)) + self.infinite_mass) * (16 * U + self.fuzz) + float(np.sum(p[above:])) * U * (abs(epsilon) + 2)
+        doubt = (float(np.sum(value)) + self.infinite_mass) * (16 * U + self.fuzz) + float(np.sum(p[above:])) * U * (
+            abs(epsilon) + 2
+        )
         # Log-ratios within their own error of epsilon may fall on either side: each adds at most p times that error.
         near = np.abs(ratio - epsilon) <= 2 * self._ratio_error
         doubt += float(np.sum(p[near])) * 3 * self._ratio_error + float(np.sum(p[above:])) * self._ratio_error
@@ -134,9 +136,12 @@ class AtomicLoss(Loss):
     def ratios(self) -> tuple[float, ...]:
         """ln(upper / lower) of every outcome, infinite ones included."""
         p, q, finite = np.array(self.upper), np.array(self.lower), iter(self.log_ratio or ())
-        given = [next(finite, 0.0) for _ in p] if self.log_ratio else [_log_ratio(a, b) for a, b in zip(p, q, strict=True)]
+        given = (
+            [next(finite, 0.0) for _ in p] if self.log_ratio else [_log_ratio(a, b) for a, b in zip(p, q, strict=True)]
+        )
         return tuple(
-            math.inf if b == 0 < a else -math.inf if a == 0 < b else value for a, b, value in zip(p, q, given, strict=True)
+            math.inf if b == 0 < a else -math.inf if a == 0 < b else value
+            for a, b, value in zip(p, q, given, strict=True)
         )
 
     def finite_ratios(self) -> list[float]:
@@ -162,10 +167,14 @@ class AtomicLoss(Loss):
                 if moved == 0:
                     place = (field.exact(p) / field.exact(q)).log()
                 elif lattice is not None:
-                    place = field.exact(lattice.offset) + round((ratio - lattice.offset) / lattice.spacing) * field.exact(lattice.spacing)
+                    place = field.exact(lattice.offset) + round(
+                        (ratio - lattice.offset) / lattice.spacing
+                    ) * field.exact(lattice.spacing)
                     shaken = max(shaken, up(moved + field.up(abs(place - field.exact(ratio)))))
                 listed.append((field.exact(p), place))
-        grid = None if lattice is None or moved == 0 else Grid(field.exact(lattice.spacing), field.exact(lattice.offset))
+        grid = (
+            None if lattice is None or moved == 0 else Grid(field.exact(lattice.spacing), field.exact(lattice.offset))
+        )
         outside = sum((field.exact(p) for p, q in zip(self.upper, self.lower, strict=True) if q == 0), field.exact(0))
         spread, doubt = 1 + field.exact(self.fuzz), (1.01 * self.fuzz, shaken)
         below = FiniteMoments(field, tuple(listed), outside / spread, grid, doubt)
@@ -241,11 +250,15 @@ class AtomicSum:
         return self._mass[1]
 
     def line(self, order: float, frequencies: Reals) -> Line:
-        one = self._points.line(order + 1, frequencies, sign=1.0, drift=self._drift, mass=self._mass[0], careful=careful_nodes(self.times))
+        one = self._points.line(
+            order + 1, frequencies, sign=1.0, drift=self._drift, mass=self._mass[0], careful=careful_nodes(self.times)
+        )
         return Line(self.times * one.log, self.times * one.error + 4 * U * self.times * np.abs(one.log))
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
-        one = self._points.line(order + 1, np.concatenate([[0.0], edges]), sign=1.0, drift=self._drift, mass=self._mass[0])
+        one = self._points.line(
+            order + 1, np.concatenate([[0.0], edges]), sign=1.0, drift=self._drift, mass=self._mass[0]
+        )
         magnitude = np.exp(one.log.real[1:] - one.log.real[0] + one.error[1:] + one.error[0])
         _, _, ratio = self.loss.common
         variance = min(self.cumulants(order)[2] / self.times * 1.01, float(ratio[-1] - ratio[0]) ** 2 / 4 + 1e-12)

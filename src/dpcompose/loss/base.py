@@ -111,8 +111,9 @@ class Loss(ABC):
         Raises:
             UnsupportedError: If no proof is known for this family.
         """
-        raise UnsupportedError("proof=True", f"{type(self).__name__} has no moments in ball arithmetic", "Ask without proof")
-
+        raise UnsupportedError(
+            "proof=True", f"{type(self).__name__} has no moments in ball arithmetic", "Ask without proof"
+        )
 
     @property
     def gdp(self) -> float | None:

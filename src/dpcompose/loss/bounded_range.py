@@ -12,11 +12,10 @@ from dpcompose.loss.base import Loss
 from dpcompose.loss.two_term import BoundedRangeMoments
 from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, around, up
-from dpcompose.numerics.elementary import U, Reals
+from dpcompose.numerics.elementary import Reals, U
 from dpcompose.numerics.moments import Ends, ends
 from dpcompose.numerics.tilted import logarithm_of_excess
 from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
-
 
 SHARES = (0.5, 0.6, 0.75)
 
@@ -74,7 +73,10 @@ def attained_losses(epsilon: float) -> list[tuple[AtomicLoss, AtomicLoss]]:
     found: list[tuple[AtomicLoss, AtomicLoss]] = []
     for share in SHARES:
         t = share * epsilon
-        high, low = -math.expm1(t - epsilon) / -math.expm1(-epsilon), math.exp(t - epsilon) * -math.expm1(-t) / -math.expm1(-epsilon)
+        high, low = (
+            -math.expm1(t - epsilon) / -math.expm1(-epsilon),
+            math.exp(t - epsilon) * -math.expm1(-t) / -math.expm1(-epsilon),
+        )
         under = high * math.exp(-t), low * math.exp(epsilon - t)
         # t itself is rounded; the losses are those of the masses, which are good to 32 units.
         lattice = Lattice(epsilon, t)
@@ -106,7 +108,11 @@ class BoundedRangeSum:
             variance = width**2 / 3
             return self.times * variance / 2 * order * (order + 1), self.times * variance * a, self.times * variance
         far = math.exp(-2 * product)
-        log_m = product + math.log(-math.expm1(-2 * product)) - math.log(2 * a) - math.log(2 * math.sinh(width / 2)) if width < 1400 else order * width - math.log(2 * a)
+        log_m = (
+            product + math.log(-math.expm1(-2 * product)) - math.log(2 * a) - math.log(2 * math.sinh(width / 2))
+            if width < 1400
+            else order * width - math.log(2 * a)
+        )
         mean = width * (1 + far) / -math.expm1(-2 * product) - 1 / a
         spread = 1 / a**2 - 4 * width**2 * far / math.expm1(-2 * product) ** 2
         return self.times * log_m, self.times * mean, self.times * max(spread, 1e-3 * width**2 / (1 + product**2))
@@ -132,7 +138,12 @@ class BoundedRangeSum:
         far = math.exp(-2 * (order + 0.5) * width)
         bracket = 1 - far * (np.cos(angle) - 1j * np.sin(angle))
         log = (order + 1j * frequencies) * width + np.log(bracket) - np.log(2 * a) - math.log(-math.expm1(-width))
-        error = U * (64 + 16 * np.abs(log) + 8 * np.abs(order + 1j * frequencies) * width + (16 + 8 * angle) * far / np.abs(bracket))
+        error = U * (
+            64
+            + 16 * np.abs(log)
+            + 8 * np.abs(order + 1j * frequencies) * width
+            + (16 + 8 * angle) * far / np.abs(bracket)
+        )
         return log, error
 
     def _near_one(self, order: float, frequencies: Reals) -> tuple[np.ndarray, Reals]:
@@ -150,9 +161,22 @@ def _sinhc_minus_one(z: np.ndarray) -> tuple[np.ndarray, Reals]:
     """sinh(z) / z - 1 and its error: a series for |z| <= 1, else the definition."""
     small = np.where(np.abs(z) <= 1, z, 0)
     square = small * small
-    series = square / 6 * (1 + square / 20 * (1 + square / 42 * (1 + square / 72 * (1 + square / 110 * (1 + square / 156 * (1 + square / 210))))))
+    series = (
+        square
+        / 6
+        * (
+            1
+            + square
+            / 20
+            * (1 + square / 42 * (1 + square / 72 * (1 + square / 110 * (1 + square / 156 * (1 + square / 210)))))
+        )
+    )
     large = np.where(np.abs(z) <= 1, 1, z)
     direct = np.sinh(large) / large - 1
     near = np.abs(z) <= 1
-    error = np.where(near, 64 * U * np.abs(square), U * (64 + 16 * np.abs(large)) * (np.cosh(np.minimum(np.abs(large.real), 700.0)) / np.abs(large) + 1))
+    error = np.where(
+        near,
+        64 * U * np.abs(square),
+        U * (64 + 16 * np.abs(large)) * (np.cosh(np.minimum(np.abs(large.real), 700.0)) / np.abs(large) + 1),
+    )
     return np.where(near, series, direct), error

@@ -14,7 +14,7 @@ from dpcompose.loss.base import Loss
 from dpcompose.loss.theta import ThetaMoments
 from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, up
-from dpcompose.numerics.elementary import U, Complexes, Reals, log_one_plus
+from dpcompose.numerics.elementary import Complexes, Reals, U, log_one_plus
 from dpcompose.numerics.moments import Ends, ends
 from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
 
@@ -45,7 +45,9 @@ class DiscreteGaussianLoss(Loss):
         return self.shift * self.shift / (2 * self.sigma * self.sigma) * (1 + 16 * U)
 
     def transform(self, times: int) -> Transform:
-        return DiscreteGaussianSum(np.array([[self.sigma]]), np.array([[float(self.shift)]]), np.array([[float(times)]]))
+        return DiscreteGaussianSum(
+            np.array([[self.sigma]]), np.array([[float(self.shift)]]), np.array([[float(times)]])
+        )
 
     @classmethod
     def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:
@@ -76,7 +78,9 @@ class DiscreteGaussianLoss(Loss):
         value = float(np.sum(terms))
         # Each term: a relative error of the mass, and of its factor the rounding of epsilon - loss.
         moved = 8 * U * (abs(epsilon) + np.abs(loss[above]) + 1)
-        doubt = float(np.sum(terms * U * (96 + np.square(x[above]) / self.sigma**2 * 4))) + float(np.sum(mass[above] * moved))
+        doubt = float(np.sum(terms * U * (96 + np.square(x[above]) / self.sigma**2 * 4))) + float(
+            np.sum(mass[above] * moved)
+        )
         near = float(np.max(mass)) * 32 * U * (abs(epsilon) + 1) if value == 0.0 else 0.0
         # Beyond 40 sigma: below e^-799.
         return Bound(max(value - doubt * 1.01, 0.0), min(up(value + doubt * 1.01) + min(near, 5e-324), 1.0))
@@ -101,7 +105,11 @@ class DiscreteGaussianLoss(Loss):
     def _whole(self) -> float:
         """The sum of e^(-x^2 / (2 sigma^2)) over the integers, by Poisson summation where that converges at once."""
         if self.sigma >= _WIDE:
-            return math.sqrt(2 * math.pi) * self.sigma * (1 + 2 * sum(math.exp(-2 * (math.pi * self.sigma * m) ** 2) for m in (1, 2, 3)))
+            return (
+                math.sqrt(2 * math.pi)
+                * self.sigma
+                * (1 + 2 * sum(math.exp(-2 * (math.pi * self.sigma * m) ** 2) for m in (1, 2, 3)))
+            )
         return 1 + 2 * sum(math.exp(-x * x / (2 * self.sigma**2)) for x in range(12, 0, -1))
 
     def ball(self, field: Field) -> Ends:
@@ -147,12 +155,17 @@ class DiscreteGaussianSum:
     def line(self, order: float, frequencies: Reals) -> Line:
         log, error = self._log(order, frequencies)
         total = self.times * log
-        return Line(np.sum(total, axis=0), np.sum(self.times * error + U * (4 + len(self.sigma)) * np.abs(total), axis=0))
+        return Line(
+            np.sum(total, axis=0), np.sum(self.times * error + U * (4 + len(self.sigma)) * np.abs(total), axis=0)
+        )
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
         log, error = self._log(order, np.concatenate([[0.0], edges]))
         magnitude = np.exp(log.real[:, 1:] - log.real[:, :1] + error[:, 1:] + error[:, :1])
-        variance = np.maximum(self.shift**2 / self.sigma**2 + self._theta(order)[2], 0.0) * 1.01 + 1e-9 * self.shift**2 / self.sigma**2
+        variance = (
+            np.maximum(self.shift**2 / self.sigma**2 + self._theta(order)[2], 0.0) * 1.01
+            + 1e-9 * self.shift**2 / self.sigma**2
+        )
         return np.sum(self.times * blockwise(magnitude, variance, edges), axis=0)
 
     def _theta(self, order: float) -> tuple[Reals, Reals, Reals]:
@@ -204,12 +217,22 @@ def _dual(sigma: Reals, shift: Reals, order: float, frequencies: Reals) -> tuple
         rest += gauss * (np.cos(turn) + 1j * np.sin(turn))
         size += gauss
     base = np.log1p(2 * np.exp(-2 * (math.pi * sigma) ** 2) + 2 * np.exp(-2 * (2 * math.pi * sigma) ** 2))
-    log = rho * order * (order + 1) / 2 + peak + 1j * (angle + 2 * math.pi * np.remainder(nearest * a, 1.0)) + log_one_plus(rest.real, rest.imag) - base
+    log = (
+        rho * order * (order + 1) / 2
+        + peak
+        + 1j * (angle + 2 * math.pi * np.remainder(nearest * a, 1.0))
+        + log_one_plus(rest.real, rest.imag)
+        - base
+    )
     modulus = np.maximum(np.abs(1 + rest), 1e-300)
     # The squares in the exponents move by 8 U times themselves, and by the cross terms of b and the period.
     bend = U * (8 * b * (b + period * np.abs(nearest)) / sigma**2 + 16)
     lost = (size * (bend + 64 * U * (1 + np.abs(nearest))) + 64 * U * base * np.exp(base)) / modulus
-    error = lost + bend * (b > 0) * np.minimum(1.0, b) + U * (16 * np.abs(peak) + 8 * rho * order * (order + 1) + 8 * angle + 32 * np.abs(nearest) * (1 + np.abs(a)))
+    error = (
+        lost
+        + bend * (b > 0) * np.minimum(1.0, b)
+        + U * (16 * np.abs(peak) + 8 * rho * order * (order + 1) + 8 * angle + 32 * np.abs(nearest) * (1 + np.abs(a)))
+    )
     blurred = ~(lost < 0.25)
     log = np.where(blurred, np.real(log) - np.log(modulus) + np.log(modulus + 2 * lost * modulus) + 0j, log)
     return log, np.where(blurred, math.log(3.0) + error - lost, 2 * error)
@@ -231,7 +254,11 @@ def _direct(sigma: Reals, shift: Reals, order: float, frequencies: Reals) -> tup
         plain = float(np.sum(np.exp(-np.square(x) / (2 * s * s))))
         shiftless = d * d / (2 * s * s)
         total = float(np.sum(weight))
-        lost = U * (96 * total + 8 * float(np.sum(weight * np.abs(exponent))) + 8 * frequencies * float(weight @ np.abs(x + a)) * d / (s * s))
+        lost = U * (
+            96 * total
+            + 8 * float(np.sum(weight * np.abs(exponent)))
+            + 8 * frequencies * float(weight @ np.abs(x + a)) * d / (s * s)
+        )
         # whole is rounded: a moves by U whole, which every term feels by |x + a| / s^2.
         lost = lost + 4 * U * whole * float(weight @ (np.abs(x + a) + d * 0)) / (s * s)
         modulus = np.maximum(np.abs(value), 1e-300)
@@ -239,7 +266,11 @@ def _direct(sigma: Reals, shift: Reals, order: float, frequencies: Reals) -> tup
         base = shiftless * order * (order + 1) + float(np.max(exponent)) - math.log(plain)
         # t (t + 1) D^2 / (2 s^2) holds -u^2 D^2 / (2 s^2), which the square of the sum's own exponent cancels.
         angle = shiftless * (2 * order + 1) * frequencies
-        log[row] = np.where(blurred, base + np.log(modulus + 2 * lost) + 0j, base + np.log(modulus) + 1j * (angle + np.angle(value)))
-        fixed = U * (16 * shiftless * order * (order + 1) + 8 * angle + 8 * abs(base) + 48 + 4 * whole * whole / (s * s))
+        log[row] = np.where(
+            blurred, base + np.log(modulus + 2 * lost) + 0j, base + np.log(modulus) + 1j * (angle + np.angle(value))
+        )
+        fixed = U * (
+            16 * shiftless * order * (order + 1) + 8 * angle + 8 * abs(base) + 48 + 4 * whole * whole / (s * s)
+        )
         error[row] = fixed + np.where(blurred, math.log(3.0), 2 * lost / modulus)
     return log, error

@@ -24,10 +24,16 @@ def discrete_laplace(scale: float, shift: int) -> Loss:
         return TwoPointLoss(rate, ulps=1)
     if not rate * shift <= LARGEST_LOSS:
         raise UnsupportedError(
-            f"DiscreteLaplace({scale!r}, shift={shift})", f"its loss of {rate * shift:.4g} nats is beyond {LARGEST_LOSS:g}", "Use BlackBox(shift / scale)"
+            f"DiscreteLaplace({scale!r}, shift={shift})",
+            f"its loss of {rate * shift:.4g} nats is beyond {LARGEST_LOSS:g}",
+            "Use BlackBox(shift / scale)",
         )
     whole = 1 / (1 + math.exp(-rate))
-    masses = [whole, *(math.tanh(rate / 2) * math.exp(-rate * x) for x in range(1, shift)), whole * math.exp(-rate * shift)]
+    masses = [
+        whole,
+        *(math.tanh(rate / 2) * math.exp(-rate * x) for x in range(1, shift)),
+        whole * math.exp(-rate * shift),
+    ]
     ratios = tuple(rate * (shift - 2 * x) for x in range(shift + 1))
     fuzz = U * (24 + 4 * rate * shift)
     return AtomicLoss(tuple(masses), tuple(reversed(masses)), ratios, Lattice(2 * rate, rate * shift), fuzz)

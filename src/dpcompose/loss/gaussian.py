@@ -14,7 +14,7 @@ from dpcompose.loss.base import Loss
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound
-from dpcompose.numerics.elementary import U, Reals
+from dpcompose.numerics.elementary import Reals, U
 from dpcompose.numerics.moments import Ends, ends
 from dpcompose.numerics.normal import NormalMoments
 from dpcompose.numerics.transform import Lattice, Line, Transform

@@ -14,11 +14,10 @@ from dpcompose.loss.base import Loss
 from dpcompose.loss.two_term import LaplaceMoments
 from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, around
-from dpcompose.numerics.elementary import U, Complexes, Reals, exp_minus_linear, log_one_plus, sine_minus_linear
+from dpcompose.numerics.elementary import Complexes, Reals, U, exp_minus_linear, log_one_plus, sine_minus_linear
 from dpcompose.numerics.moments import Ends, ends
 from dpcompose.numerics.tilted import logarithm_of_excess
 from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
-
 
 CELLS = 2048
 
@@ -68,7 +67,11 @@ class LaplaceLoss(Loss):
         # Both masses are kept: the share that goes right is (p - q e^left) / (e^right - e^left), written without cancellation.
         right = np.exp(-(edges[1:] + self.epsilon) / 2) / 2 * np.expm1(width / 2) ** 2 / np.expm1(width)
         far = math.exp(-self.epsilon) / 2
-        lower = np.concatenate([[0.5], np.zeros(CELLS)]) + np.concatenate([q - right, [0.0]]) + np.concatenate([[0.0], right])
+        lower = (
+            np.concatenate([[0.5], np.zeros(CELLS)])
+            + np.concatenate([q - right, [0.0]])
+            + np.concatenate([[0.0], right])
+        )
         lower[-1] += far
         above = AtomicLoss(tuple(lower * np.exp(edges)), tuple(lower), tuple(edges), None, 1e-12)
         ratio = (edges[1:] + edges[:-1]) / 2
@@ -136,9 +139,24 @@ class LaplaceSum:
             whole = 0.5 + far / 2 - np.expm1(-2 * half) / (2 * double)
             floor = ((1 - far) / 2) ** 2
 
-            def bound(u: Reals, *, epsilon: Reals = epsilon, times: Reals = times, far: Reals = far, whole: Reals = whole, floor: Reals = floor) -> Reals:
+            def bound(
+                u: Reals,
+                *,
+                epsilon: Reals = epsilon,
+                times: Reals = times,
+                far: Reals = far,
+                whole: Reals = whole,
+                floor: Reals = floor,
+            ) -> Reals:
                 atoms = np.sqrt(floor + far * np.cos(epsilon * u) ** 2)
-                return np.sum(times * np.log((atoms + (1 + far) / (4 * np.maximum(u, 1e-300))) / whole * (1 + 1e-12) + 1e-14 * (1 + epsilon * u)), axis=0)
+                return np.sum(
+                    times
+                    * np.log(
+                        (atoms + (1 + far) / (4 * np.maximum(u, 1e-300))) / whole * (1 + 1e-12)
+                        + 1e-14 * (1 + epsilon * u)
+                    ),
+                    axis=0,
+                )
 
             yield bound
 
@@ -170,7 +188,9 @@ def _near_one(epsilon: Reals, order: float, frequencies: Reals) -> tuple[Complex
     up, up_error = _exp_minus_linear(order * epsilon, angle)
     down, down_error = _exp_minus_linear(-(order + 1) * epsilon, -angle)
     excess = ((line + 1) * up + line * down) / (2 * line + 1)
-    error = (np.abs(line + 1) * up_error + np.abs(line) * down_error) / np.abs(2 * line + 1) + 24 * U * (np.abs(up) + np.abs(down))
+    error = (np.abs(line + 1) * up_error + np.abs(line) * down_error) / np.abs(2 * line + 1) + 24 * U * (
+        np.abs(up) + np.abs(down)
+    )
     result = logarithm_of_excess(excess.real, excess.imag, error)
     return result.log, result.error
 

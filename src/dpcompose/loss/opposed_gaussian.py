@@ -18,7 +18,7 @@ from dpcompose.loss.base import Loss
 from dpcompose.loss.mixture import ReplacedMoments
 from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, up
-from dpcompose.numerics.elementary import ULPS, U, Reals, log_sum_exp, minus_log1p
+from dpcompose.numerics.elementary import ULPS, Reals, U, log_sum_exp, minus_log1p
 from dpcompose.numerics.moments import Ends, ends
 from dpcompose.numerics.saddle import short
 from dpcompose.numerics.tilted import Points, careful_nodes, exponential_sums, logarithm_of_excess
@@ -66,15 +66,28 @@ class OpposedGaussianLoss(Loss):
         half = epsilon / 2
         steep = math.log1p(-q) - math.log(q) + 1 / (2 * s * s)
         c = s * s * (_asinh_scaled(steep, half) - half)
-        terms = (1 - q, c / s), (q, (c + 1) / s), (-math.exp(min(epsilon, 700.0)) * (1 - q), c / s), (-math.exp(min(epsilon, 700.0)) * q, (c - 1) / s)
+        terms = (
+            (1 - q, c / s),
+            (q, (c + 1) / s),
+            (-math.exp(min(epsilon, 700.0)) * (1 - q), c / s),
+            (-math.exp(min(epsilon, 700.0)) * q, (c - 1) / s),
+        )
         values = [weight * float(ndtr(z)) for weight, z in terms]
-        doubt = math.fsum(abs(value) * U * (64 + 8 * z * z + 4 * abs(epsilon)) for value, (_, z) in zip(values, terms, strict=True))
+        doubt = math.fsum(
+            abs(value) * U * (64 + 8 * z * z + 4 * abs(epsilon)) for value, (_, z) in zip(values, terms, strict=True)
+        )
         floor = max(-math.expm1(epsilon), 0.0) * (1 - 8 * U)
         value = math.fsum(values)
         return Bound(max(value - doubt, floor, 0.0), min(up(max(value + doubt, floor * (1 + 32 * U), 1e-320)), 1.0))
 
     def ball(self, field: Field) -> Ends:
-        return ends(self.noise, lambda noise: ReplacedMoments(field, noise, field.exact(self.rate)), field=field, ulps=1, rising=False)
+        return ends(
+            self.noise,
+            lambda noise: ReplacedMoments(field, noise, field.exact(self.rate)),
+            field=field,
+            ulps=1,
+            rising=False,
+        )
 
 
 def _asinh_scaled(log_scale: float, half: float) -> float:
@@ -107,11 +120,20 @@ class OpposedGaussianSum:
         reach = float(frequencies[-1])
         step, doubt = self._step(order, reach, low, high)
         if (high - low) / step > _REAL_LINE_POINTS and reach > 0:
-            cut = int(np.searchsorted(frequencies, 0.05 * self.noise**2 * _REAL_LINE_POINTS / (high - low), side="right"))
+            cut = int(
+                np.searchsorted(frequencies, 0.05 * self.noise**2 * _REAL_LINE_POINTS / (high - low), side="right")
+            )
             if cut < len(frequencies):
-                near, far = self.line(order, frequencies[:cut]) if cut else None, self._shifted_line(order, frequencies[cut:])
+                near, far = (
+                    self.line(order, frequencies[:cut]) if cut else None,
+                    self._shifted_line(order, frequencies[cut:]),
+                )
                 far = Line(self.times * far.log, self.times * far.error + 4 * U * self.times * np.abs(far.log))
-                return far if near is None else Line(np.concatenate([near.log, far.log]), np.concatenate([near.error, far.error]))
+                return (
+                    far
+                    if near is None
+                    else Line(np.concatenate([near.log, far.log]), np.concatenate([near.error, far.error]))
+                )
         if (high - low) / step > 60_000:
             return Line(np.zeros(len(frequencies), dtype=np.complex128), np.full(len(frequencies), np.inf))
         points = self._grid(low, high, step)
@@ -150,7 +172,9 @@ class OpposedGaussianSum:
         weight = np.exp(log_weight)
         other = np.exp(norm - np.square(x) / (2 * s * s) + minus)
         deficit = np.where(near, weight * minus_log1p(bounded), other - weight - weight * ratio)
-        fuzz = U * (64 + 12 * np.square(x) / (s * s) + 24 * (np.abs(x) + 1) / (s * s) + 8 * (np.abs(plus) + np.abs(minus)))
+        fuzz = U * (
+            64 + 12 * np.square(x) / (s * s) + 24 * (np.abs(x) + 1) / (s * s) + 8 * (np.abs(plus) + np.abs(minus))
+        )
         return Points(log_weight, ratio, np.maximum(deficit, 0.0), fuzz)
 
     def _step(self, order: float, reach: float, low: float, high: float) -> tuple[float, float]:
@@ -161,7 +185,11 @@ class OpposedGaussianSum:
         theta = np.array(_ANGLES)[:, None]
         exponent = coarse.log_weight + (order + 1) * coarse.ratio
         rising = np.append(_angle(x[1:], theta, s, self.rate), np.array(_ANGLES)[:, None], axis=1)
-        lifted = exponent + spacing * (np.abs(x) + 2 * order + 1 + spacing) / (s * s) + reach * (rising + _angle(-x, theta, s, self.rate))
+        lifted = (
+            exponent
+            + spacing * (np.abs(x) + 2 * order + 1 + spacing) / (s * s)
+            + reach * (rising + _angle(-x, theta, s, self.rate))
+        )
         peak = np.max(lifted, axis=1)
         log_sum = peak + np.log(np.sum(np.exp(lifted - peak[:, None]), axis=1))
         width = np.array(_ANGLES) * s * s
@@ -191,17 +219,30 @@ class OpposedGaussianSum:
         low, high = self._range(order)
         for theta in _SHIFTS:
             inner = 0.9 * min(theta, math.pi - theta)
-            growth = (inner * s) ** 2 / 2 - order / 2 * (math.log(math.cos((theta + inner) / 2)) + math.log(math.cos((theta - inner) / 2)))
+            growth = (inner * s) ** 2 / 2 - order / 2 * (
+                math.log(math.cos((theta + inner) / 2)) + math.log(math.cos((theta - inner) / 2))
+            )
             step = 2 * math.pi * inner * s * s / (16 + growth)
             if (high - low) / step > 1500:
                 continue
             x = step * np.arange(math.floor(low / step), math.ceil(high / step) + 1)
             plus, minus = (_log_ratio(side, s, self.rate) + _shrink(side, theta, s, self.rate) for side in (x, -x))
-            log_term = math.log(step / s) - 0.5 * math.log(2 * math.pi) - x * x / (2 * s * s) + (order + 1) * minus - order * plus - log_moment
-            argument = (_angle(x, np.array(theta), s, self.rate) + _angle(-x, np.array(theta), s, self.rate)) * (1 - 8 * U)
+            log_term = (
+                math.log(step / s)
+                - 0.5 * math.log(2 * math.pi)
+                - x * x / (2 * s * s)
+                + (order + 1) * minus
+                - order * plus
+                - log_moment
+            )
+            argument = (_angle(x, np.array(theta), s, self.rate) + _angle(-x, np.array(theta), s, self.rate)) * (
+                1 - 8 * U
+            )
             decayed = np.exp(-np.multiply.outer(edges, argument)) @ np.exp(log_term)
             slope = -float(x[0]) - (order + 1) - order * float(_share(x[:1], s, self.rate)[0])
-            ends = math.exp(log_term[-1]) / math.expm1(step * float(x[-1]) / s**2) + math.exp(log_term[0]) / math.expm1(step * slope / s**2)
+            ends = math.exp(log_term[-1]) / math.expm1(step * float(x[-1]) / s**2) + math.exp(log_term[0]) / math.expm1(
+                step * slope / s**2
+            )
             best = np.minimum(best, theta * theta * s * s / 2 + np.log(decayed + 2.1 * math.exp(-16.0) + ends) + 1e-9)
         return best
 
@@ -222,14 +263,32 @@ class OpposedGaussianSum:
         top = float(np.max(exponent))
         size = np.exp(exponent - top)
         phase = (order + 1) * turn_minus + order * turn_plus + x * theta
-        large = np.abs(log_weight) + (order + 1) * (np.abs(minus) + np.abs(plus) + turn_minus + turn_plus) + np.abs(x) * theta
+        large = (
+            np.abs(log_weight)
+            + (order + 1) * (np.abs(minus) + np.abs(plus) + turn_minus + turn_plus)
+            + np.abs(x) * theta
+        )
         doubt = U * (4 * len(x) + 96 + 4 * ULPS * (2 + large))
-        value = exponential_sums(frequencies, size * (np.cos(phase) + 1j * np.sin(phase)), 1j * (minus - plus) - (turn_minus + turn_plus))
+        value = exponential_sums(
+            frequencies, size * (np.cos(phase) + 1j * np.sin(phase)), 1j * (minus - plus) - (turn_minus + turn_plus)
+        )
         faded = size * np.exp(-frequencies[0] * (turn_minus + turn_plus))
-        lost = float(faded @ doubt) + 16 * ULPS * U * frequencies * float(faded @ (np.abs(minus) + np.abs(plus) + turn_minus + turn_plus))
+        lost = float(faded @ doubt) + 16 * ULPS * U * frequencies * float(
+            faded @ (np.abs(minus) + np.abs(plus) + turn_minus + turn_plus)
+        )
         slope = -float(x[0]) - (order + 1) - order * float(_share(x[:1], s, q)[0])
-        tails = float(size[-1]) / math.expm1(step * float(x[-1]) / s**2) + float(size[0]) / math.expm1(step * slope / s**2)
-        log_m = log_sum_exp(log_weight - theta * theta * s * s / 2 + (order + 1) * _log_ratio(-x, s, q) - order * _log_ratio(x, s, q)) + 0.01
+        tails = float(size[-1]) / math.expm1(step * float(x[-1]) / s**2) + float(size[0]) / math.expm1(
+            step * slope / s**2
+        )
+        log_m = (
+            log_sum_exp(
+                log_weight
+                - theta * theta * s * s / 2
+                + (order + 1) * _log_ratio(-x, s, q)
+                - order * _log_ratio(x, s, q)
+            )
+            + 0.01
+        )
         strip = 1.05 * (math.exp(-38 - upper) + math.exp(-38.0)) * 2 * math.exp(max(log_m - top, -700.0))
         line = logarithm_of_excess(value.real - 1, value.imag, lost + tails + strip)
         return Line(line.log + top, line.error + 8 * U * (abs(top) + 1))

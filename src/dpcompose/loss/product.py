@@ -39,7 +39,9 @@ class Product:
             if times > 0:
                 families[type(loss)].append((loss, times))
         merged = [entry for family, members in families.items() for entry in family.combine(members)]
-        states = math.prod(loss.support**times if loss.support and times < 64 else MOST_STATES + 1 for loss, times in merged)
+        states = math.prod(
+            loss.support**times if loss.support and times < 64 else MOST_STATES + 1 for loss, times in merged
+        )
         if len(merged) == 1 and merged[0][1] == 1 and merged[0][0].closed:
             return tuple(merged)
         return ((_enumerated(merged), 1),) if merged and states <= MOST_STATES else tuple(merged)
@@ -61,7 +63,9 @@ class Product:
             worst = mass * (1 + doubt) + loss.slack if mass < 1 else 1.0
             high += times * math.log1p(-worst) if worst < 1 else -math.inf
         slack = 16 * UNIT_ROUNDOFF * (1 + len(self.reduced))
-        return Bound(max(-math.expm1(low) * (1 - slack), 0.0), min(-math.expm1(high) * (1 + slack), 1.0) if high < 0 else 0.0)
+        return Bound(
+            max(-math.expm1(low) * (1 - slack), 0.0), min(-math.expm1(high) * (1 + slack), 1.0) if high < 0 else 0.0
+        )
 
     @cached_property
     def transform(self) -> Transform:
@@ -76,7 +80,10 @@ class Product:
     def extremes(self) -> Bound:
         """The largest finite value of the sum."""
         ends = [(times, loss.largest) for loss, times in self.reduced]
-        low, high = math.fsum(times * end.lower for times, end in ends), math.fsum(times * end.upper for times, end in ends)
+        low, high = (
+            math.fsum(times * end.lower for times, end in ends),
+            math.fsum(times * end.upper for times, end in ends),
+        )
         slack = 4 * UNIT_ROUNDOFF
         return Bound(low - slack * abs(low), high + slack * abs(high)) if math.isfinite(high) else Bound(low, high)
 
@@ -92,7 +99,9 @@ class Product:
     def _delta(self, epsilon: float, tolerance: float) -> Bound:
         if not self.reduced:
             exact = max(-math.expm1(epsilon), 0.0)
-            return Bound(max(down(exact), 0.0), min(up(exact), 1.0) if exact > 0 else 0.0, Certificate("nothing composed"))
+            return Bound(
+                max(down(exact), 0.0), min(up(exact), 1.0) if exact > 0 else 0.0, Certificate("nothing composed")
+            )
         if self.single is not None:
             bound = self.single.profile(epsilon)
             assert bound is not None
@@ -120,12 +129,16 @@ class Product:
             return Bound(math.inf, math.inf, Certificate("the infinite loss alone exceeds delta"))
         largest = self.extremes
         if high == 0:
-            return Bound(max(largest.lower, 0.0), math.inf if low < 0 else max(largest.upper, 0.0), Certificate("largest loss"))
+            return Bound(
+                max(largest.lower, 0.0), math.inf if low < 0 else max(largest.upper, 0.0), Certificate("largest loss")
+            )
         if self.single is not None:
             return self._inverted(delta, largest)
         if low <= 0:
             reading = invert.point_of(self.transform, high, high, tolerance=tolerance)
-            return Bound(max(reading.lower, 0.0), math.inf if low < 0 else max(largest.upper, 0.0), _certificate(reading))
+            return Bound(
+                max(reading.lower, 0.0), math.inf if low < 0 else max(largest.upper, 0.0), _certificate(reading)
+            )
         reading = invert.point_of(self.transform, low, high, tolerance=tolerance)
         return Bound(max(reading.lower, 0.0), max(min(reading.upper, largest.upper), 0.0), _certificate(reading))
 
@@ -152,7 +165,13 @@ class Product:
                     if right > 1e300:
                         return left, math.inf
             for _ in range(200):
-                middle = (left + right) / 2 if right < 4 * left or left == 0 and right < 1e-300 else math.sqrt(left * right) if left > 0 else right / 4
+                middle = (
+                    (left + right) / 2
+                    if right < 4 * left or (left == 0 and right < 1e-300)
+                    else math.sqrt(left * right)
+                    if left > 0
+                    else right / 4
+                )
                 if not left < middle < right:
                     break
                 left, right = (left, middle) if side(_closed_at(profile, middle)) else (middle, right)

@@ -20,7 +20,7 @@ from dpcompose.loss.base import Loss
 from dpcompose.loss.mixture import AddedMoments, RemovedMoments
 from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, around, up
-from dpcompose.numerics.elementary import ULPS, U, Reals, log_sum_exp, minus_log1p
+from dpcompose.numerics.elementary import ULPS, Reals, U, log_sum_exp, minus_log1p
 from dpcompose.numerics.moments import Ends, ends
 from dpcompose.numerics.saddle import short
 from dpcompose.numerics.tilted import Points, careful_nodes, exponential_sums, logarithm_of_excess
@@ -78,7 +78,12 @@ class SampledGaussianLoss(Loss):
         rest = q - math.expm1(epsilon) * (1 - q)
         if rest < 64 * U:
             # Within rounding of the largest loss: at most what the profile is a little before it.
-            return Bound(0.0, 128 * U * _gaussian(epsilon + math.log(q / (128 * U)) - 1e-6, 0.0, mu, spread).upper if rest > -64 * U else 0.0)
+            return Bound(
+                0.0,
+                128 * U * _gaussian(epsilon + math.log(q / (128 * U)) - 1e-6, 0.0, mu, spread).upper
+                if rest > -64 * U
+                else 0.0,
+            )
         base = epsilon + math.log(q) - math.log(rest)
         doubt = 16 * U / rest
         value = _gaussian(base, 16 * U * (abs(epsilon) + 2 + abs(math.log(q))) + doubt, mu, spread)
@@ -93,7 +98,13 @@ class SampledGaussianLoss(Loss):
 
     def ball(self, field: Field) -> Ends:
         make = RemovedMoments if self.remove else AddedMoments
-        return ends(self.noise, lambda noise: make(field, noise, field.exact(self.rate)), field=field, ulps=self.ulps, rising=False)
+        return ends(
+            self.noise,
+            lambda noise: make(field, noise, field.exact(self.rate)),
+            field=field,
+            ulps=self.ulps,
+            rising=False,
+        )
 
 
 def _gaussian(epsilon: float, slack: float, mu: float, spread: float) -> Bound:
@@ -235,7 +246,9 @@ class SampledGaussianSum:
         # plus 12 U; log1p may amplify that of a negative y.
         amplified = np.where(y == 0, 1.0, np.abs(y) / ((1 + y) * np.maximum(np.abs(np.log1p(y)), 1e-300)))
         off = 4 + 2 * self.ulps
-        fuzz = U * (2 * np.maximum(amplified, 1.0) * (12 + off * (1 + np.maximum(z, 0.0))) + 16 + off * np.square(x) / (s * s))
+        fuzz = U * (
+            2 * np.maximum(amplified, 1.0) * (12 + off * (1 + np.maximum(z, 0.0))) + 16 + off * np.square(x) / (s * s)
+        )
         return Points(log_weight, ratio, np.maximum(deficit, 0.0), fuzz)
 
     def _step(self, power: float, reach: float, low: float, high: float) -> tuple[float, float]:
@@ -251,7 +264,9 @@ class SampledGaussianSum:
         norm = width * width / (2 * s * s) + np.logaddexp(log_m + 0.01 + growth + reach * _ANGLES, plain)
         steps = 2 * math.pi * width / (wanted + norm)
         if reach > 0 and float(np.max(steps)) < 0.12 * s:
-            norm = width * width / (2 * s * s) + np.logaddexp(self._strip(coarse, exponent, power, reach, low, high) + growth, plain)
+            norm = width * width / (2 * s * s) + np.logaddexp(
+                self._strip(coarse, exponent, power, reach, low, high) + growth, plain
+            )
             steps = 2 * math.pi * width / (wanted + norm)
         best = int(np.argmax(steps))
         # The next power of 2^(1/4) below, so that neighboring orders share a grid.
@@ -283,7 +298,9 @@ class SampledGaussianSum:
         right = math.exp(exponent[-1]) / math.expm1(step * (high - max(power, 0.0)) / s2)
         slope = -low + min(power, 0.0) * self._share(low)
         left = math.exp(exponent[0]) / math.expm1(step * slope / s2) if slope > 0 else math.inf
-        plain = math.exp(points.log_weight[-1]) / math.expm1(step * high / s2) + math.exp(points.log_weight[0]) / math.expm1(-step * low / s2)
+        plain = math.exp(points.log_weight[-1]) / math.expm1(step * high / s2) + math.exp(
+            points.log_weight[0]
+        ) / math.expm1(-step * low / s2)
         # n e^z is a Gaussian centered at 1: its right edge is `_SIDE` s away, its left edge farther.
         moved = step / (self.noise * math.sqrt(2 * math.pi)) * math.exp(-((high - 1) ** 2) / (2 * s2))
         sampled = 2 * moved / math.expm1(step * (high - 1) / s2)
@@ -310,13 +327,17 @@ class SampledGaussianSum:
         for theta in _SHIFTS:
             inner = 0.9 * min(theta, math.pi - theta)
             width, negative = inner * s * s, max(-power, 0.0)
-            growth = (inner * s) ** 2 / 2 - negative / 2 * (math.log(math.cos((theta + inner) / 2)) + math.log(math.cos((theta - inner) / 2)))
+            growth = (inner * s) ** 2 / 2 - negative / 2 * (
+                math.log(math.cos((theta + inner) / 2)) + math.log(math.cos((theta - inner) / 2))
+            )
             step = 2 * math.pi * width / (16 + growth)
             if (high - low) / step > 1500:
                 continue
             x = positions(low, high, step)
             modulus, argument = self._on_shifted(x, theta)
-            log_term = math.log(step / s) - 0.5 * math.log(2 * math.pi) - x * x / (2 * s * s) + power * modulus - log_moment
+            log_term = (
+                math.log(step / s) - 0.5 * math.log(2 * math.pi) - x * x / (2 * s * s) + power * modulus - log_moment
+            )
             decayed = np.exp(-np.multiply.outer(edges, argument * (1 - 8 * U))) @ np.exp(log_term)
             raised = theta * theta * s * s / 2
             # e^-16 from the strip, and the two ends of the range, where the integrand is a Gaussian tail beyond 9 s.
@@ -347,7 +368,11 @@ class SampledGaussianSum:
         log_weight = base - x * x / (2 * s * s)
         exponent = log_weight + power * modulus
         top = float(np.max(exponent))
-        doubt = U * (4 * len(x) + 96 + 4 * ULPS * (2 + np.abs(log_weight) + np.abs(power * modulus) + abs(power) * argument + np.abs(x) * theta))
+        doubt = U * (
+            4 * len(x)
+            + 96
+            + 4 * ULPS * (2 + np.abs(log_weight) + np.abs(power * modulus) + abs(power) * argument + np.abs(x) * theta)
+        )
         size = np.exp(exponent - top)
         phase = power * argument - x * theta
         value = exponential_sums(frequencies, size * (np.cos(phase) + 1j * np.sin(phase)), 1j * modulus - argument)

@@ -58,7 +58,9 @@ def _iterated(start: Decimal, segments: list[tuple[Decimal, Decimal, int]], epsi
     return AtomicLoss(tuple(upper), tuple(under), tuple(ratios), Lattice(epsilon, 0.0), 8 * U)
 
 
-def _power(level: Decimal, start: Decimal, segments: list[tuple[Decimal, Decimal, int]], corners: list[Decimal]) -> Decimal:
+def _power(
+    level: Decimal, start: Decimal, segments: list[tuple[Decimal, Decimal, int]], corners: list[Decimal]
+) -> Decimal:
     """phi at a level."""
     power = start
     for (length, slope, _), corner in zip(segments, corners, strict=False):

@@ -16,7 +16,7 @@ from dpcompose.loss.base import Loss
 from dpcompose.loss.two_term import TwoPointMoments
 from dpcompose.numerics.ball import Ball, Field
 from dpcompose.numerics.bound import Bound
-from dpcompose.numerics.elementary import U, Reals
+from dpcompose.numerics.elementary import Reals, U
 from dpcompose.numerics.moments import Ends, Moments, ends
 from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
 
@@ -165,7 +165,11 @@ class TwoPointSum:
         log_modulus, argument, error = self._log(order, frequencies)
         real = self.times * (self._log_moment(order) + log_modulus)
         imaginary = self.times * argument
-        error = self.times * error + 4 * U * (np.abs(real) + np.abs(imaginary)) + 48 * U * self.times * self._log_moment(order)
+        error = (
+            self.times * error
+            + 4 * U * (np.abs(real) + np.abs(imaginary))
+            + 48 * U * self.times * self._log_moment(order)
+        )
         rows = U * len(self.epsilon)
         error = error + rows * (np.abs(real) + np.abs(imaginary))
         return Line(np.sum(real, axis=0) + 1j * np.sum(imaginary, axis=0), np.sum(error, axis=0))
@@ -193,7 +197,9 @@ class TwoPointSum:
         """K per copy: near 0 through expm1, relative error at most 48 U either way."""
         epsilon = self.epsilon
         small = np.minimum(epsilon, 1.0 / (order + 1))
-        near = np.log1p(np.expm1(order * small) * np.expm1((order + 1) * small) * np.exp(-order * small) / (1 + np.exp(small)))
+        near = np.log1p(
+            np.expm1(order * small) * np.expm1((order + 1) * small) * np.exp(-order * small) / (1 + np.exp(small))
+        )
         far = order * epsilon + np.log1p(np.exp(-(2 * order + 1) * epsilon)) - np.log1p(np.exp(-epsilon))
         return np.where((order + 1) * epsilon <= 1, near, far)
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcompose.numerics.elementary import U, Complexes, Reals
+from dpcompose.numerics.elementary import Complexes, Reals, U
 from dpcompose.numerics.saddle import short
 from dpcompose.numerics.transform import Lattice, Line, Sum, Transform, log_moment, log_moments
 
@@ -163,7 +163,14 @@ class Contour:
 
 
 def draw(
-    transform: Transform, *, order: float, x: float, log_mass: float, tolerance: float, budget: int, two_sided: bool = True
+    transform: Transform,
+    *,
+    order: float,
+    x: float,
+    log_mass: float,
+    tolerance: float,
+    budget: int,
+    two_sided: bool = True,
 ) -> Contour:
     """The cheapest line through `order` that certifies g near x to about `tolerance`, relative to e^log_mass.
 
@@ -212,7 +219,9 @@ def relative_value(variance: float, order: float) -> float:
 
 
 # Multiples of the saddle point: where the line may stand, and the orders beyond it from which the aliases are bounded.
-_MULTIPLES = np.exp(np.concatenate([np.arange(-0.56, 0.0, 0.07), [0.0, 0.015], np.arange(0.035, 0.28, 0.035), np.arange(0.3, 1.7, 0.1)]))
+_MULTIPLES = np.exp(
+    np.concatenate([np.arange(-0.56, 0.0, 0.07), [0.0, 0.015], np.arange(0.035, 0.28, 0.035), np.arange(0.3, 1.7, 0.1)])
+)
 _SADDLE = 8
 
 
@@ -268,7 +277,13 @@ def _expm1(z: Complexes) -> Complexes:
 
 
 def _decaying_at_once(
-    transform: Transform, order: float, step: float, variance: float, share: float, budget: int, outer: tuple[tuple[float, float], ...]
+    transform: Transform,
+    order: float,
+    step: float,
+    variance: float,
+    share: float,
+    budget: int,
+    outer: tuple[tuple[float, float], ...],
 ) -> Contour | None:
     """The line up to where a Gaussian of this variance would have decayed, if that is proved to be enough."""
     count = math.ceil(math.sqrt(2 * (max(-math.log(share), 1.0) + 1.0) / variance) / step) + 1
@@ -315,7 +330,13 @@ def _decaying(
 
 
 def _ended(
-    transform: Transform, order: float, step: float, frequency: Reals, line: Line, tail: float, outer: tuple[tuple[float, float], ...]
+    transform: Transform,
+    order: float,
+    step: float,
+    frequency: Reals,
+    line: Line,
+    tail: float,
+    outer: tuple[tuple[float, float], ...],
 ) -> Contour:
     """A line that is cut where a bound on the rest is known."""
     kernel = _simple_kernel(order, frequency)
@@ -373,7 +394,12 @@ def _lattice_tail(
     edges = edges[: int(np.searchsorted(edges, end)) + 1]
     log_bound = transform.log_envelope(order, edges)[:-1]
     counts = np.diff(edges) / step + 1
-    rest = np.cumsum((np.exp(log_bound) * counts)[::-1])[::-1] * 4 * lattice.spacing / -math.expm1(-order * lattice.spacing)
+    rest = (
+        np.cumsum((np.exp(log_bound) * counts)[::-1])[::-1]
+        * 4
+        * lattice.spacing
+        / -math.expm1(-order * lattice.spacing)
+    )
     enough = np.flatnonzero(rest <= math.exp(-_NEGLIGIBLE))
     if not len(enough):
         return half + 1, 0.0
@@ -390,7 +416,12 @@ def _reach(smoothing: float, share: float) -> float:
 
 
 def _smoothed(
-    transform: Transform, order: float, step: float, share: float, smoothing: float, outer: tuple[tuple[float, float], ...]
+    transform: Transform,
+    order: float,
+    step: float,
+    share: float,
+    smoothing: float,
+    outer: tuple[tuple[float, float], ...],
 ) -> Contour:
     count = math.ceil(_reach(smoothing, share) / step) + 1
     end = count * step
@@ -410,7 +441,10 @@ def _smoothed(
     lost += 2 * _exp(lift - dropped) * gap * count
     if not outer:
         unit = 1 / math.sqrt(transform.cumulants(order)[2] + 1 / order**2)
-        outer = tuple((beyond, log_moment(transform, beyond)) for beyond in (short(order + far * unit, bits=24) for far in (1.2, 3.0)))
+        outer = tuple(
+            (beyond, log_moment(transform, beyond))
+            for beyond in (short(order + far * unit, bits=24) for far in (1.2, 3.0))
+        )
     raised = tuple((beyond, bound + variance * beyond * (beyond + 1) / 2 * (1 + 8 * U)) for beyond, bound in outer)
     return Contour(
         order, step, frequency, log, error, scale, _simple_kernel(order, frequency), gap * weight + 0j,

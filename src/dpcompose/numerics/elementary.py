@@ -23,7 +23,9 @@ _SMALL = 1e-2
 def exp_minus_linear(z: Reals) -> Reals:
     """e^z - 1 - z for real z below 709, relative error at most 2^-43, and at most 24 U below |z| = 0.01."""
     small = np.clip(z, -_SMALL, _SMALL)
-    series = 0.5 * small * small * (1 + small / 3 * (1 + small / 4 * (1 + small / 5 * (1 + small / 6 * (1 + small / 7)))))
+    series = (
+        0.5 * small * small * (1 + small / 3 * (1 + small / 4 * (1 + small / 5 * (1 + small / 6 * (1 + small / 7)))))
+    )
     return np.where(np.abs(z) <= _SMALL, series, np.expm1(z) - z)
 
 

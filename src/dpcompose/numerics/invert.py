@@ -36,10 +36,14 @@ def value_at(transform: Transform, x: float, *, tolerance: float) -> Reading:
         return Reading(exact * (1 - 1e-15), min(exact * (1 + 1e-15), 1.0))
     order = saddle.for_value(transform, x)
     log_m, first, variance = transform.cumulants(order)
-    if not (math.isfinite(log_m) and abs(first - x - 1 / order - 1 / (order + 1)) <= 1e-2 * (abs(x) + 1) and variance > 0):
+    if not (
+        math.isfinite(log_m) and abs(first - x - 1 / order - 1 / (order + 1)) <= 1e-2 * (abs(x) + 1) and variance > 0
+    ):
         return Reading(0.0, _one_moment(transform, x))
     log_mass = min(log_m - order * x + math.log(relative_value(variance, order)), 0.0)
-    contour = draw(transform, order=order, x=x, log_mass=log_mass, tolerance=max(tolerance, _FINEST), budget=_budget(tolerance))
+    contour = draw(
+        transform, order=order, x=x, log_mass=log_mass, tolerance=max(tolerance, _FINEST), budget=_budget(tolerance)
+    )
     bracket = contour.bracket(x)
     floor = max(-math.expm1(min(x, 0.0)), 0.0) * (1 - 1e-15)
     lower, upper = max(bracket.lower, floor), min(bracket.upper, 1.0)

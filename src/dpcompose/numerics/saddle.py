@@ -44,7 +44,9 @@ def _most(transform: Transform) -> float:
     return min(MOST, 1e7 / transform.maximum) if 0 < transform.maximum < math.inf else MOST
 
 
-def _increasing_zero(function: Callable[[float], tuple[float, float]], start: float, most: float, tolerance: float) -> float:
+def _increasing_zero(
+    function: Callable[[float], tuple[float, float]], start: float, most: float, tolerance: float
+) -> float:
     """Newton in the logarithm for an increasing function, until it is near 0 and the point good to the tolerance.
 
     Steps are clipped to a factor e. Where the function explodes Newton creeps: short steps far from 0 are stretched.

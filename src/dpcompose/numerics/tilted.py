@@ -14,8 +14,8 @@ import numpy as np
 from dpcompose.numerics.elementary import (
     ULPS,
     Complexes,
-    U,
     Reals,
+    U,
     exp_minus_linear,
     log_one_plus,
     sine_minus_linear,
@@ -50,7 +50,15 @@ class Points:
             weight = np.exp(self.log_weight)
             tilted = np.exp(exponent)
             linear = weight * (1 + power * self.ratio) + power * self.deficit
-            excess = float(np.sum(np.where(np.abs(power * self.ratio) < 1e-4, 0.5 * weight * (power * self.ratio) ** 2 - power * self.deficit, tilted - linear)))
+            excess = float(
+                np.sum(
+                    np.where(
+                        np.abs(power * self.ratio) < 1e-4,
+                        0.5 * weight * (power * self.ratio) ** 2 - power * self.deficit,
+                        tilted - linear,
+                    )
+                )
+            )
             mass, log_mass = 1 + excess, math.log1p(excess) if excess > -1 else math.nan
         else:
             tilted = np.exp(exponent - top)
@@ -69,11 +77,25 @@ class Points:
         flat = np.abs(shifted) < 1e-4
         tilted = np.exp(exponent - np.maximum(top, 0.0)[:, None])
         linear = weight * (1 + shifted) + np.multiply.outer(powers, self.deficit)
-        excess = np.sum(np.where(flat, 0.5 * weight * shifted**2 - np.multiply.outer(powers, self.deficit), tilted - linear), axis=1)
-        return np.where(top < 0.5, np.log1p(np.maximum(excess, -0.999)), top + np.log(np.sum(np.exp(exponent - top[:, None]), axis=1)))
+        excess = np.sum(
+            np.where(flat, 0.5 * weight * shifted**2 - np.multiply.outer(powers, self.deficit), tilted - linear), axis=1
+        )
+        return np.where(
+            top < 0.5,
+            np.log1p(np.maximum(excess, -0.999)),
+            top + np.log(np.sum(np.exp(exponent - top[:, None]), axis=1)),
+        )
 
     def line(
-        self, power: float, frequencies: Reals, *, sign: float, drift: float = 0.0, mass: float = 1.0, outside: Reals | float = 0.0, careful: int = _CAREFUL
+        self,
+        power: float,
+        frequencies: Reals,
+        *,
+        sign: float,
+        drift: float = 0.0,
+        mass: float = 1.0,
+        outside: Reals | float = 0.0,
+        careful: int = _CAREFUL,
     ) -> Line:
         """log of (mass + sum of w (r^p - 1 - p y) + t drift) / mass at p = power + i sign u, t = (p - [sign > 0]) sign.
 
@@ -98,15 +120,21 @@ class Points:
         order = power - 1 if sign > 0 else -power
         weight, tilted = np.exp(self.log_weight), np.exp(exponent)
         shifted = power * self.ratio
-        curved = np.where(shifted < 1, weight * exp_minus_linear(np.minimum(shifted, 1.0)), tilted - weight * (1 + shifted))
+        curved = np.where(
+            shifted < 1, weight * exp_minus_linear(np.minimum(shifted, 1.0)), tilted - weight * (1 + shifted)
+        )
         rise = np.where(shifted < 1, weight * np.expm1(np.minimum(shifted, 1.0)), tilted - weight)
         base = curved - power * self.deficit
         doubt = U * (len(weight) + 40 + 2 * ULPS + 2 * (np.abs(self.log_weight) + np.abs(shifted)))
         doubt = doubt + 3 * self.fuzz * (1 + np.abs(shifted))
-        flat = np.where(np.abs(shifted) <= 1e-2, 0.0, 16 * U * (weight * np.abs(shifted) + np.where(shifted < 1, 0.0, tilted)))
+        flat = np.where(
+            np.abs(shifted) <= 1e-2, 0.0, 16 * U * (weight * np.abs(shifted) + np.where(shifted < 1, 0.0, tilted))
+        )
         constant = float(np.sum(doubt * (np.abs(curved) + abs(power) * self.deficit) + flat))
         moving = bool(frequencies[-1] > 0) if len(frequencies) else False
-        lost = constant + (self._angular(doubt, tilted + weight, np.abs(rise), frequencies) if moving else 0.0 * frequencies)
+        lost = constant + (
+            self._angular(doubt, tilted + weight, np.abs(rise), frequencies) if moving else 0.0 * frequencies
+        )
         lost = lost + outside * math.exp(max(float(np.max(exponent)), 0.0))
         lost = lost + 4 * U * abs(drift) * (order + frequencies)
         sum_base, sum_deficit = float(np.sum(base)), float(np.sum(self.deficit))
@@ -117,7 +145,9 @@ class Points:
             angle = np.multiply.outer(u, self.ratio)
             sine, cosine = np.sin(angle / 2), np.cos(angle / 2)
             real[at : at + chunk] = sum_base - 2 * ((sine * sine) @ tilted)
-            imaginary[at : at + chunk] = 2 * ((sine * cosine) @ rise) + sine_minus_linear(angle) @ weight - u * sum_deficit
+            imaginary[at : at + chunk] = (
+                2 * ((sine * cosine) @ rise) + sine_minus_linear(angle) @ weight - u * sum_deficit
+            )
         x = (real + order * drift) / mass
         y = (sign * imaginary + frequencies * drift) / mass
         return _logarithm(x, y, lost / mass)
@@ -137,11 +167,22 @@ class Points:
         linear = float(np.sum(doubt * self.deficit[order]))
         return second * frequencies**2 + (first + slanted + linear) * frequencies + flat
 
-    def _steep(self, exponent: Reals, power: float, frequencies: Reals, sign: float, mass: float, outside: Reals | float) -> Line:
+    def _steep(
+        self, exponent: Reals, power: float, frequencies: Reals, sign: float, mass: float, outside: Reals | float
+    ) -> Line:
         """The same where E r^p is far from 1, so that 1 + p y does not matter to it: a plain scaled sum."""
         top = float(np.max(exponent))
         tilted = np.exp(exponent - top)
-        doubt = U * (4 * len(exponent) + 104 + 2 * ULPS + 2 * (np.abs(self.log_weight) + np.abs(power * self.ratio) + abs(top))) + (1 + abs(power) * np.abs(self.ratio)) * self.fuzz
+        doubt = (
+            U
+            * (
+                4 * len(exponent)
+                + 104
+                + 2 * ULPS
+                + 2 * (np.abs(self.log_weight) + np.abs(power * self.ratio) + abs(top))
+            )
+            + (1 + abs(power) * np.abs(self.ratio)) * self.fuzz
+        )
         constant = float(np.sum(doubt * tilted))
         linear = float(np.sum(doubt * tilted * np.abs(self.ratio)))
         lost = constant + frequencies * linear + outside * math.exp(-min(top, 0.0))
