@@ -98,12 +98,18 @@ def sensitivities(
     return sensitivity
 
 
-def checked_sensitivities(sensitivity: object, replace_sensitivity: object) -> tuple[float, float | None]:
-    """Both sensitivities, positive and finite, and the second at most twice the first."""
+def checked_sensitivities(
+    sensitivity: object, replace_sensitivity: object, *, noise: float, noise_name: str
+) -> tuple[float, float | None]:
+    """Both sensitivities, the second at most twice the first, and each in a computable proportion to the noise."""
     one = check.positive("sensitivity", sensitivity)
+    if not 1e-12 < one / noise < 1e6:
+        raise DomainError(noise_name, noise, f"sensitivity / {noise_name} between 1e-12 and 1e6, not {one / noise!r}")
     if replace_sensitivity is None:
         return one, None
     two = check.positive("replace_sensitivity", replace_sensitivity)
     if not two <= 2 * one:
         raise DomainError("replace_sensitivity", two, f"at most twice the sensitivity {one!r}")
+    if not two / noise > 1e-12:
+        raise DomainError("replace_sensitivity", two, f"more than 1e-12 times the {noise_name} {noise!r}")
     return one, two

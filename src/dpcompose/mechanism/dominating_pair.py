@@ -20,7 +20,7 @@ from dpcompose.numerics.bound import Bound, down, up
 SUM_TOLERANCE = 1e-12
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DominatingPair(Mechanism):
     """A mechanism given by a pair of distributions (with the record, without it) that dominates all its neighboring outputs.
 
@@ -35,6 +35,9 @@ class DominatingPair(Mechanism):
     pair: Pair
     holds_under: Adjacency
     name: str = "DominatingPair"
+
+    def __repr__(self) -> str:
+        return f"<{self.name}, {self.holds_under.value}>"
 
     @property
     def label(self) -> str:
@@ -71,6 +74,8 @@ class DominatingPair(Mechanism):
         Raises:
             DomainError: If `error` is outside its domain or the profile returns no number in [0, 1] (up to the error).
         """
+        if not callable(profile):
+            raise DomainError("profile", profile, "a function from epsilon to delta")
         error = check.probability("error", error)
 
         def enclosed(epsilon: float) -> Bound:

@@ -6,7 +6,6 @@ import math
 from dataclasses import KW_ONLY, dataclass
 
 from dpcompose.composition.container import Pairs
-from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.loss.base import Pair
 from dpcompose.loss.gaussian import GaussianLoss
@@ -42,11 +41,9 @@ class Gaussian(Mechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", check.positive("sigma", self.sigma))
-        one, two = checked_sensitivities(self.sensitivity, self.replace_sensitivity)
+        one, two = checked_sensitivities(self.sensitivity, self.replace_sensitivity, noise=self.sigma, noise_name="sigma")
         object.__setattr__(self, "sensitivity", one)
         object.__setattr__(self, "replace_sensitivity", two)
-        if not 1e-12 < one / self.sigma < 1e6:
-            raise DomainError("sigma", self.sigma, f"sensitivity / sigma between 1e-12 and 1e6, not {one / self.sigma!r}")
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """One symmetric loss of mu = sensitivity / sigma."""

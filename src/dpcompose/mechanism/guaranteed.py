@@ -10,8 +10,8 @@ from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.loss.gaussian import GaussianLoss
-from dpcompose.loss.two_point import TwoPointLoss
 from dpcompose.loss.twice import two_in_a_row
+from dpcompose.loss.two_point import TwoPointLoss
 from dpcompose.mechanism.base import Stated, adjacency_of, set_fields, symmetric
 from dpcompose.numerics import check
 
@@ -82,9 +82,10 @@ class Concentrated(Stated):
     def __repr__(self) -> str:
         return described(self, self.stated.rho, delta=self.stated.delta)
 
-    def pairs(self, adjacency: Adjacency) -> None:
-        """None: only the curve rho * order is known."""
-        self.promise(adjacency)
+    def pairs(self, adjacency: Adjacency) -> Pairs | None:
+        """None: only the curve rho * order is known. With rho and delta 0 both distributions are the same: no losses."""
+        promise = self.promise(adjacency)
+        return () if promise.rho == 0 and promise.delta == 0 else None
 
     def promise(self, adjacency: Adjacency) -> ConcentratedDP:
         """The guarantee; 4 rho for a group of two."""

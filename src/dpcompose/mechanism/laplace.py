@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 
 from dpcompose.composition.container import Pairs
-from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.loss.laplace import LaplaceLoss
 from dpcompose.mechanism.base import Mechanism, checked_sensitivities, sensitivities, symmetric
@@ -38,11 +37,9 @@ class Laplace(Mechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", check.positive("scale", self.scale))
-        one, two = checked_sensitivities(self.sensitivity, self.replace_sensitivity)
+        one, two = checked_sensitivities(self.sensitivity, self.replace_sensitivity, noise=self.scale, noise_name="scale")
         object.__setattr__(self, "sensitivity", one)
         object.__setattr__(self, "replace_sensitivity", two)
-        if not 1e-12 < one / self.scale < 1e6:
-            raise DomainError("scale", self.scale, f"sensitivity / scale between 1e-12 and 1e6, not {one / self.scale!r}")
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """One symmetric loss of epsilon = sensitivity / scale."""

@@ -10,8 +10,8 @@ from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
-from dpcompose.loss.two_point import TwoPointLoss
 from dpcompose.loss.twice import two_in_a_row
+from dpcompose.loss.two_point import TwoPointLoss
 from dpcompose.mechanism.base import Stated, adjacency_of, set_fields, symmetric
 from dpcompose.mechanism.guaranteed import bounded_epsilon, described
 from dpcompose.numerics import check
@@ -19,6 +19,7 @@ from dpcompose.numerics.bound import UNIT_ROUNDOFF
 from dpcompose.numerics.transform import Lattice
 
 LARGEST = 300.0
+MOST_CATEGORIES = 10**15
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -31,7 +32,7 @@ class RandomizedResponse(Stated):
 
     Args:
         epsilon: In nats; >= 0.
-        categories: k, an integer >= 2.
+        categories: k, an integer from 2 to 10^15.
         holds_under: The adjacency of the statement; asked about replacing, an add-remove statement is a group of two.
 
     Raises:
@@ -46,6 +47,8 @@ class RandomizedResponse(Stated):
 
     def __init__(self, epsilon: float, *, categories: int = 2, holds_under: Adjacency = Adjacency.ADD_REMOVE) -> None:
         categories = check.count("categories", categories, least=2)
+        if not categories <= MOST_CATEGORIES:
+            raise DomainError("categories", categories, "an integer from 2 to 10^15", "BlackBox(epsilon) dominates any number of them")
         epsilon = bounded_epsilon(epsilon)
         if categories > 2 and not epsilon <= LARGEST:
             raise DomainError("epsilon", epsilon, f"at most {LARGEST:g} for more than two categories", "BlackBox(epsilon) dominates it")

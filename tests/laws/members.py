@@ -1,0 +1,150 @@
+"""The table: one line for every building block, from which all suites of laws draw.
+
+A member is built from a size, about the loss of one answer (twice the size, half the noise), and a variant, an integer
+that chooses among its other parameters. Draws are the same every time; a failure prints them and how to repeat it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from dpcompose import (
+    Adjacency,
+    BlackBox,
+    Concentrated,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    DominatingPair,
+    Exponential,
+    Gaussian,
+    GaussianDP,
+    Laplace,
+    RandomizedResponse,
+)
+from dpcompose.composition import Composable
+from dpcompose.guarantee import gaussian
+
+Option = TypeVar("Option")
+
+
+@dataclass(frozen=True)
+class Member:
+    """What the laws need to know of a building block.
+
+    Args:
+        name: What the tests are called.
+        build: From size and variant to a mechanism.
+        symmetric: Whether removing and adding a record have the same loss.
+        replaceable: Whether something is known under `Adjacency.REPLACE`.
+        sampleable: Whether it has losses, so that it can be put on a sample.
+        attained: Whether its pair is attained, so that intervals are narrow.
+        monotone: Whether more noise never costs more.
+        examples: How many draws a law makes.
+    """
+
+    name: str
+    build: Callable[[float, int], Composable]
+    symmetric: bool = True
+    replaceable: bool = True
+    sampleable: bool = True
+    attained: bool = True
+    monotone: bool = True
+    examples: int = 3
+
+
+def chosen(variant: int, *options: Option) -> Option:
+    return options[variant % len(options)]
+
+
+def lopsided(size: float) -> DominatingPair:
+    high, low = (0.5 + 0.4 * min(size, 1.0)), (0.5 - 0.3 * min(size, 1.0))
+    return DominatingPair.atoms(upper=[high, 1 - high], lower=[low, 1 - low], adjacency=Adjacency.ADD_REMOVE)
+
+
+def from_profile(size: float) -> DominatingPair:
+    return DominatingPair.from_profile(
+        lambda epsilon: gaussian.profile(epsilon, mu=size).upper, error=1e-13, adjacency=Adjacency.ADD_REMOVE
+    )
+
+
+def discrete_laplace(size: float, variant: int) -> DiscreteLaplace:
+    return DiscreteLaplace(chosen(variant, 1, 3) / size, shift=chosen(variant, 1, 3))
+
+
+def discrete_gaussian(size: float, variant: int) -> DiscreteGaussian:
+    return DiscreteGaussian(chosen(variant, 1, 3) / size, shift=chosen(variant, 1, 3))
+
+
+def sampled_gaussian(size: float, variant: int) -> Composable:
+    return Gaussian(1 / size).sampled(chosen(variant, 0.2, 0.01))
+
+
+def sampled_laplace(size: float, variant: int) -> Composable:
+    return Laplace(1 / size).sampled(0.2)
+
+
+def sampled_response(size: float, variant: int) -> Composable:
+    return RandomizedResponse(size, categories=chosen(variant, 2, 5)).sampled(0.2)
+
+
+def one_sample(size: float, variant: int) -> Composable:
+    return (BlackBox(size / 2) + RandomizedResponse(size / 2)).sampled(0.3)
+
+
+LAPLACE = Member("Laplace", lambda size, variant: Laplace(1 / size, replace_sensitivity=chosen(variant, None, 1.5)))
+GAUSSIAN = Member(
+    "Gaussian",
+    lambda size, variant: Gaussian(3 / size, sensitivity=3.0, replace_sensitivity=chosen(variant, None, 2**0.5 * 3)),
+)
+MEMBERS = [
+    LAPLACE,
+    GAUSSIAN,
+    Member("DiscreteLaplace", discrete_laplace),
+    Member("DiscreteLaplace-census", lambda size, _: DiscreteLaplace(1 / size, shift=1, replace=(1, 1))),
+    Member("DiscreteGaussian", discrete_gaussian, monotone=False),
+    Member("RandomizedResponse", lambda size, variant: RandomizedResponse(size, categories=chosen(variant, 2, 3, 20))),
+    Member("BlackBox", lambda size, variant: BlackBox(size, delta=chosen(variant, 0.0, 1e-7, 1e-3))),
+    Member("GaussianDP", lambda size, _: GaussianDP(size), sampleable=False),
+    Member("Concentrated", lambda size, _: Concentrated(size**2 / 2), sampleable=False, attained=False),
+    Member("Exponential", lambda size, _: Exponential(size), attained=False, examples=2),
+    Member("atoms", lambda size, _: lopsided(size), symmetric=False, replaceable=False),
+    Member(
+        "profile", lambda size, _: from_profile(size), symmetric=False, replaceable=False, attained=False, examples=2
+    ),
+    Member("Gaussian-sampled", sampled_gaussian, symmetric=False),
+    Member("Laplace-sampled", sampled_laplace, symmetric=False, replaceable=False, examples=2),
+    Member("RandomizedResponse-sampled", sampled_response, symmetric=False, replaceable=False),
+    Member("one-sample", one_sample, symmetric=False, replaceable=False),
+    Member("mixture", lambda size, variant: Laplace(2 / size) + Gaussian(2 / size) * chosen(variant, 1, 3)),
+]
+
+# No shrinking: the parameters are readable as they are, and a failing law should fail fast.
+SETTINGS = settings(derandomize=True, database=None, deadline=None, print_blob=True, phases=[Phase.generate])
+
+SIZES = st.floats(-1.3, 0.4).map(lambda exponent: float(f"{10**exponent:.6g}"))
+VARIANTS = st.integers(0, 5)
+TIMES = st.integers(1, 6)
+DELTAS = st.floats(-14.0, -0.5).map(lambda exponent: float(f"{10**exponent:.6g}"))
+EPSILONS = st.floats(-3.0, 6.0).map(lambda epsilon: float(f"{epsilon:.6g}"))
+RATES = st.floats(0.01, 0.99).map(lambda rate: float(f"{rate:.4g}"))
+
+
+def members(condition: Callable[[Member], bool] = lambda member: True) -> pytest.MarkDecorator:
+    """The test's `member` is every one with the condition."""
+    return pytest.mark.parametrize("member", [pytest.param(one, id=one.name) for one in MEMBERS if condition(one)])
+
+
+def every(member: Member, **drawn: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], None]:
+    """Run a law at once, on a few draws of the member (`one`) and of whatever else is named."""
+
+    def run(law: Callable[..., None]) -> None:
+        built = st.builds(member.build, SIZES, VARIANTS)
+        settings(SETTINGS, max_examples=member.examples)(given(one=built, **drawn)(law))()
+
+    return run
