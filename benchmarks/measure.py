@@ -8,8 +8,7 @@ import os
 import select
 import subprocess
 import sys
-import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -19,25 +18,29 @@ from benchmarks.case import Case
 
 ROOT = Path(__file__).parents[1]
 START = 120.0
-"""Seconds that a system may take to be imported."""
+"""Seconds by the clock that a system may take to be imported."""
+BUSY = 20
+"""How many times longer than its processor time a turn may take by the clock before the worker is given up."""
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much time is given.
+    """How much processor time is given, in seconds.
 
     Args:
         rounds: Turns that each system gets at a case.
-        share: Seconds of a turn that fast systems fill with repetitions.
-        budget: Seconds after which a system gets no further turn at a case.
-        patience: Seconds after which a turn is ended.
+        share: Of a turn, which fast systems fill with repetitions.
+        budget: After it a system gets no further turn at a case.
+        patience: After it a turn of the systems that a target names is ended.
+        indulgence: After it a turn of any other system is ended, and every turn where no target asks for a ratio.
     """
 
     rounds: int
     share: float
     budget: float
     patience: float
+    indulgence: float
 
 
 @dataclass(frozen=True)
@@ -45,12 +48,13 @@ class Measurement:
     """What a system did with one case.
 
     Args:
-        seconds: One per repetition; none if there is no answer.
+        seconds: Of the processor, one per repetition; none if there is no answer.
         upper: The value it offers as safe.
         lower: Its lower end, or -inf.
         method: How, in its own words.
         peak: Of resident memory, in bytes, interpreter and libraries included.
         failure: Why there is no answer: "not offered", "over 60 s", or the exception; empty if there is one.
+        over: The seconds after which a turn was ended, or 0.
     """
 
     seconds: tuple[float, ...] = ()
@@ -59,6 +63,7 @@ class Measurement:
     method: str = ""
     peak: int = 0
     failure: str = ""
+    over: float = 0.0
 
     @property
     def time(self) -> float:
@@ -87,13 +92,13 @@ class Worker:
         return self._answer(START) or {"missing": "it does not start"}
 
     def ask(self, case: Case, *, share: float, patience: float) -> Mapping[str, Any] | None:
-        """One turn; None if it took longer than `patience` or the process died."""
+        """One turn; None if the process died or the clock ran far past `patience`."""
         if self._process is None and "missing" in self.greet():
             return None
         assert self._process is not None and self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"case": case.to_json(), "share": share}) + "\n")
+        self._process.stdin.write(json.dumps({"case": case.to_json(), "share": share, "patience": patience}) + "\n")
         self._process.stdin.flush()
-        return self._answer(patience)
+        return self._answer(BUSY * patience)
 
     def end(self) -> None:
         """Stop the process, if there is one."""
@@ -129,25 +134,24 @@ def available(peers: Path, names: tuple[str, ...], *, ours: str) -> tuple[list[W
     return workers, versions
 
 
-def measure(case: Case, workers: list[Worker], effort: Effort) -> dict[str, Measurement]:
-    """All systems at one case, in turns."""
+def measure(case: Case, workers: list[Worker], effort: Effort, *, named: Set[str]) -> dict[str, Measurement]:
+    """All systems at one case, in turns; those `named` are waited for longer."""
     found: dict[str, Measurement] = {}
-    spent = dict.fromkeys((worker.name for worker in workers), 0.0)
     for _ in range(effort.rounds):
         for worker in workers:
             before = found.get(worker.name, Measurement())
-            if before.failure or spent[worker.name] > effort.budget:
-                continue
-            start = time.perf_counter()
-            said = worker.ask(case, share=effort.share, patience=effort.patience)
-            spent[worker.name] += time.perf_counter() - start
-            found[worker.name] = _added(before, said, effort.patience)
+            if not before.failure and sum(before.seconds) <= effort.budget:
+                patience = effort.patience if worker.name in named else effort.indulgence
+                said = worker.ask(case, share=effort.share, patience=patience)
+                found[worker.name] = _added(before, said)
     return found
 
 
-def _added(before: Measurement, said: Mapping[str, Any] | None, patience: float) -> Measurement:
-    if said is None:
-        return before if before.seconds else Measurement(failure=f"over {patience:g} s")
+def _added(before: Measurement, said: Mapping[str, Any] | None) -> Measurement:
+    if said is None or "over" in said:
+        over = said["over"] if said else 0.0
+        late = Measurement(failure=f"over {over:g} s" if said else "process ended", over=over)
+        return before if before.seconds else late
     if "not_offered" in said:
         return Measurement(failure="not offered")
     if "failure" in said:

@@ -18,7 +18,7 @@ ENDS = ("upper", "lower")
 
 def write(run: Run, path: Path) -> None:
     """The run, one line a case."""
-    head = {"machine": run.machine, "patience": run.patience, "versions": dict(run.versions)}
+    head = {"machine": run.machine, "versions": dict(run.versions)}
     lines = [
         json.dumps({"case": case.to_json(), "measured": dict(_strict(row))}, allow_nan=False)
         for case, row in run.results
@@ -34,7 +34,7 @@ def read(path: Path) -> Run:
         (Case.from_json(entry["case"]), {name: _measured(one) for name, one in entry["measured"].items()})
         for entry in record["results"]
     ]
-    return Run(results, record["versions"], record["machine"], record["patience"])
+    return Run(results, record["versions"], record["machine"])
 
 
 def _strict(row: Mapping[str, Measurement]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -24,13 +24,11 @@ class Run:
         results: Every case with what each system did.
         versions: Per system, its version or why it was left out.
         machine: Where and when.
-        patience: Seconds after which a turn was ended.
     """
 
     results: Results
     versions: Mapping[str, str]
     machine: str
-    patience: float
 
 
 def markdown(run: Run) -> str:
@@ -43,7 +41,7 @@ def _targets(run: Run) -> Iterable[str]:
     titles = ["demanded of every case", "faster than PLD, grid 1e-4", "faster than its RDP", "relative width", "met"]
     yield f"| {' | '.join(titles)} |"
     yield "|---|---|---|---|---|"
-    for outcome in outcomes(run.results, patience=run.patience):
+    for outcome in outcomes(run.results):
         if outcome.target.speedup or outcome.target.width:
             yield _outcome(outcome)
     measured = [row[OURS] for _, row in run.results if OURS in row]
@@ -87,7 +85,7 @@ def _cases(run: Run) -> Iterable[str]:
     yield "|" + "---|" * len(titles)
     for case, row in run.results:
         cells = [case.name, f"{case.delta:.4g}", *_ours(case, row[OURS])]
-        cells += [_peer(case, row, name, patience=run.patience) for name in peers]
+        cells += [_peer(case, row, name) for name in peers]
         yield f"| {' | '.join(cells)} |"
 
 
@@ -100,12 +98,12 @@ def _ours(case: Case, ours: Measurement) -> Sequence[str]:
     return [value, f"{ours.width:.1e}", _seconds(ours.time), f"{ours.peak / 1e6:.0f} MB", ours.method]
 
 
-def _peer(case: Case, row: Mapping[str, Measurement], name: str, *, patience: float) -> str:
+def _peer(case: Case, row: Mapping[str, Measurement], name: str) -> str:
     if name not in row:
         return ""
     peer, known = row[name], truth(case, row[OURS])
-    ratio = _times(speedup(row, name, patience=patience))
-    if peer.failure.startswith("over "):
+    ratio = _times(speedup(row, name))
+    if peer.over:
         return f"over {ratio}, {peer.failure}"
     if peer.failure:
         return peer.failure.split(":")[0]

@@ -87,7 +87,7 @@ class Outcome:
 Results = Sequence[tuple[Case, Mapping[str, Measurement]]]
 
 
-def outcomes(results: Results, *, patience: float) -> list[Outcome]:
+def outcomes(results: Results) -> list[Outcome]:
     """One for every target that has cases among the results."""
     found: list[Outcome] = []
     for group, target in TARGETS.items():
@@ -95,20 +95,19 @@ def outcomes(results: Results, *, patience: float) -> list[Outcome]:
         if measured:
             widths = [row[OURS].width for row in measured]
             width = math.nan if any(map(math.isnan, widths)) else max(widths)  # no answer meets nothing
-            least = (least_speedup(measured, peer, patience=patience) for peer in (REFERENCE, RENYI))
+            least = (least_speedup(measured, peer) for peer in (REFERENCE, RENYI))
             found.append(Outcome(target, *least, width))
     return found
 
 
-def least_speedup(rows: Sequence[Mapping[str, Measurement]], peer: str, *, patience: float) -> float:
+def least_speedup(rows: Sequence[Mapping[str, Measurement]], peer: str) -> float:
     """The least of the rows in which both have a time; NaN if there is none."""
-    ratios = (speedup(row, peer, patience=patience) for row in rows)
+    ratios = (speedup(row, peer) for row in rows)
     return min((ratio for ratio in ratios if not math.isnan(ratio)), default=math.nan)
 
 
-def speedup(row: Mapping[str, Measurement], peer: str, *, patience: float) -> float:
+def speedup(row: Mapping[str, Measurement], peer: str) -> float:
     """The peer's time over ours; at least that where it ran out of time; NaN where either has no time."""
-    if peer not in row:
+    if peer not in row or not row[OURS].time > 0:
         return math.nan
-    ran_out = row[peer].failure.startswith("over ")
-    return (patience if ran_out else row[peer].time) / row[OURS].time
+    return (row[peer].over or row[peer].time) / row[OURS].time

@@ -1,5 +1,8 @@
 """One system in its own process: cases in as JSON lines, times and answers out. Importing the system is not timed.
 
+Times are the processor's, not the clock's: what else the machine does is not measured. It is the thread's, because an
+armed timer makes that of the process coarse; every system is limited to one thread.
+
 `python -m benchmarks.worker SYSTEM` first says {"version": ...}, or {"missing": ...} if the system is not installed.
 """
 
@@ -10,6 +13,7 @@ import gc
 import importlib
 import json
 import resource
+import signal
 import sys
 import time
 import warnings
@@ -24,8 +28,13 @@ WARM_UP = Case("warm-up", "none", (Part("gaussian", 2.5, 7, 0.15),), 1e-3)
 """Asked once before the first case, so that what a system imports on its first question is not timed."""
 
 
+class OutOfTimeError(BaseException):
+    """Raised in the middle of a turn; no system catches it."""
+
+
 def main() -> None:
     """Answer until standard input ends."""
+    signal.signal(signal.SIGPROF, _out_of_time)
     warnings.simplefilter("ignore")
     out, sys.stdout = sys.stdout, sys.stderr  # whatever a system prints must not be taken for an answer
     try:
@@ -37,25 +46,31 @@ def main() -> None:
     _say(out, {"version": f"{system.PACKAGE} {version(system.PACKAGE)}"})
     for line in sys.stdin:
         request = json.loads(line)
-        _say(out, _turn(system, Case.from_json(request["case"]), request["share"]))
+        _say(out, _turn(system, Case.from_json(request["case"]), share=request["share"], patience=request["patience"]))
 
 
-def _turn(system: ModuleType, case: Case, share: float) -> dict[str, Any]:
+def _turn(system: ModuleType, case: Case, *, share: float, patience: float) -> dict[str, Any]:
     """Calls until `share` seconds are spent, at least one: seconds of each, the answer, the peak of memory in bytes."""
     seconds: list[float] = []
     _forget_peak()
+    signal.setitimer(signal.ITIMER_PROF, patience)
     try:
         while sum(seconds) < share:
             gc.collect()
-            start = time.perf_counter()
+            start = time.thread_time()
             answer = system.solve(case)
-            seconds.append(time.perf_counter() - start)
+            seconds.append(time.thread_time() - start)
         peak = _peak()
+        signal.setitimer(signal.ITIMER_PROF, 0)
         answer = getattr(system, "confirmed", _unchanged)(case, answer)
+    except OutOfTimeError:
+        return {"over": patience}
     except NotOfferedError as reason:
         return {"not_offered": str(reason)}
     except Exception as error:  # whatever a system raises is its answer
         return {"failure": f"{type(error).__name__}: {error}"[:200]}
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
     return {
         "seconds": seconds,
         "upper": float(answer.upper),
@@ -63,6 +78,10 @@ def _turn(system: ModuleType, case: Case, share: float) -> dict[str, Any]:
         "method": answer.method,
         "peak": peak,
     }
+
+
+def _out_of_time(*_: object) -> None:
+    raise OutOfTimeError
 
 
 def _unchanged(_: Case, answer: Answer) -> Answer:
