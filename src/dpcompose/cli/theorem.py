@@ -1,2 +1,85 @@
-def theorem() -> None:
-    """x."""
+"""`dpcompose theorem`: one statement of the book, evaluated, with its caveats."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpcompose.cli.outcome import outcome
+from dpcompose.errors import DomainError
+
+if TYPE_CHECKING:
+    from dpcompose.book import Parameter, Statement
+    from dpcompose.report import Page
+
+
+def theorem(
+    context: typer.Context,
+    number: Annotated[
+        str | None, typer.Argument(help="As printed, such as 3.20; left out: all statements.", show_default=False)
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")] = False,
+) -> None:
+    """Evaluate a statement of the book: dpcompose theorem 3.20 --epsilon 0.1 --times 100 --slack 1e-6.
+
+    Its parameters are options; what it takes, and where the printed statement is loose or wrong, is printed with it.
+    """
+    with outcome():
+        from dpcompose.book import STATEMENTS
+        from dpcompose.cli.output import package_version
+        from dpcompose.report import dumps
+        from dpcompose.report.theorem import evaluation_document, evaluation_page, listing_document, listing_page
+
+        if number is None:
+            if context.args:
+                raise DomainError("NUMBER", context.args[0], "the number of a statement first, such as 3.20")
+            document, page = listing_document(STATEMENTS.values()), listing_page(STATEMENTS.values())
+        else:
+            if number not in STATEMENTS:
+                raise DomainError("NUMBER", number, f"one of {', '.join(STATEMENTS)}")
+            statement = STATEMENTS[number]
+            given = _given(statement, context.args)
+            rows = statement.evaluate(**given)
+            document, page = evaluation_document(statement, given, rows), evaluation_page(statement, given, rows)
+        if json:
+            print(dumps({"command": "theorem", "dpcompose": package_version()} | document))
+        else:
+            _show(page)
+
+
+def _show(page: Page) -> None:
+    from dpcompose.cli.terminal import show
+
+    show(page)
+
+
+def _given(statement: Statement, words: list[str]) -> dict[str, float | list[float]]:
+    """The parameters among the words `--name value` or `--name=value`; one that takes many may come again."""
+    takes = {parameter.name: parameter for parameter in statement.parameters}
+    found: dict[str, float | list[float]] = {}
+    rest = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    while rest:
+        word = rest.pop(0)
+        name = word.removeprefix("--").replace("-", "_")
+        if not word.startswith("--") or name not in takes:
+            raise DomainError(word, None, f"an option of {statement.number}: --{', --'.join(takes)}")
+        if not rest:
+            raise DomainError(word, None, "a value after it")
+        values = [_number(takes[name], each) for each in rest.pop(0).split(",")]
+        if takes[name].many:
+            earlier = found.get(name, [])
+            found[name] = [*(earlier if isinstance(earlier, list) else [earlier]), *values]
+        elif len(values) > 1 or name in found:
+            raise DomainError(word, values, "one value, given once")
+        else:
+            found[name] = values[0]
+    return found
+
+
+def _number(parameter: Parameter, text: str) -> float:
+    try:
+        return parameter.kind(text)
+    except ValueError:
+        wanted = "an integer" if parameter.kind is int else "a number"
+        raise DomainError(f"--{parameter.name}", text, f"{wanted}: {parameter.meaning}") from None

@@ -1,9 +1,23 @@
 """TOML plans: read, checked, written, composed, varied and accounted for."""
 
 from dpcompose.plan.account import PlanAccount, Share, account
+from dpcompose.plan.calibration import PlanCalibration, calibrate
 from dpcompose.plan.curve import Curve, Growth, over_delta, over_times
 from dpcompose.plan.entry import Entry
 from dpcompose.plan.plan import Plan
 from dpcompose.plan.question import Question
 
-__all__ = ["Curve", "Entry", "Growth", "Plan", "PlanAccount", "Question", "Share", "account", "over_delta", "over_times"]
+__all__ = [
+    "Curve",
+    "Entry",
+    "Growth",
+    "Plan",
+    "PlanAccount",
+    "PlanCalibration",
+    "Question",
+    "Share",
+    "account",
+    "calibrate",
+    "over_delta",
+    "over_times",
+]

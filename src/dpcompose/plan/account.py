@@ -97,7 +97,7 @@ def account(
             raise DomainError("limit", limit, "None unless a delta is given")
         limit = check.nonnegative("epsilon", limit)
     require_common_adjacency(plan)
-    several = 1 < len(plan.entries) and (every or len(plan.entries) <= FEW)
+    several = len(plan.entries) > 1 and (every or len(plan.entries) <= FEW)
     steps = _Steps(progress, 2 + len(plan.entries) * (1 + several))
     ask = cache(partial(_answer, question=question, adjacency=plan.adjacency))
     steps.next("the total")
@@ -129,7 +129,9 @@ def require_common_adjacency(plan: Plan) -> None:
         raise UnsupportedError(
             f"{plan.source} under {plan.adjacency.value}",
             f"no sound guarantee is known of {'; '.join(f'{name} ({why})' for name, why in lacking)}",
-            f"All of the plan is known under {' and '.join(others)}" if others else "No adjacency covers all of the plan",
+            f"All of the plan is known under {' and '.join(others)}"
+            if others
+            else "No adjacency covers all of the plan",
         )
 
 

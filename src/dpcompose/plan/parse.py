@@ -176,9 +176,7 @@ def _free(name: str, taken: set[str]) -> str:
     return name
 
 
-def _refuse_unknown(
-    table: dict[str, Any], known: tuple[str, ...], place: _Place, *, elsewhere: Any, hint: str
-) -> None:
+def _refuse_unknown(table: dict[str, Any], known: tuple[str, ...], place: _Place, *, elsewhere: Any, hint: str) -> None:
     for key, value in table.items():
         if key not in known:
             expected = f"{choices(key, known)}" + (f"; {hint}" if key in elsewhere else "")

@@ -7,7 +7,7 @@ from typing import Any
 from dpcompose.composition import Comparison
 from dpcompose.plan import PlanAccount, Share
 from dpcompose.report.document import bound_document, plan_document
-from dpcompose.report.number import above, below, digits_of, exactly, interval, near
+from dpcompose.report.number import above, digits_of, exactly, interval, near
 from dpcompose.report.page import Column, Fact, Page, Table
 
 NUMBER = "right"

@@ -1,0 +1,78 @@
+"""One number of a plan, chosen so that the plan keeps to a target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpcompose.composition import Calibration, Composition
+from dpcompose.composition import calibrate as calibrated
+from dpcompose.errors import UnreachableError
+from dpcompose.plan.account import require_common_adjacency
+from dpcompose.plan.key import KEYS
+from dpcompose.plan.plan import Plan
+
+UNORDERED = {("discrete-gaussian", "sigma")}
+"""Parameters in which epsilon is not monotone, though it falls in the large."""
+
+
+@dataclass(frozen=True)
+class PlanCalibration:
+    """A plan that keeps to a target.
+
+    Args:
+        plan: The plan with the value found.
+        key: What was varied, such as `mechanism.training.sigma`.
+        value: The value found.
+        epsilon: The target.
+        delta: The delta of the target.
+        found: The certified epsilon there and next to it.
+    """
+
+    plan: Plan
+    key: str
+    value: float
+    epsilon: float
+    delta: float
+    found: Calibration
+
+    @property
+    def extreme(self) -> str:
+        """Which value it is among those that keep to the target."""
+        if not self.found.extreme:
+            return "feasible"
+        entry, parameter = self.plan.locate(self.key)
+        return "smallest" if KEYS[parameter].response == "decreasing" else "largest"
+
+
+def calibrate(plan: Plan, key: str, *, epsilon: float, delta: float) -> PlanCalibration:
+    """The extreme value of `key` with which `plan` is certified to cost at most `epsilon` at `delta`.
+
+    Args:
+        plan: The plan; its own question does not matter.
+        key: As in `Plan.locate`.
+        epsilon: In nats; finite, >= 0.
+        delta: In [0, 1].
+
+    Raises:
+        DomainError: If the key names no number of the plan, or a target is outside its domain.
+        UnreachableError: If no value of it keeps to the target.
+        UnsupportedError: If some mechanisms have no sound guarantee under the plan's adjacency.
+    """
+    require_common_adjacency(plan)
+    entry, parameter = plan.locate(key)
+    known = KEYS[parameter]
+    direction = "unordered" if (entry.kind, parameter) in UNORDERED else str(known.response)
+    bracket = {"rate": (1e-12, 1.0), "delta": (1e-300, 1.0)}.get(parameter)
+
+    def family(value: float) -> Composition:
+        return plan.with_value(key, int(value) if known.integer else value).composition()
+
+    try:
+        found = calibrated(
+            family, epsilon=epsilon, delta=delta, parameter=direction, integer=known.integer, bracket=bracket,
+            adjacency=plan.adjacency,
+        )  # fmt: skip
+    except UnreachableError as error:
+        remedy = "The rest of the plan, or the mechanism at its least, already costs that much"
+        raise UnreachableError(key, error.target, error.limit, remedy) from None
+    return PlanCalibration(plan.with_value(key, found.value), key, found.value, epsilon, delta, found)

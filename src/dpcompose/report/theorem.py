@@ -1,0 +1,77 @@
+"""Statements of the book as a page and as a document: what they say, what they give, where they fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dpcompose.report.page import Column, Fact, Page, Table
+
+if TYPE_CHECKING:
+    from dpcompose.book import Statement
+
+Given = Mapping[str, Any]
+Rows = Sequence[tuple[str, float]]
+
+
+def evaluation_page(statement: Statement, given: Given, rows: Rows) -> Page:
+    """One statement with its value, its caveats below it."""
+    headline = "; ".join(f"{name} = {value:.15g}" for name, value in rows)
+    facts = [
+        Fact("says", statement.says),
+        Fact("given", ", ".join(f"{name} = {value!r}" for name, value in given.items()) or "nothing"),
+        Fact("source", statement.reference),
+    ]
+    notes = tuple(f"Caveat: {caveat}" for caveat in statement.caveats)
+    return Page(f"{statement.number} {statement.title}", headline, "plain", tuple(facts), (), notes)
+
+
+def evaluation_document(statement: Statement, given: Given, rows: Rows) -> dict[str, Any]:
+    """The same for a machine."""
+    return {
+        "number": statement.number,
+        "title": statement.title,
+        "says": statement.says,
+        "given": dict(given),
+        "value": dict(rows),
+        "caveats": list(statement.caveats),
+        "reference": statement.reference,
+    }
+
+
+def listing_page(statements: Iterable[Statement]) -> Page:
+    """All statements, with the options that each takes."""
+    rows = tuple(
+        (
+            statement.number,
+            statement.title,
+            " ".join(_option(each.name, each.required) for each in statement.parameters),
+        )
+        for statement in statements
+    )
+    columns = Column("number"), Column("title", wrap=True), Column("options", wrap=True)
+    table = Table("Statements of sections 2.3 and 3.5", columns, rows)
+    return Page("The book, executable", "dpcompose theorem NUMBER OPTIONS evaluates one", "plain", (), (table,))
+
+
+def listing_document(statements: Iterable[Statement]) -> dict[str, Any]:
+    """The same for a machine."""
+    return {
+        "statements": [
+            {
+                "number": statement.number,
+                "title": statement.title,
+                "says": statement.says,
+                "parameters": [
+                    {"name": each.name, "kind": each.kind.__name__, "meaning": each.meaning, "required": each.required}
+                    for each in statement.parameters
+                ],
+            }
+            for statement in statements
+        ]
+    }
+
+
+def _option(name: str, required: bool) -> str:
+    text = f"--{name}"
+    return text if required else f"[{text}]"
