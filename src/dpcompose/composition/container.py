@@ -160,7 +160,8 @@ class Composable:
         """The Renyi divergence of the given order > 1, the larger of the two orders of the pair; its upper end is certified."""
         from dpcompose.composition import numerical, renyi
 
-        return renyi.divergence(numerical.question(compose(self), adjacency, orientation, tolerance, proof), order)
+        numerical.unproved("a Renyi divergence", proof=proof)
+        return renyi.divergence(numerical.question(compose(self), adjacency, orientation, tolerance, False), order)
 
     def zcdp(
         self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, orientation: Orientation = Orientation.SAME,
@@ -169,7 +170,8 @@ class Composable:
         """The zero-concentrated guarantee, or None if no finite one is known."""
         from dpcompose.composition import numerical, zcdp
 
-        numerical.question(compose(self), adjacency, orientation, tolerance, proof)
+        numerical.unproved("a zero-concentrated guarantee", proof=proof)
+        numerical.question(compose(self), adjacency, orientation, tolerance, False)
         return zcdp.guarantee(compose(self), adjacency=adjacency)
 
     def gdp(
@@ -179,7 +181,8 @@ class Composable:
         """The mu of Gaussian differential privacy, rounded up, or None if the composition is not Gaussian."""
         from dpcompose.composition import gdp, numerical
 
-        numerical.question(compose(self), adjacency, orientation, tolerance, proof)
+        numerical.unproved("the mu of Gaussian privacy", proof=proof)
+        numerical.question(compose(self), adjacency, orientation, tolerance, False)
         return gdp.mu(compose(self), adjacency=adjacency)
 
     def pure(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> float | None:

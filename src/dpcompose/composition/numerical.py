@@ -11,6 +11,7 @@ from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
 from dpcompose.loss.base import Pair
 from dpcompose.loss.product import Product
+from dpcompose.loss.proof import ProvedProduct
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound, Certificate
 
@@ -20,7 +21,8 @@ class Question:
     """A composition under one adjacency, ready to be asked for delta and epsilon.
 
     Args:
-        above: One product a direction: their maximum bounds the truth from above, and is the truth if nothing in `below` differs.
+        above: One product a direction: their maximum bounds the truth from above, and is the truth if nothing in
+            `below` differs.
         below: Products whose maximum bounds the truth from below.
         promises: Renyi-only parts, as a composition: empty for all others.
         tolerance: Wanted relative width of epsilon.
@@ -93,17 +95,12 @@ def question(
 
     Raises:
         DomainError: If an argument is outside its domain.
-        UnsupportedError: If parts lack a statement under the adjacency (all are named), or the orientation is not covered.
+        UnsupportedError: If parts lack a statement under the adjacency (all are named), or the orientation is not
+            covered.
     """
     if not isinstance(orientation, Orientation):
         raise DomainError("orientation", orientation, "an Orientation, such as Orientation.SAME")
-    tolerance = check.open_probability("tolerance", tolerance)
-    if proof:
-        raise UnsupportedError(
-            "proof=True",
-            "ball arithmetic is not offered yet",
-            "The bounds without it hold under the stated model of rounding",
-        )
+    tolerance, proof = check.open_probability("tolerance", tolerance), check.flag("proof", proof)
     pairs, promises = gathered(composition, adjacency)
     if orientation is Orientation.FREE and any(not pair.symmetric for pair, _ in pairs):
         raise UnsupportedError(
@@ -114,7 +111,26 @@ def question(
     above = _directions(pairs)
     alone = not promises and len(pairs) == 1 and pairs[0][1] == 1 and pairs[0][0].alone
     below = above if alone or all(pair.attained for pair, _ in pairs) else _below(pairs)
+    if proof:
+        above, below = proved(above, promises), proved(below, promises)
     return Question(above, below, promises, adjacency, tolerance, proof)
+
+
+def proved(products: tuple[Product, ...], promises: tuple[tuple[Part, int], ...]) -> tuple[Product, ...]:
+    """The same products, evaluated in ball arithmetic; parts known only by a Renyi curve are refused."""
+    if promises:
+        raise UnsupportedError(
+            "proof=True",
+            f"{promises[0][0].label} is known only by its Renyi curve, which is converted in floats",
+            "Ask without proof",
+        )
+    return tuple(ProvedProduct(product.group) for product in products)
+
+
+def unproved(what: str, *, proof: bool) -> None:
+    """Refuse `proof` for a quantity that is offered in floats alone."""
+    if check.flag("proof", proof):
+        raise UnsupportedError("proof=True", f"{what} is not offered in ball arithmetic", "Ask without proof")
 
 
 def gathered(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpcompose.numerics.ball import Ball, Disc
-from dpcompose.numerics.moments import Grid, Moments, exponential_sums
+from dpcompose.numerics.moments import Grid, Moments, Term, exponential_sums
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class FiniteMoments(Moments):
         return self.lattice
 
     @property
-    def atoms(self) -> Sequence[tuple[Ball, Ball]]:
-        return self.listed
+    def terms(self) -> Sequence[Term]:
+        return [Term(mass, place) for mass, place in self.listed]
 
     @property
     def vague(self) -> tuple[float, float]:

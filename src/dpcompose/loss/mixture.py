@@ -154,4 +154,6 @@ class ReplacedMoments(MixtureMoments):
         odds = (1 - q) / q * (mu * mu / 2).exp()
         point = ((-odds * (x / 2).sinh()).asinh() - x / 2) / mu
         below = (1 - q) * upper_tail(self.field, -point)
-        return below + q * upper_tail(self.field, -point - mu) - x.exp() * (below + q * upper_tail(self.field, mu - point))
+        return (
+            below + q * upper_tail(self.field, -point - mu) - x.exp() * (below + q * upper_tail(self.field, mu - point))
+        )

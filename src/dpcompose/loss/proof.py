@@ -10,13 +10,12 @@ from functools import cached_property
 from dpcompose.loss.base import Loss
 from dpcompose.loss.product import Product
 from dpcompose.numerics import ball
-from dpcompose.numerics.ball import Ball, Field
+from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, Certificate
-from dpcompose.numerics.moments import Ends, Moments
+from dpcompose.numerics.moments import Ends, Factors, Moments
 from dpcompose.numerics.normal import NormalMoments
 from dpcompose.numerics.proof import Enclosure
 from dpcompose.numerics.proved_sum import Proved, ProvedSum
-from dpcompose.numerics.rest import Factors
 
 
 class ProvedProduct(Product):
@@ -105,8 +104,16 @@ class ProvedProduct(Product):
     def _sides(self) -> tuple[ProvedSum, ProvedSum]:
         """Below and above; the same where every loss is known exactly."""
         exact = all(end.below is end.above for end, _ in self._ends())
-        above = ProvedSum(self._field, lambda: _merged(self._field, ((end.above, times) for end, times in self._ends())), lambda: self.transform)
-        below = ProvedSum(self._field, lambda: _merged(self._field, ((end.below, times) for end, times in self._ends())), lambda: self.transform)
+        above = ProvedSum(
+            self._field,
+            lambda: _merged(self._field, ((end.above, times) for end, times in self._ends())),
+            lambda: self.transform,
+        )
+        below = ProvedSum(
+            self._field,
+            lambda: _merged(self._field, ((end.below, times) for end, times in self._ends())),
+            lambda: self.transform,
+        )
         return (above if exact else below), above
 
     @property
@@ -142,7 +149,12 @@ def _certificate(field: Field, proved: Proved | None, found: Enclosure | None) -
     """The method, and what each source adds to the width, relative to delta."""
     if proved is None or found is None:
         return Certificate("ball arithmetic, largest loss")
-    terms = ("aliasing", found.aliasing), ("truncation", found.truncation), ("smoothing", found.smoothing), ("rounding", found.rounding)
+    terms = (
+        ("aliasing", found.aliasing),
+        ("truncation", found.truncation),
+        ("smoothing", found.smoothing),
+        ("rounding", found.rounding),
+    )
     with field.precision(64):
         shares = tuple((name, field.up(term / found.upper) if found.upper > 0 else 0.0) for name, term in terms)
     return Certificate(f"ball arithmetic, {proved.method}", shares)

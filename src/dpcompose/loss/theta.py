@@ -62,7 +62,10 @@ class ThetaMoments(Moments):
         reach, cut = self._cut(self._damping)
         center = -round(float((t.imag * self.shift / (2 * self.field.pi * self.sigma**2)).mid()))
         base = t * (t + 1) * scale
-        value = sum(((base - self._damping * m**2 + turn * t * m).exp() for m in range(center - reach, center + reach + 1)), self.field.disc(0))
+        value = sum(
+            ((base - self._damping * m**2 + turn * t * m).exp() for m in range(center - reach, center + reach + 1)),
+            self.field.disc(0),
+        )
         plain = 1 + 2 * sum(((-self._damping * m**2).exp() for m in range(1, reach + 1)), self.field.exact(0))
         raised = (t.real * (t.real + 1) * scale).exp()
         return self.field.padded(value, raised * cut) / (plain + cut * self.field.ball(0.5, 0.5))
@@ -72,7 +75,11 @@ class ThetaMoments(Moments):
         reach, cut = self._cut(rate)
         center = -round(float((t.real * self.shift).mid()))
         value = sum(
-            ((t * scale - (2 * t * self.shift * x + x**2) * rate).exp() for x in range(center - reach, center + reach + 1)), self.field.disc(0)
+            (
+                (t * scale - (2 * t * self.shift * x + x**2) * rate).exp()
+                for x in range(center - reach, center + reach + 1)
+            ),
+            self.field.disc(0),
         )
         plain = 1 + 2 * sum(((-rate * x**2).exp() for x in range(1, reach + 1)), self.field.exact(0))
         raised = (t.real * (t.real + 1) * scale).exp()

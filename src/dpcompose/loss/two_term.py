@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dpcompose.numerics.ball import Ball, Disc
-from dpcompose.numerics.moments import Grid, Moments
+from dpcompose.numerics.moments import Grid, Moments, Term
 
 
 @dataclass(frozen=True)
@@ -67,18 +67,17 @@ class TwoPointMoments(TwoTermMoments):
         return Grid(2 * self.epsilon, self.copies * self.epsilon) if self.epsilon > 0 else None
 
     @property
-    def atoms(self) -> list[tuple[Ball, Ball]]:
+    def terms(self) -> list[Term]:
         up, down = ((1 - self.delta) / (1 + (sign * self.epsilon).exp()) for sign in (-1, 1))
-        binomial = self.field.ball.bin_uiui
-        return [
-            (binomial(self.copies, j) * up**j * down ** (self.copies - j), self.epsilon * (2 * j - self.copies))
-            for j in range(self.copies + 1)
-        ]
+        binomial, n = self.field.ball.bin_uiui, self.copies
+        return [Term(binomial(n, j) * up**j * down ** (n - j), self.epsilon * (2 * j - n)) for j in range(n + 1)]
 
     def half_circle(self, order: float) -> Callable[[Ball], Ball]:
         """|phi|^2 = 1 - sin(u epsilon)^2 / cosh((order + 1/2) epsilon)^2 falls up to u = pi / (2 epsilon)."""
         fall = ((order + self.field.exact(0.5)) * self.epsilon).sech() ** 2
-        return lambda frequency: self.field.positive(1 - fall * (frequency * self.epsilon).sin() ** 2).sqrt() ** self.copies
+        return lambda frequency: (
+            self.field.positive(1 - fall * (frequency * self.epsilon).sin() ** 2).sqrt() ** self.copies
+        )
 
     def _combined(self, t: Disc, up: Disc, down: Disc) -> Disc:
         one = (1 - self.delta) * (up + down) / (1 + (-self.epsilon).exp())
@@ -88,6 +87,11 @@ class TwoPointMoments(TwoTermMoments):
 @dataclass(frozen=True)
 class LaplaceMoments(TwoTermMoments):
     """M = ((t + 1) e^(t epsilon) + t e^(-(t + 1) epsilon)) / (2 t + 1): atoms at both ends, density e^((l - epsilon) / 2) / 4 between."""
+
+    @property
+    def terms(self) -> list[Term]:
+        half = self.field.exact(0.5)
+        return [Term(half, self.epsilon, after=1, order=1), Term(half * (-self.epsilon).exp(), -self.epsilon, at=1, order=1)]
 
     def decay(self, order: float) -> Callable[[Ball], Ball]:
         """The atoms, and the tilted density: it is monotone, so its transform is at most twice its largest value over u."""
@@ -106,6 +110,11 @@ class LaplaceMoments(TwoTermMoments):
 @dataclass(frozen=True)
 class BoundedRangeMoments(TwoTermMoments):
     """M = (e^(t epsilon) - e^(-(t + 1) epsilon)) / ((2 t + 1) (1 - e^-epsilon)): one density, e^((l - epsilon) / 2) / (2 (1 - e^-epsilon))."""
+
+    @property
+    def terms(self) -> list[Term]:
+        density = 1 / (-2 * (-self.epsilon).expm1())
+        return [Term(density, self.epsilon, order=1), Term(-density * (-self.epsilon).exp(), -self.epsilon, order=1)]
 
     def decay(self, order: float) -> Callable[[Ball], Ball]:
         """|sinh(a epsilon)| is at most cosh of the real part, and |a| at least u, a = t + 1/2."""

@@ -13,19 +13,19 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
 from dpcompose.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from flint import acb, acb_mat, arb, fmpq
+    from flint import acb, acb_mat, arb, arb_poly
     from flint.flint_base.flint_context import FlintContext
 
     Ball: TypeAlias = arb
     Disc: TypeAlias = acb
+    Polynomial: TypeAlias = arb_poly
 else:
-    Ball = Disc = object
+    Ball = Disc = Polynomial = object
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,12 @@ class Field:
     Args:
         ball: A real ball from an exact number, or from a middle and a radius.
         disc: A complex ball from its real and imaginary part.
+        polynomial: A polynomial with real balls for coefficients, from the constant one on.
     """
 
     ball: type[Ball]
     disc: type[Disc]
-    _quotient: type[fmpq]
+    polynomial: type[Polynomial]
     _matrix: type[acb_mat]
     _context: FlintContext
 
@@ -52,10 +53,8 @@ class Field:
         """The working precision in binary digits."""
         return self._context.prec
 
-    def exact(self, value: int | float | Fraction) -> Ball:
-        """The ball of an exact number: a float is that very double; a fraction is rounded to the working precision."""
-        if isinstance(value, Fraction):
-            return self.ball(self._quotient(value.numerator, value.denominator))
+    def exact(self, value: int | float) -> Ball:
+        """The ball of an exact number: a float is that very double."""
         if value in (math.inf, -math.inf):
             return self.ball.pos_inf() if value > 0 else self.ball.neg_inf()
         return self.ball(value)
@@ -129,7 +128,7 @@ def field() -> Field:
         MissingExtraError: If python-flint is not installed.
     """
     try:
-        from flint import acb, acb_mat, arb, ctx, fmpq
+        from flint import acb, acb_mat, arb, arb_poly, ctx
     except ImportError:
         raise MissingExtraError("proof=True", "proof") from None
-    return Field(arb, acb, fmpq, acb_mat, ctx)
+    return Field(arb, acb, arb_poly, acb_mat, ctx)

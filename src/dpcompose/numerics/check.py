@@ -77,3 +77,10 @@ def integer(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise DomainError(name, value, "an integer")
     return int(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """`value` as True or False, no number that stands for one."""
+    if not isinstance(value, bool):
+        raise DomainError(name, value, "True or False")
+    return value

@@ -60,7 +60,13 @@ def _approach(curve: Curve, target: Ball, x: float, rate: float, low: float, hig
         if abs(moved) <= 2 * math.ulp(x) + 0.01 * width or low == high:
             break
         moved = min(max(moved, -4 / rate), 4 / rate)
-        x = x + moved if low < x + moved < high else (low + min(high, x + 4 / rate)) / 2 if gap > 0 else (max(low, x - 4 / rate) + high) / 2
+        x = (
+            x + moved
+            if low < x + moved < high
+            else (low + min(high, x + 4 / rate)) / 2
+            if gap > 0
+            else (max(low, x - 4 / rate) + high) / 2
+        )
     return x, rate, width
 
 

@@ -6,54 +6,81 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations_with_replacement
 
 from dpcompose.numerics.ball import Ball, Field
-from dpcompose.numerics.rest import Factors
-
-Atoms = Sequence[tuple[Ball, Ball]]
+from dpcompose.numerics.moments import Factors, Term
 
 
-def states(factors: Factors) -> float:
-    """How many values an enumeration has; infinite if it cannot be done."""
-    total = 1.0
+def states(factors: Factors) -> tuple[float, int]:
+    """How many terms the product of all moment generating functions has, infinite if it is no finite sum; and their largest order."""
+    count, order = 1.0, 0
     for moments, times in factors:
-        if moments.atoms is None or times > 100_000:
-            return math.inf
-        total *= math.comb(times + len(moments.atoms) - 1, times)
+        terms = moments.terms
+        if terms is None or times > 100_000:
+            return math.inf, 0
+        count *= math.comb(times + len(terms) - 1, times)
+        order += times * max(term.order for term in terms)
+    return count, order
+
+
+def expanded(field: Field, factors: Factors) -> list[Term]:
+    """The terms of the product of all moment generating functions."""
+    total = [Term(field.exact(1), field.exact(0))]
+    for moments, times in factors:
+        powers = list(_powers(field, moments.terms or (), times))
+        total = [_product(one, other) for one in total for other in powers]
     return total
+
+
+def _powers(field: Field, terms: Sequence[Term], times: int) -> Iterator[Term]:
+    """The multinomial expansion of the sum of the terms, to that power."""
+    if len(terms) == 1 or times == 0:
+        yield _power(terms[0], times)
+        return
+    if times == 1:
+        yield from terms
+        return
+    for count in range(times + 1):
+        first, ways = _power(terms[0], count), field.ball.bin_uiui(times, count)
+        for rest in _powers(field, terms[1:], times - count):
+            whole = _product(first, rest)
+            yield Term(ways * whole.constant, whole.shift, whole.after, whole.at, whole.order)
+
+
+def _power(term: Term, times: int) -> Term:
+    return Term(term.constant**times, term.shift * times, term.after * times, term.at * times, term.order * times)
+
+
+def _product(one: Term, other: Term) -> Term:
+    constant, shift = one.constant * other.constant, one.shift + other.shift
+    return Term(constant, shift, one.after + other.after, one.at + other.at, one.order + other.order)
 
 
 @dataclass(frozen=True)
 class Enumeration:
-    """The integral of (1 - e^(x - l))_+ over the sum of the factors.
+    """g for a sum of atoms.
 
     Args:
         field: Where balls come from.
-        factors: Variables with few atoms, and their counts.
+        atoms: The values of the sum: terms of order 0.
     """
 
     field: Field
-    factors: Factors
+    atoms: list[Term]
 
     @cached_property
     def _sums(self) -> tuple[list[Ball], list[Ball], list[Ball], Ball]:
         """The middles of the places, falling; the mass, and the mass times e^-place, of all up to each; the largest radius."""
-        atoms = [(self.field.exact(1), self.field.exact(0))]
-        for moments, times in self.factors:
-            assert moments.atoms is not None
-            powers = list(_powers(self.field, moments.atoms, times))
-            atoms = [(mass * power, place + move) for mass, place in atoms for power, move in powers]
-        atoms.sort(key=lambda atom: atom[1].mid(), reverse=True)
         masses, damped, radius = [self.field.exact(0)], [self.field.exact(0)], self.field.exact(0)
-        for mass, place in atoms:
-            masses.append(masses[-1] + mass)
-            damped.append(damped[-1] + mass * (-place).exp())
-            radius = radius.max(place.rad())
-        return [place.mid() for _, place in atoms], masses, damped, 2 * radius
+        ordered = sorted(self.atoms, key=lambda atom: atom.shift.mid(), reverse=True)
+        for atom in ordered:
+            masses.append(masses[-1] + atom.constant)
+            damped.append(damped[-1] + atom.constant * (-atom.shift).exp())
+            radius = radius.max(atom.shift.rad())
+        return [atom.shift.mid() for atom in ordered], masses, damped, 2 * radius
 
     def value(self, x: Ball) -> Ball:
-        """The integral at an exact x."""
+        """g at an exact x."""
         places, masses, damped, radius = self._sums
         above, near = _count(places, x + radius), _count(places, x - radius)
         value = masses[above] - x.exp() * damped[above]
@@ -68,24 +95,3 @@ def _count(falling: list[Ball], x: Ball) -> int:
         middle = (low + high) // 2
         low, high = (middle + 1, high) if falling[middle] > x else (low, middle)
     return low
-
-
-def _powers(field: Field, atoms: Atoms, times: int) -> Iterator[tuple[Ball, Ball]]:
-    """The multinomial values of `times` copies."""
-    if times == 1:
-        yield from atoms
-        return
-    if len(atoms) == 2:
-        (first, up), (second, down) = atoms
-        for j in range(times + 1):
-            yield field.ball.bin_uiui(times, j) * first**j * second ** (times - j), up * j + down * (times - j)
-        return
-    for chosen in combinations_with_replacement(range(len(atoms)), times):
-        mass, place, left = field.exact(1), field.exact(0), times
-        for index, (one, where) in enumerate(atoms):
-            count = chosen.count(index)
-            if count:
-                mass *= field.ball.bin_uiui(left, count) * one**count
-                place += where * count
-                left -= count
-        yield mass, place

@@ -24,6 +24,17 @@ class Grid:
 
 
 @dataclass(frozen=True)
+class Term:
+    """constant e^(t shift) (t + 1)^after t^at (t + 1/2)^-order, after + at <= order."""
+
+    constant: Ball
+    shift: Ball
+    after: int = 0
+    at: int = 0
+    order: int = 0
+
+
+@dataclass(frozen=True)
 class Moments(ABC):
     """M(t) = integral of e^(t l) over the real line. A member offers `at`; all else has a sound default.
 
@@ -69,8 +80,8 @@ class Moments(ABC):
         return None
 
     @property
-    def atoms(self) -> Sequence[tuple[Ball, Ball]] | None:
-        """All (mass, place), if they are finitely many and few."""
+    def terms(self) -> Sequence[Term] | None:
+        """Terms of which M is the sum, if it is one of few; atoms are terms of order 0."""
         return None
 
     @property
@@ -97,6 +108,9 @@ class Moments(ABC):
     def profile(self, x: Ball) -> Ball | None:
         """g(x) in closed form, if there is one."""
         return None
+
+
+Factors = Sequence[tuple[Moments, int]]
 
 
 @dataclass(frozen=True)

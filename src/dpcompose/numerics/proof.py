@@ -17,8 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dpcompose.numerics.ball import Ball, Disc, Field
-from dpcompose.numerics.moments import Grid
-from dpcompose.numerics.rest import Factors, Rest
+from dpcompose.numerics.moments import Factors, Grid
+from dpcompose.numerics.rest import Rest
 from dpcompose.numerics.route import Route
 from dpcompose.numerics.saddle import short
 
@@ -85,7 +85,9 @@ class ProvedLine:
         value, truncation = value * unit, self.tail * (-self.order * anchor).exp() + vague
         gap = exact(0)
         if self.bump is not None:
-            gap = self.field.positive(self.bump(turn).real * unit).upper() + self.bump_tail * (-self.order * anchor).exp()
+            gap = (
+                self.field.positive(self.bump(turn).real * unit).upper() + self.bump_tail * (-self.order * anchor).exp()
+            )
         aliasing = self._aliases(x).upper()
         upper = self.field.positive((value + truncation).upper())
         lower = self.field.positive((value - truncation - gap - aliasing).lower())
@@ -140,7 +142,11 @@ def draw(field: Field, factors: Factors, route: Route) -> ProvedLine:
     for j, power in enumerate(powers):
         t = field.disc(route.order, step * j)
         both = t * (t + 1)
-        raised = (power if j == 0 else 2 * power) * (smoothing**2 * both / 2).exp() if route.smoothing > 0 else (power if j == 0 else 2 * power)
+        raised = (
+            (power if j == 0 else 2 * power) * (smoothing**2 * both / 2).exp()
+            if route.smoothing > 0
+            else (power if j == 0 else 2 * power)
+        )
         main.append(raised / both)
         bump.append(raised)
     edge = step * count
@@ -154,20 +160,44 @@ def draw(field: Field, factors: Factors, route: Route) -> ProvedLine:
     smooth = field.power_sum([gap * term for term in bump]) if route.smoothing > 0 else None
     name = "smoothed contour" if route.smoothing > 0 else "contour"
     return ProvedLine(
-        field, route.order, step, field.power_sum(main), None, smooth, tail.upper(), bump_tail.upper(), mass, whole, beyond, largest, None, count, name
+        field,
+        route.order,
+        step,
+        field.power_sum(main),
+        None,
+        smooth,
+        tail.upper(),
+        bump_tail.upper(),
+        mass,
+        whole,
+        beyond,
+        largest,
+        None,
+        count,
+        name,
     )
 
 
 def _on_grid(
-    field: Field, factors: Factors, route: Route, grid: Grid, beyond: tuple[float, Ball] | None, mass: Ball, largest: Ball
+    field: Field,
+    factors: Factors,
+    route: Route,
+    grid: Grid,
+    beyond: tuple[float, Ball] | None,
+    mass: Ball,
+    largest: Ball,
 ) -> ProvedLine:
     """The finite sum over the circle that the line is for a lattice; nodes from `last` on are left out if that is worth it."""
     spacing = grid.spacing
     half = max(1, math.ceil(route.period / float(spacing.mid()) / 2))
     step = 2 * field.pi / (spacing * (2 * half + 1))
     kept, tail = half + 1, field.exact(0)
-    if route.nodes < 0.8 * half and half > 32:
-        kept, tail = _shortened(field, factors, route, step, half, spacing)
+    first = math.ceil(route.last / float(step.mid()))
+    while half > 64 and first < 0.8 * half and kept > half:
+        rest = _left_out(field, factors, route, step, first, half) * spacing / -(-route.order * spacing).expm1()
+        if rest <= 8 * field.exact(route.share) / route.order:
+            kept, tail = first, rest
+        first = math.ceil(1.3 * first)
     powers = _powers(field, factors, route.order, step, kept)
     main, other = list[Disc](), list[Disc]()
     for j, power in enumerate(powers):
@@ -182,15 +212,16 @@ def _on_grid(
     )  # fmt: skip
 
 
-def _shortened(field: Field, factors: Factors, route: Route, step: Ball, half: int, spacing: Ball) -> tuple[int, Ball]:
-    """How many nodes of the circle to keep, and a bound on the rest: each is at most |M| / (1 - e^(-order spacing)) times spacing step / pi."""
-    first = math.ceil(route.last / float(step.mid()))
+def _left_out(field: Field, factors: Factors, route: Route, step: Ball, first: int, half: int) -> Ball:
+    """A bound on step / pi times the sum of |M| / M(order) over the nodes from `first` to `half`."""
+    wide = 0.6 / math.sqrt(route.variance / factors[0][1]) / float(step.mid())
     indices = [first]
     while indices[-1] <= half:
-        indices.append(min(max(indices[-1] + 1, math.ceil(indices[-1] * 1.2)), half + 1))
-    bounds = Rest(field, factors, route.order, route.variance).within([step * index for index in indices])
-    total = sum((bound * (high - low + 1) for bound, low, high in zip(bounds, indices, indices[1:], strict=False)), field.exact(0))
-    return first, total * spacing * step / field.pi / -(-route.order * spacing).expm1()
+        further = min(0.25 * indices[-1], wide if len(indices) < 400 else half)
+        indices.append(min(indices[-1] + max(1, math.floor(further)), half + 1))
+    bounds = Rest(field, factors, route.order, route.variance, circle=True).within([step * index for index in indices])
+    total = sum((bound * (high - low) for bound, low, high in zip(bounds, indices, indices[1:], strict=False)), field.exact(0))
+    return total * step / field.pi
 
 
 def _grid(field: Field, factors: Factors) -> Grid | None:

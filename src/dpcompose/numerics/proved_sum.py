@@ -10,12 +10,13 @@ from functools import cached_property
 from dpcompose.numerics import route
 from dpcompose.numerics.ball import Ball, Field
 from dpcompose.numerics.crossing import Crossing, crossing
-from dpcompose.numerics.enumeration import Enumeration, states
+from dpcompose.numerics.enumeration import Enumeration, expanded, states
 from dpcompose.numerics.proof import Enclosure, ProvedLine, draw
-from dpcompose.numerics.rest import Factors
+from dpcompose.numerics.residue import Residues
+from dpcompose.numerics.moments import Factors
 from dpcompose.numerics.transform import Transform
 
-MOST_STATES, MOST_NODES, MOST_BITS = 20_000, 30_000, 4096
+MOST_STATES, MOST_COEFFICIENTS, MOST_NODES, MOST_BITS = 20_000, 60_000, 30_000, 4096
 _CLOSED, _ROUNDED = 72, 2.0**-56
 
 
@@ -70,37 +71,43 @@ class ProvedSum:
     def smallest(self) -> Ball:
         """The infimum of the values."""
         with self.field.precision(256):
-            return self._moved(sum((moments.smallest * times for moments, times in self.factors()), self.field.exact(0)))
+            return self._moved(
+                sum((moments.smallest * times for moments, times in self.factors()), self.field.exact(0))
+            )
 
     def near(self, x: float, *, tolerance: float, digits: float = route.FINE) -> Proved:
         """The cheapest proof of g around x; its smoothing may stop at the relative `tolerance`, all else at e^-`digits`."""
         level = self.field.exact(x)
         if level >= self.largest:
-            return Proved(lambda _: self._known(self.field.exact(0)), "beyond the largest value")
+            return Proved(lambda x: self._within(self.field.exact(0), x >= self.largest), "beyond the largest value")
         if level <= self.smallest:
             return Proved(self._refined(self._below), "below the smallest value")
         with self.field.precision(128):
-            closed, count = self._closed, states(self.factors())
+            closed, (count, order) = self._closed, states(self.factors())
         if closed is not None:
             return Proved(self._refined(closed), "closed form")
-        if count <= MOST_STATES:
-            return Proved(self._refined(self._enumerated()), f"{count:.0f} outcomes")
+        if count <= MOST_STATES and count * (order + 1) <= MOST_COEFFICIENTS:
+            return Proved(self._refined(self._expanded(order)), f"{count:.0f} {'residues' if order else 'outcomes'}")
         return self._line(x, tolerance, digits)
 
-    def crossing(self, target: Ball, *, guess: float, low: float, high: float, tolerance: float) -> tuple[Crossing, Proved]:
+    def crossing(
+        self, target: Ball, *, guess: float, low: float, high: float, tolerance: float
+    ) -> tuple[Crossing, Proved]:
         """Where g falls to the target, between floats, with the proof that was used."""
-        proved = self.near(guess, tolerance=tolerance)
-        for _ in range(4):
+        end = self.field.down(self.largest)
+        for attempt in range(4):
+            guess = min(guess, end - 1e-12 * abs(end)) if math.isfinite(end) else guess
+            proved = self.near(guess, tolerance=tolerance)
 
             def curve(x: float, proved: Proved = proved) -> tuple[Ball, Ball]:
                 found = proved.enclosure(self.field.exact(x))
                 return found.lower, found.upper
 
             found = crossing(curve, target, guess=guess, rate=proved.rate or 1.0, low=low, high=high)
-            if abs(found.middle - guess) * proved.rate < 0.7:
-                break
-            guess, proved = found.middle, self.near(found.middle, tolerance=tolerance)
-        return found, proved
+            if abs(found.middle - guess) * proved.rate < 0.7 or attempt == 3:
+                return found, proved
+            guess = found.middle
+        raise AssertionError
 
     # ------------------------------------------------------------------------------------------- what is in closed form
 
@@ -119,20 +126,23 @@ class ProvedSum:
         return value
 
     def _below(self, x: Ball) -> Ball:
-        """M(0) - e^x M(-1)."""
+        """M(0) - e^x M(-1), for x up to the smallest value; 0 to M(0) for others."""
+        if not x <= self.smallest:
+            return self._mass.union(self.field.exact(0))
         mass, other = self.field.exact(1), self.field.exact(1)
         for moments, times in self.factors():
             mass, other = mass * moments.mass**times, other * moments.other_mass**times
         return mass - x.exp() * other
 
-    def _enumerated(self) -> Callable[[Ball], Ball]:
-        """g by enumeration, one list of outcomes for each precision."""
-        known: dict[int, Enumeration] = {}
+    def _expanded(self, order: int) -> Callable[[Ball], Ball]:
+        """g by enumeration or residues, one list of terms for each precision."""
+        known: dict[int, Enumeration | Residues] = {}
 
         def value(x: Ball) -> Ball:
             bits = self.field.bits
             if bits not in known:
-                known[bits] = Enumeration(self.field, self.factors())
+                terms = expanded(self.field, self.factors())
+                known[bits] = Residues(self.field, terms) if order > 0 else Enumeration(self.field, terms)
             return known[bits].value(x)
 
         return value
@@ -151,6 +161,10 @@ class ProvedSum:
 
         return lambda x: self._vague(enclosure, x)
 
+    def _within(self, value: Ball, known: bool) -> Enclosure:
+        """The value where it is known, 0 to the whole mass where it is not."""
+        return self._known(value if known else self._mass.union(self.field.exact(0)))
+
     def _known(self, value: Ball) -> Enclosure:
         zero = self.field.exact(0)
         upper = self.field.positive(value.upper())
@@ -164,9 +178,15 @@ class ProvedSum:
         for falling in (True, False):
             planned = route.plan(transform, x, tolerance=tolerance, digits=digits, most=MOST_NODES, falling=falling)
             if planned is None:
-                return Proved(lambda _: self._known(self._mass.union(self.field.exact(0))), "no saddle point: nothing is proved")
+                return Proved(
+                    lambda _: self._known(self._mass.union(self.field.exact(0))), "no saddle point: nothing is proved"
+                )
             line, bits, found = self._drawn(planned, x)
-            if found.truncation <= found.upper * self.field.exact(tolerance) or planned.smoothing > 0 or line.grid is not None:
+            if (
+                found.truncation <= found.upper * self.field.exact(tolerance)
+                or planned.smoothing > 0
+                or line.grid is not None
+            ):
                 break
 
         def enclosure(point: Ball) -> Enclosure:

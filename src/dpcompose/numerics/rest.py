@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dpcompose.numerics.ball import Ball, Field
-from dpcompose.numerics.moments import Moments
+from dpcompose.numerics.moments import Factors, Moments
 from dpcompose.numerics.saddle import short
 
-Factors = Sequence[tuple[Moments, int]]
 _RATIO = 1.25
 _STRIDES = (0, 2, 5, 9, 14, 20, 27, 35, 44)
 
@@ -31,12 +30,14 @@ class Rest:
         factors: The variables with their counts.
         order: The real part of the line.
         variance: Roughly the tilted variance of the sum: decides widths, bounds nothing.
+        circle: Whether the line is a circle, so that only frequencies up to half of it matter.
     """
 
     field: Field
     factors: Factors
     order: float
     variance: float
+    circle: bool = False
 
     def beyond(self, edge: Ball, step: Ball, enough: Ball) -> Ball:
         """A bound on step times the sum of |M(order + iu)| / (M(order) u^2) over nodes u = edge, edge + step, ...; infinite if there is none.
@@ -70,11 +71,14 @@ class Rest:
     def _for_ever(self, edge: Ball) -> Ball:
         """log of a bound that holds from `edge` on."""
         return sum(
-            (times * decay(edge).log() for decay, (_, times) in zip(self._decays, self.factors, strict=True)), self.field.exact(0)
+            (times * decay(edge).log() for decay, (_, times) in zip(self._decays, self.factors, strict=True)),
+            self.field.exact(0),
         )
 
     @cached_property
     def _decays(self) -> list[Callable[[Ball], Ball]]:
+        if self.circle:
+            return [moments.half_circle(self.order) for moments, _ in self.factors]
         return [moments.decay(self.order) for moments, _ in self.factors]
 
     def _squares(self, index: int, edges: Sequence[Ball]) -> list[Ball]:

@@ -16,7 +16,9 @@ from dpcompose.numerics.saddle import short
 from dpcompose.numerics.transform import Transform, log_moments
 
 FINE = 43.0
-_MULTIPLES = np.exp(np.concatenate([np.arange(-0.56, 0.0, 0.07), [0.0, 0.015], np.arange(0.035, 0.28, 0.035), np.arange(0.3, 1.7, 0.1)]))
+_MULTIPLES = np.exp(
+    np.concatenate([np.arange(-0.56, 0.0, 0.07), [0.0, 0.015], np.arange(0.035, 0.28, 0.035), np.arange(0.3, 1.7, 0.1)])
+)
 _SADDLE = 8
 
 
@@ -68,7 +70,9 @@ def plan(
     """
     order = saddle.for_value(transform, x)
     log_m, first, variance = transform.cumulants(order)
-    if not (math.isfinite(log_m) and variance > 0 and abs(first - x - 1 / order - 1 / (order + 1)) <= 1e-2 * (abs(x) + 1)):
+    if not (
+        math.isfinite(log_m) and variance > 0 and abs(first - x - 1 / order - 1 / (order + 1)) <= 1e-2 * (abs(x) + 1)
+    ):
         return None
     log_mass = min(log_m - order * x + math.log(relative_value(variance, order)), 0.0)
     order, period, beyond = _placed(transform, order, x, log_mass, digits)
@@ -76,9 +80,10 @@ def plan(
     relative = math.exp(min(max(log_mass - log_m + order * x, -300.0), 0.0))
     magnitude = math.log2(2 + abs(log_m) + order * (abs(x) + abs(first)) + order)
     share = math.exp(-digits) * relative
+    if transform.lattice is not None:
+        last = math.sqrt(2 * (3 - math.log(share)) / variance)
+        return Route(order, period, beyond, last, 0.0, variance, share, magnitude)
     last = _end(transform, order, period, variance, share * math.pi, most) if falling else None
-    if last is None and transform.lattice is not None:
-        last = math.pi / transform.lattice.spacing
     if last is not None:
         return Route(order, period, beyond, last, 0.0, variance, share, magnitude)
     wanted = math.sqrt(tolerance / 10 / (order * (order + 1)))

@@ -67,7 +67,10 @@ class StripMoments(Moments):
         samples, values = self._samples(order), list[Disc]()
         for frequency in frequencies:
             turn = self.field.disc(0, frequency)
-            value = sum(((log + turn * place).exp() for log, place in zip(samples.logs, samples.values, strict=True)), self.field.disc(0))
+            value = sum(
+                ((log + turn * place).exp() for log, place in zip(samples.logs, samples.values, strict=True)),
+                self.field.disc(0),
+            )
             values.append(self.field.padded(value, samples.missed))
         return values
 
@@ -85,7 +88,9 @@ class StripMoments(Moments):
         def bound(frequency: Ball) -> Ball:
             best = self.field.exact(1)
             for logs, turns, missed in lines:
-                total = sum(((log - frequency * turn).exp() for log, turn in zip(logs, turns, strict=True)), self.field.exact(0))
+                total = sum(
+                    ((log - frequency * turn).exp() for log, turn in zip(logs, turns, strict=True)), self.field.exact(0)
+                )
                 best = best.min(((total + missed) / whole.lower()).upper())
             return best
 
