@@ -55,8 +55,18 @@ class SampledGaussian:
         return 500 / float(self.mu)
 
     def moments(self, order: float, step: float | arb, count: int) -> list[acb]:
+        logs, values, missed, cut = self.rule(order)
+        sums = exponential_sum(logs, values, step, count)
+        whole = (sums[0].real.abs_upper() + cut) / (1 - missed)
+        return [padded(value, missed * whole + cut) for value in sums]
+
+    def rule(self, order: float, *, tallest: float = math.inf) -> tuple[list[acb], list[acb], arb, arb]:
+        """Logarithms and values whose exponential sum is M(order + iu), u >= 0, to within `missed` M(order) + `cut`.
+
+        The values have an imaginary part >= 0, so that no term grows with u; the strip is at most `tallest` high.
+        """
         bits = ctx.prec * math.log(2)
-        height = self._height(order, bits)
+        height = min(self._height(order, bits), tallest)
         spacing = math.pi * height / (bits + self._growth(order, height))
         pieces = self._pieces(order)
         far = bits + self._growth(order, height / 2)
@@ -64,16 +74,12 @@ class SampledGaussian:
         indices = range(-math.ceil(left / spacing), math.ceil(right / spacing) + 1)
         side = 0.5 if self.direction is Direction.REMOVE else -0.5
         h, shift = ball(spacing), ball(height) * side
-        logs, values = self._integrand(order, [acb(h * j, shift) for j in indices])
         scale = h / (2 * arb.pi()).sqrt()
-        logs, values, dropped = _thinned(logs, values)
-        sums = [scale * value for value in exponential_sum(logs, values, step, count)]
+        logs, values, dropped = _thinned(*self._integrand(order, [acb(h * j, shift) for j in indices]))
         missed = (1 + self._strip(order, ball(height))) / ((arb.pi() * ball(height) / h).exp() - 1)
-        cut = (
-            self._strip(order, ball(height) / 2) * self._cut(pieces, -h * indices[0], h * indices[-1]) + scale * dropped
-        )
-        whole = (sums[0].real.abs_upper() + cut) / (1 - missed)
-        return [padded(value, missed * whole + cut) for value in sums]
+        ends = self._cut(pieces, -h * indices[0], h * indices[-1])
+        cut = self._strip(order, ball(height) / 2) * ends + scale * dropped
+        return [log + scale.log() for log in logs], values, missed, cut
 
     def envelope(self, order: float, frequency: float) -> arb:
         """The integral on Im x = +-theta/mu with e^{-u arg} kept, at the best theta; float sums are padded by 1e-9."""

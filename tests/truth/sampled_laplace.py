@@ -5,7 +5,8 @@ r(l) = 1 - q + q e^l: M(t) = E_Q r^{t+1} (remove) and, as the pair mirrors itsel
 
 n points on [-1, 1] miss the integral of f by at most (64/15) S rho^{-2(n-1)} / (1 - rho^-2), |f| <= S on the ellipse of
 half axes a, b = (rho +- 1/rho) / 2 (Trefethen, Approximation Theory and Approximation Practice, Theorem 19.3). There
-|Im l| <= theta = e b < pi, so that |arg r| <= theta and |r| lies between (1 - q + q e^{-ea}) cos(theta/2) and 1 - q + q e^{ea}.
+|Im l| <= theta = e b < pi, so that |arg r| <= theta and (1 - q + q e^{-ea}) cos(theta/2) <= |r|
+<= 1 - q + q e^{ea}.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class SampledLaplace:
         return [padded(value, error) for value in exponential_sum(logs, values, step, count)]
 
     def _rule(self, power: arb, frequency: arb) -> tuple[list[tuple[arb, arb]], arb]:
-        """Points and weights on [-1, 1] for all frequencies up to this one, and a bound on the error of the integral."""
+        """Points and weights on [-1, 1] for all frequencies up to this one, and a bound on the error."""
         q, bound = ball(self.rate), ball(self.epsilon)
         best: tuple[int, arb, arb] | None = None
         for half_angle in (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0, 1.3):

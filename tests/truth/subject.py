@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from flint import arb, ctx
 
-from truth import atoms, contour, gaussian, lattices, optimal, periodic, residues, sampled
+from truth import atoms, contour, gaussian, lattices, optimal, periodic, residues, sampled, short
 from truth.ball import Number, ball, ratio, refined
 from truth.law import DiscreteGaussian, Gaussian, Lattice, Law, Points, Terms
 from truth.normal import Direction, SampledGaussian
@@ -101,7 +101,18 @@ def _directed(epsilon: float, parts: Parts, direction: int, floor: arb) -> arb:
     if len(pairs) == len(parts) and atoms.states(pairs) <= 6_000:
         return atoms.delta(epsilon, pairs)
     laws = list(zip(_rows(parts)[direction], _counts(parts), strict=True))
+    if len(parts) == 1 and isinstance(laws[0][0], SampledGaussian) and parts[0][1] <= 100:
+        return _short(epsilon, laws[0][0], parts[0][1], floor)
     return contour.delta(epsilon, laws, floor=floor)
+
+
+def _short(epsilon: float, law: SampledGaussian, times: int, floor: arb) -> arb:
+    """Few steps decay slowly in frequency: where the nodes of the balls are too few, a million nodes in floats."""
+    value = contour.delta(epsilon, [(law, times)], nodes=3000, floor=floor)
+    if value.rel_accuracy_bits() >= 45 or value < 2 * floor:
+        return value
+    other = short.delta(epsilon, law, times=times)
+    return value.intersection(other)
 
 
 def laplace(scale: float, *, shift: int = 1) -> Item:

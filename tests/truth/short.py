@@ -1,0 +1,91 @@
+"""Few steps of DP-SGD: the contour sum over a million nodes, in complex floats whose errors are bounded.
+
+With u = 2^-53: the exponentials come from balls and are rounded once. A matrix product of inner length n errs by at most
+2 (n + 4) u times the product of the absolute values, in whatever order it is summed; no term of M's exponential sum
+grows with the frequency, so that is at most 2 (n + 4) u S for all of them, S the sum of the absolute weights. A k-th
+power turns an error e into k (|z| + e)^{k-1} e and adds 8 k u |z|^k; the other factors of a term err by 60 u of it. The
+terms are added without error but the last rounding (fsum). The bounds are added up in floats and enlarged by a percent.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from flint import acb, arb, ctx
+
+from truth import contour
+from truth.ball import Number, ball, span, widen
+from truth.contour import Plan
+from truth.normal import SampledGaussian
+
+UNIT = 2.0**-53
+ROWS = 64
+
+
+def delta(epsilon: Number, law: SampledGaussian, *, times: int, nodes: int = 1 << 20) -> arb:
+    """A ball around delta(epsilon) of `times` steps."""
+    plan = contour.planned(epsilon, [(law, times)], bits=48, nodes=nodes)
+    with ctx.workprec(128):
+        level, order, smooth = ball(epsilon), ball(plan.order), ball(plan.smoothing)
+        step = float((2 * arb.pi() / ball(plan.period)).mid())
+        count = max(2, math.ceil(plan.last / step) + 1)
+        whole = law.moments(plan.order, 0.0, 1)[0].real
+        value, bump, error = _sums(law, plan, times, float(level), step, count, whole)
+        scale = whole**times * (smooth**2 * order * (order + 1) / 2 - order * level).exp() * ball(step) / arb.pi()
+        last = ball(step) * (count - 1)
+        decay = contour.log_decay(law, plan.order, float(last), times).exp() * (-((smooth * last) ** 2) / 2).exp()
+        tail = decay / last / ball(step)
+        gap = arb(0)
+        if plan.smoothing:
+            size = smooth**2 * (smooth**2 / 8).exp()
+            rest = decay / (smooth**2 * last) / ball(step)
+            gap = (size * (widen(ball(bump), ball(error)) + rest)).nonnegative_part()
+            tail += size * rest
+        alias = contour.alias(level, [(law, times)], plan, 2 * arb.pi() / ball(step), times * law.largest)
+        high = scale * (widen(ball(value), ball(error)) + tail)
+        low = scale * (widen(ball(value), ball(error)) - tail - gap) - alias
+        return span(low, high).intersection(arb(0.5, 0.5))
+
+
+def _sums(
+    law: SampledGaussian, plan: Plan, times: int, level: float, step: float, count: int, whole: arb
+) -> tuple[float, float, float]:
+    """The sums over the nodes of the kernel 1/(t(t+1)) and of 1, M(order) being 1, and a bound on the error of both."""
+    columns = math.isqrt(count - 1) + 1
+    rows = (count + columns - 1) // columns
+    with ctx.workprec(100):
+        logs, values, missed, cut = law.rule(plan.order, tallest=2.0)
+        turns = [acb(0, ball(step)) * value for value in values]
+        logs = [log - whole.log() for log in logs]
+        right = np.array([[complex((column * turn).exp()) for column in range(columns)] for turn in turns])
+        sway = acb(0, -ball(step) * ball(level))
+        swing = np.array([complex((column * sway).exp()) for column in range(columns)])
+        absolute = float(sum((abs(log.exp()).upper() for log in logs), arb(0)))
+        each = float((missed + cut / whole).upper()) + 2 * (len(logs) + 4) * UNIT * absolute
+        value = bump = error = 0.0
+        for first in range(0, rows, ROWS):
+            block = range(first, min(first + ROWS, rows))
+            left = np.array(
+                [
+                    [complex((log + row * columns * turn).exp()) for log, turn in zip(logs, turns, strict=True)]
+                    for row in block
+                ]
+            )
+            phases = np.array([complex((row * columns * sway).exp()) for row in block])
+            index = np.arange(block.start * columns, block.stop * columns)
+            frequency = index * step
+            weight = np.where(index == 0, 0.5, np.where(index < count, 1.0, 0.0))
+            weight = weight * np.exp(-((plan.smoothing * frequency) ** 2) / 2)
+            turned = (phases[:, None] * swing[None, :]).ravel()
+            turned = turned * np.exp(0.5j * plan.smoothing**2 * (2 * plan.order + 1) * frequency)
+            moment = (left @ right).ravel()
+            size = np.abs(moment)
+            t = plan.order + 1j * frequency
+            power = moment**times * turned * weight
+            value += math.fsum((power / (t * (t + 1))).real)
+            bump += math.fsum(power.real)
+            spread = times * (size + each) ** (times - 1) * each + (8 * times + 60) * UNIT * size**times
+            reach = max(1.0, 1.0 / (plan.order * (plan.order + 1))) if plan.smoothing else 1 / np.abs(t * (t + 1))
+            error += float(np.sum(spread * weight * reach)) + 4 * UNIT * (abs(value) + abs(bump))
+    return value, bump, 1.01 * error
