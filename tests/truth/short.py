@@ -1,10 +1,11 @@
 """Few steps of DP-SGD: the contour sum over a million nodes, in complex floats whose errors are bounded.
 
-With u = 2^-53: the exponentials come from balls and are rounded once. A matrix product of inner length n errs by at most
-2 (n + 4) u times the product of the absolute values, in whatever order it is summed; no term of M's exponential sum
-grows with the frequency, so that is at most 2 (n + 4) u S for all of them, S the sum of the absolute weights. A k-th
-power turns an error e into k (|z| + e)^{k-1} e and adds 8 k u |z|^k; the other factors of a term err by 60 u of it. The
-terms are added without error but the last rounding (fsum). The bounds are added up in floats and enlarged by a percent.
+With u = 2^-53: the exponentials come from balls and are rounded once. A matrix product of inner length n errs by at
+most 2 (n + 4) u times the product of the absolute values, in whatever order it is summed; no term of M's exponential
+sum grows with the frequency, so that is at most 2 (n + 4) u S for all of them, S the sum of the absolute weights. A
+k-th power turns an error e into k (|z| + e)^{k-1} e and adds 8 k u |z|^k; the other factors of a term err by 60 u of
+it. The terms are added without error but the last rounding (fsum). The bounds are added up in floats and enlarged by
+a percent.
 """
 
 from __future__ import annotations
