@@ -25,7 +25,8 @@ class Calibration:
     Args:
         value: The parameter: `family(value)` has `bound.upper` at most the target.
         bound: Its epsilon.
-        neighbor: Epsilon just beyond it (2e-10 away, or the next integer), where the target was not met; None if the range ends there.
+        neighbor: Epsilon just beyond it (2e-10 away, or the next integer), where the target was not met; None if the
+            range ends there.
         extreme: Whether the family was declared monotone, so that nothing beyond `value` meets the target either.
     """
 
@@ -42,8 +43,9 @@ def calibrate(
 ) -> Calibration:  # fmt: skip
     """A parameter p such that the certified upper end of `family(p).epsilon(delta=delta)` is at most `epsilon`.
 
-    Where epsilon is decreasing in p (a noise scale) the smallest such p, where it is increasing (a rate, a count) the largest, up to a
-    relative 2e-10 or exactly for integers; where it is neither (a discrete Gaussian's sigma), one that meets the target.
+    Where epsilon is decreasing in p (a noise scale) the smallest such p, where it is increasing (a rate, a count) the
+    largest, up to a relative 2e-10 or exactly for integers; where it is neither (a discrete Gaussian's sigma), one that
+    meets the target.
 
     >>> from dpcompose import Gaussian
     >>> round(calibrate(Gaussian, epsilon=1.0, delta=1e-5).value, 9)
@@ -53,7 +55,8 @@ def calibrate(
         family: From the parameter to a mechanism or composition.
         epsilon: The target, in nats; finite, >= 0.
         delta: In [0, 1].
-        parameter: How epsilon depends on the parameter: "decreasing", "increasing" or "unordered" (neither, or not known).
+        parameter: How epsilon depends on the parameter: "decreasing", "increasing" or "unordered" (neither, or not
+            known).
         integer: Whether the parameter is an integer >= 0.
         bracket: Where to search, ends included; by default from 1e-12 to 1e12, or 0 to 10^15.
         adjacency: What one person's data may change.
@@ -127,42 +130,31 @@ class _Search:
 
     def _bracketed(self) -> tuple[Point, Point | None]:
         """A good and a bad point by doubling the distance (in the logarithm) from a start."""
-        safe, daring = (self.most, self.least) if self.sign > 0 else (self.least, self.most)
-        value = (
-            min(max(1.0, self.least), self.most)
-            if not self.integer
-            else float(min(max(1, int(self.least)), int(self.most)))
-        )
-        good: Point | None = None
-        bad: Point | None = None
-        stride = 2.0
-        while True:
-            bound = self._tried(value)
-            if bound is not None and bound.upper <= self.target:
-                good, limit, outward = (value, bound), daring, -self.sign
-            else:
-                bad = (value, bound if bound is not None else Bound(0.0, math.inf))
-                limit, outward = safe, self.sign
-            if good is not None and bad is not None:
-                return good, bad
-            if value == limit:
-                break
-            value = self._stepped(value, stride**outward, limit)
-            stride = min(stride * stride, 2.0**12)
-        if good is not None:
-            return good, None
-        assert bad is not None
-        raise UnreachableError(
-            "calibrate", self.target, bad[1].upper, "Widen the bracket, or ask for a larger epsilon or delta"
-        )
+        value = float(min(max(1, int(self.least)), int(self.most))) if self.integer else 1.0
+        value = min(max(value, self.least), self.most)
+        here = value, self.measured(value)
+        outward = -self.sign if here[1].upper <= self.target else self.sign
+        limit, stride = self.least if outward < 0 else self.most, 2.0
+        while here[0] != limit and stride > 1.001:
+            value = self._stepped(here[0], stride**outward, limit)
+            bound = self._tried(value) if value != here[0] else None
+            if bound is None:
+                stride = 1.0 if self.integer and abs(value - here[0]) <= 1 else math.sqrt(stride)
+                continue
+            there = value, bound
+            if (there[1].upper <= self.target) != (here[1].upper <= self.target):
+                return (there, here) if there[1].upper <= self.target else (here, there)
+            here, stride = there, min(stride * stride, 2.0**12)
+        if here[1].upper <= self.target:
+            return here, None
+        remedy = "Widen the bracket, or ask for a larger epsilon or delta"
+        raise UnreachableError("calibrate", self.target, here[1].upper, remedy)
 
     def _tried(self, value: float) -> Bound | None:
-        """The bound, or None where the family has no member: the first value must be one."""
+        """The bound, or None where the family has no member."""
         try:
             return self.measured(value)
         except DomainError:
-            if value in (1.0, self.least, self.most):
-                raise
             return None
 
     def _stepped(self, value: float, factor: float, limit: float) -> float:

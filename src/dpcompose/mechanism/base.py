@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
+from typing import Any, cast
 
 from dpcompose.composition.container import Composable, Pairs, Part
 from dpcompose.errors import DomainError, UnsupportedError
@@ -19,6 +21,14 @@ class Mechanism(Composable):
 
     def _counted(self) -> Iterable[tuple[Part, int]]:
         return ((self, 1),)
+
+    def __repr__(self) -> str:
+        """The call that makes it: what is at its default is left out."""
+        fields = dataclasses.fields(cast("Any", self))
+        first = [repr(getattr(self, field.name)) for field in fields if not field.kw_only]
+        named = [(field.name, getattr(self, field.name), field.default) for field in fields if field.kw_only]
+        given = [*first, *(f"{name}={value!r}" for name, value, default in named if value != default)]
+        return f"{type(self).__name__}({', '.join(given)})"
 
     @property
     def label(self) -> str:

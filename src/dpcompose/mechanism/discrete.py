@@ -20,7 +20,7 @@ LARGEST_SHIFT = 4096
 Change = int | tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _Integer(Mechanism):
     """Integer noise of one kind on coordinates that a record changes by given integers."""
 
@@ -54,7 +54,7 @@ class _Integer(Mechanism):
         return 2 * self.shift
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DiscreteLaplace(_Integer):
     """The integer value plus integer noise of probability proportional to e^(-|x| / scale) on each coordinate.
 
@@ -64,7 +64,8 @@ class DiscreteLaplace(_Integer):
 
     Args:
         scale: Finite, > 0.
-        shift: The integer change of the one coordinate when a record is added or removed, or a tuple with one change per coordinate.
+        shift: The integer change of the one coordinate when a record is added or removed, or a tuple with one change
+            per coordinate.
         replace: The same for replacing a record; by default twice the shift of a single coordinate.
 
     Raises:
@@ -85,7 +86,7 @@ class DiscreteLaplace(_Integer):
         return discrete_laplace(self.scale, shift)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DiscreteGaussian(_Integer):
     """The integer value plus integer noise of probability proportional to e^(-x^2 / (2 sigma^2)) on each coordinate.
 
@@ -95,7 +96,8 @@ class DiscreteGaussian(_Integer):
 
     Args:
         sigma: Finite, > 0; not the standard deviation, only close to it.
-        shift: The integer change of the one coordinate when a record is added or removed, or a tuple with one change per coordinate.
+        shift: The integer change of the one coordinate when a record is added or removed, or a tuple with one change
+            per coordinate.
         replace: The same for replacing a record; by default twice the shift of a single coordinate.
 
     Raises:

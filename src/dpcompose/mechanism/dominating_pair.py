@@ -53,7 +53,8 @@ class DominatingPair(Mechanism):
             adjacency: The adjacency under which the pair dominates.
 
         Raises:
-            DomainError: If a mass is negative or not finite, or a sum is farther than 1e-12 from 1: the entry or the sum is named.
+            DomainError: If a mass is negative or not finite, or a sum is farther than 1e-12 from 1: the entry or the
+                sum is named.
         """
         first, second = _masses("upper", upper), _masses("lower", lower)
         if not isinstance(upper, Mapping) and not isinstance(lower, Mapping) and len(first) != len(second):
@@ -67,7 +68,8 @@ class DominatingPair(Mechanism):
         """The pair whose profile delta(epsilon) is `profile` up to `error`: atoms above it and atoms below it.
 
         Args:
-            profile: delta as a function of every real epsilon, for (with the record, without it); nonincreasing, and convex in e^epsilon.
+            profile: delta as a function of every real epsilon, for (with the record, without it); nonincreasing, and
+                convex in e^epsilon.
             error: The largest distance of `profile` from the exact curve, absolute, in [0, 1).
             adjacency: The adjacency under which the pair dominates.
 

@@ -20,8 +20,9 @@ SMALLEST, LARGEST = 1e-9, 300.0
 class Exponential(Stated):
     """Any epsilon-bounded-range mechanism: its losses lie in an interval of length epsilon.
 
-    The exponential mechanism with weights e^(epsilon u / (2 D)), D the sensitivity of the utility u, is one; so is report-noisy-max with Gumbel noise.
-    One answer attains the dominating pair at every epsilon; for several, the lower end is that of mechanisms of one fixed shape.
+    The exponential mechanism with weights e^(epsilon u / (2 D)), D the sensitivity of the utility u, is one; so is
+    report-noisy-max with Gumbel noise. One answer attains the dominating pair at every epsilon; for several, the lower
+    end is that of mechanisms of one fixed shape.
 
     >>> from dpcompose import Exponential
     >>> Exponential(1.0).delta(epsilon=0.5).contains(0.07740468631569081)

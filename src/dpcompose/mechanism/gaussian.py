@@ -15,7 +15,7 @@ from dpcompose.mechanism.base import Mechanism, checked_sensitivities, sensitivi
 from dpcompose.numerics import check
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Gaussian(Mechanism):
     """The value plus Gaussian noise N(0, sigma^2) on each coordinate.
 
@@ -26,7 +26,8 @@ class Gaussian(Mechanism):
     Args:
         sigma: The standard deviation of the noise; finite, > 0.
         sensitivity: The L2 distance that adding or removing one record can make; finite, > 0.
-        replace_sensitivity: The L2 distance that replacing one can make, if better than twice that; ignored on a sample.
+        replace_sensitivity: The L2 distance that replacing one can make, if better than twice that; ignored on a
+            sample.
 
     Raises:
         DomainError: If a number is outside its domain.

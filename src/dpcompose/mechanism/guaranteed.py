@@ -65,7 +65,8 @@ class Concentrated(Stated):
     Args:
         rho: >= 0.
         delta: In [0, 1].
-        holds_under: The adjacency of the statement; asked about replacing, an add-remove statement is 4 rho if delta is 0.
+        holds_under: The adjacency of the statement; asked about replacing, an add-remove statement is 4 rho if delta is
+            0.
 
     Raises:
         DomainError: If a number is outside its domain.

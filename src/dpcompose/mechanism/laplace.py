@@ -11,7 +11,7 @@ from dpcompose.mechanism.base import Mechanism, checked_sensitivities, sensitivi
 from dpcompose.numerics import check
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Laplace(Mechanism):
     """The value plus Laplace noise of density e^(-|x| / scale) / (2 scale) on each coordinate.
 

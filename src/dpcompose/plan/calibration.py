@@ -40,7 +40,7 @@ class PlanCalibration:
         """Which value it is among those that keep to the target."""
         if not self.found.extreme:
             return "feasible"
-        entry, parameter = self.plan.locate(self.key)
+        _, parameter = self.plan.locate(self.key)
         return "smallest" if KEYS[parameter].response == "decreasing" else "largest"
 
 

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency
@@ -56,7 +56,7 @@ def integers(name: str, value: Any) -> int | tuple[int, ...]:
     """A TOML integer, or an array of them as a tuple."""
     if not isinstance(value, list):
         return integer(name, value)
-    items: list[Any] = value
+    items = cast("list[Any]", value)
     if not items or any(isinstance(item, bool) or not isinstance(item, int) for item in items):
         raise DomainError(name, items, "an integer, or an array of integers, one for each coordinate")
     return tuple(items)

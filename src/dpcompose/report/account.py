@@ -8,9 +8,12 @@ from dpcompose.composition import Comparison
 from dpcompose.plan import PlanAccount, Share
 from dpcompose.report.document import bound_document, plan_document
 from dpcompose.report.number import above, digits_of, exactly, interval, near
-from dpcompose.report.page import Column, Fact, Page, Table
+from dpcompose.report.page import Column, Fact, Page, Table, Tone
 
 NUMBER = "right"
+
+
+_TONES: dict[bool | None, Tone] = {None: "plain", True: "good", False: "bad"}
 
 
 def account_page(account: PlanAccount, *, explain: bool = False) -> Page:
@@ -21,7 +24,7 @@ def account_page(account: PlanAccount, *, explain: bool = False) -> Page:
     return Page(
         title=account.plan.source,
         headline=_headline(account),
-        tone={None: "plain", True: "good", False: "bad"}[account.within],
+        tone=_TONES[account.within],
         facts=_facts(account),
         tables=tuple(table for table in tables if table.rows),
         notes=_notes(account, explain),
@@ -84,7 +87,7 @@ def _notes(account: PlanAccount, explain: bool) -> tuple[str, ...]:
     if explain:
         notes.append(
             "The interval contains the supremum over all mechanisms with these guarantees and all adversaries, "
-            "float round-off included; its upper end is the promise, its lower end shows that no accountant can do better."
+            "float round-off included; the upper end is the promise, the lower shows that no accountant can do better."
         )
     return tuple(notes)
 

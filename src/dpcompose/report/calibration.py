@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from dpcompose.plan import PlanCalibration
@@ -19,7 +20,7 @@ def calibration_page(found: PlanCalibration) -> Page:
         Fact("method", found.found.bound.certificate.method),
     ]
     if found.found.neighbor is not None:
-        beyond = "infinite" if found.found.neighbor.upper == float("inf") else above(found.found.neighbor.upper, 12)
+        beyond = "infinite" if found.found.neighbor.upper == math.inf else above(found.found.neighbor.upper, 12)
         facts.append(Fact("just beyond", f"epsilon is only certified to be at most {beyond}"))
     notes = (
         () if found.found.extreme else ("Epsilon is not monotone in this parameter: a smaller value may do as well.",)

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 
+Tone = Literal["plain", "good", "bad"]
+
+
 @dataclass(frozen=True)
 class Column:
     """One column of a table.
@@ -62,7 +65,7 @@ class Page:
 
     title: str
     headline: str
-    tone: Literal["plain", "good", "bad"]
+    tone: Tone
     facts: tuple[Fact, ...]
     tables: tuple[Table, ...]
     notes: tuple[str, ...] = ()

@@ -1,0 +1,139 @@
+"""The commands as somebody types them: what they print, how they end, and that no mistake ends in a traceback."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from dpcompose.cli.app import app
+
+PLAN = """delta = 1e-6
+[[mechanism]]
+kind = "gaussian"
+sigma = 4.0
+times = 10
+name = "counts"
+[[mechanism]]
+kind = "black-box"
+epsilon = 0.1
+delta = 1e-8
+"""
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(app, list(words))
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    path = tmp_path / "plan.toml"
+    path.write_text(PLAN)
+    return path
+
+
+def test_account(plan: Path) -> None:
+    result = run("account", str(plan))
+    assert result.exit_code == 0, result.output
+    for word in ("certified", "counts", "[ZhuDongWang2022, Theorem 10]", "epsilon"):
+        assert word in result.stdout
+
+
+def test_json_is_one_document(plan: Path) -> None:
+    result = run("account", str(plan), "--json")
+    document = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert 0 < document["total"]["lower"] <= document["total"]["upper"]
+    infinite = json.loads(run("account", str(plan), "--json", "--delta", "1e-12").stdout)
+    assert infinite["total"]["upper"] == "inf"
+
+
+def test_explain_names_the_budget(plan: Path) -> None:
+    assert "rounding" in run("account", str(plan), "--explain").stdout
+
+
+def test_budget(plan: Path) -> None:
+    assert run("account", str(plan), "--delta", "1e-6", "--epsilon", "100").exit_code == 0
+    assert run("account", str(plan), "--delta", "1e-6", "--epsilon", "0.01").exit_code == 1
+
+
+def test_page_and_picture(plan: Path, tmp_path: Path) -> None:
+    page, picture = tmp_path / "page.html", tmp_path / "picture.png"
+    result = run("account", str(plan), "--html", str(page), "--plot", str(picture))
+    assert result.exit_code == 0, result.output
+    text = page.read_text()
+    assert "<svg" in text and "counts" in text
+    assert not any(word in text for word in ('src="http', 'href="http', "@import", "<script src"))
+    assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_theorem() -> None:
+    words = ["3.20", "--epsilon", "0.0012484394506866417", "--times", "10000", "--slack", "1.2664165549094176e-14"]
+    text = " ".join(run("theorem", *words).stdout.split())
+    assert "1.01434730431488" in text
+    assert "1/801 exceeds 1 under this theorem" in text and "the optimum certifies it" in text
+    assert json.loads(run("theorem", *words, "--json").stdout)["value"]["epsilon"] == pytest.approx(1.01434730431488)
+    assert run("theorem").exit_code == 0
+    for wrong in (["9.9"], ["3.20"], ["3.20", "--epsilon", "x"], ["3.20", "--eta", "1"], ["3.20", "--epsilon"]):
+        assert run("theorem", *wrong).exit_code == 2
+
+
+def test_calibrate(plan: Path) -> None:
+    result = run(
+        "calibrate", str(plan), "--vary", "mechanism.counts.sigma", "--epsilon", "2", "--delta", "1e-6", "--json"
+    )
+    document = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert document["epsilon"]["upper"] <= 2 < document["beyond"]["upper"]
+    assert (
+        run("calibrate", str(plan), "--vary", "mechanism.none.sigma", "--epsilon", "2", "--delta", "1e-6").exit_code
+        == 2
+    )
+    assert (
+        run(
+            "calibrate", str(plan), "--vary", "mechanism.counts.sigma", "--epsilon", "0.01", "--delta", "1e-6"
+        ).exit_code
+        == 1
+    )
+
+
+def test_no_common_adjacency(plan: Path) -> None:
+    plan.write_text('adjacency = "replace"\n' + PLAN.replace("times = 10", "rate = 0.1") + "rate = 0.1\n")
+    result = run("account", str(plan))
+    assert result.exit_code == 1
+    assert "black-box" in result.stderr or "BlackBox" in result.stderr
+
+
+def test_mangled_plans_never_trace_back(plan: Path) -> None:
+    rng = Random(7)
+    for _ in range(120):
+        text = bytearray(PLAN.encode())
+        for _ in range(rng.randint(1, 4)):
+            text[rng.randrange(len(text))] = rng.randrange(256)
+        plan.write_bytes(bytes(text))
+        result = run("account", str(plan))
+        assert result.exit_code in (0, 1, 2), (bytes(text), result.output)
+        assert "Traceback" not in result.output and not isinstance(result.exception, Exception)
+
+
+def test_what_is_imported() -> None:
+    code = "import dpcompose, sys; print([m for m in ('matplotlib', 'rich', 'typer', 'flint', 'sqlalchemy') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_missing_extra_says_what_to_type(plan: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['matplotlib'] = None\n"
+        "from dpcompose.cli import main\n"
+        f"sys.argv = ['dpcompose', 'account', {str(plan)!r}, '--plot', {str(tmp_path / 'x.png')!r}]\n"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "pip install 'dpcompose[plot]'" in done.stderr and "Traceback" not in done.stderr

@@ -1,0 +1,130 @@
+"""Plan files: what is read is what was written, and every mistake is named with its place."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpcompose
+from dpcompose import Adjacency, PlanError
+from dpcompose.plan import Plan
+from dpcompose.plan.key import KEYS
+from dpcompose.plan.kind import KINDS
+
+GOOD = """delta = 1e-8
+adjacency = "add-remove"
+[[mechanism]]
+kind = "gaussian"
+sigma = 1.0
+rate = 0.005
+times = 1000
+name = "training"
+[[mechanism]]
+kind = "laplace"
+scale = 2.0
+"""
+SAMPLES = {
+    "scale": st.floats(0.1, 100),
+    "sigma": st.floats(0.1, 100),
+    "sensitivity": st.floats(0.1, 4),
+    "epsilon": st.floats(0, 5),
+    "delta": st.floats(0, 1e-3),
+    "rho": st.floats(0, 2),
+    "mu": st.floats(0.01, 3),
+    "shift": st.one_of(st.integers(1, 4), st.lists(st.integers(1, 3), min_size=1, max_size=3)),
+    "replace": st.lists(st.integers(1, 3), min_size=1, max_size=3),
+    "categories": st.integers(2, 20),
+    "holds_under": st.sampled_from([each.value for each in Adjacency]),
+}
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> str:
+    kind = draw(st.sampled_from(sorted(KINDS)))
+    lines = [f'kind = "{kind}"']
+    for name in KINDS[kind].parameters:
+        if name in SAMPLES:
+            value = draw(SAMPLES[name])
+            lines.append(f'{name} = "{value}"' if isinstance(value, str) else f"{name} = {value!r}")
+    if draw(st.booleans()):
+        lines.append(f"times = {draw(st.integers(1, 10**9))}")
+    return "[[mechanism]]\n" + "\n".join(lines) + "\n"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(tables(), min_size=1, max_size=4))
+def test_round_trip(mechanisms: list[str]) -> None:
+    plan = Plan.parse("epsilon = 1.5\n" + "\n".join(mechanisms))
+    assert Plan.parse(plan.toml()) == plan
+
+
+def test_every_constructor_parameter_is_a_key() -> None:
+    for kind, made in KINDS.items():
+        for name in made.parameters:
+            assert name in KEYS, f"{kind}: {name}"
+    constructors = (getattr(dpcompose, name) for name in dpcompose.__all__)
+    mechanisms = [each for each in constructors if inspect.isclass(each) and hasattr(each, "sampled_pairs")]
+    plain = {each.__name__ for each in mechanisms} - {"DominatingPair"}
+    assert len(plain) == len(KINDS)
+
+
+def test_what_is_read() -> None:
+    plan = Plan.parse(GOOD)
+    assert [entry.name for entry in plan.entries][0] == "training"
+    assert plan.composition() == dpcompose.Gaussian(1.0).sampled(0.005) * 1000 + dpcompose.Laplace(2.0)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("sigma = 1.0", "sigma = -1.0", ["sigma", "-1.0", "> 0"]),
+        ("sigma = 1.0", "sigma = nan", ["sigma", "nan"]),
+        ("sigma = 1.0", 'sigma = "one"', ["sigma", "'one'", "number"]),
+        ("sigma = 1.0", "sigm = 1.0", ["sigm", "sigma"]),
+        ("sigma = 1.0\n", "", ["sigma"]),
+        ("times = 1000", "times = 1.5", ["times", "1.5", "integer"]),
+        ("times = 1000", "times = true", ["times", "True"]),
+        ("rate = 0.005", "rate = 2.0", ["rate", "2.0"]),
+        ('kind = "gaussian"', 'kind = "gausian"', ["kind", "gaussian"]),
+        ("delta = 1e-8", "delta = 2", ["delta", "2"]),
+        ("delta = 1e-8", "delta = 1e-8\nepsilon = 1.0", ["epsilon", "one of"]),
+        ('adjacency = "add-remove"', 'adjacency = "bounded"', ["adjacency", "replace"]),
+        ('name = "training"', 'name = ""', ["name"]),
+        ('kind = "laplace"', 'kind = "laplace"\nname = "training"', ["training"]),
+        ("[[mechanism]]", "[[mechanisms]]", ["mechanism"]),
+        ("delta = 1e-8", "delta = = 1", ["line 1"]),
+    ],
+)
+def test_mistakes_are_named(before: str, after: str, said: list[str]) -> None:
+    with pytest.raises(PlanError) as error:
+        Plan.parse(GOOD.replace(before, after, 1), source="here.toml")
+    message = str(error.value)
+    assert message.startswith("here.toml")
+    assert all(word in message for word in said), message
+
+
+@pytest.mark.parametrize("text", ["", "delta = 1e-6\n", "\n\n# nothing\n"])
+def test_a_plan_without_mechanisms(text: str) -> None:
+    with pytest.raises(PlanError, match="mechanism"):
+        Plan.parse(text)
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    binary = tmp_path / "plan.toml"
+    binary.write_bytes(b"\xff\xfe\x00delta")
+    for path in (tmp_path / "missing.toml", tmp_path, binary):
+        with pytest.raises(PlanError) as error:
+            Plan.read(path)
+        assert str(path) in str(error.value)
+
+
+def test_a_number_can_be_varied() -> None:
+    plan = Plan.parse(GOOD)
+    assert plan.with_value("mechanism.training.sigma", 2.0).entries[0].mechanism != plan.entries[0].mechanism
+    for key in ("mechanism.trainin.sigma", "mechanism.training.sigm", "training.sigma", ""):
+        with pytest.raises(dpcompose.DomainError):
+            plan.with_value(key, 2.0)
