@@ -8,7 +8,7 @@ import os
 import select
 import subprocess
 import sys
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -32,15 +32,17 @@ class Effort:
         rounds: Turns that each system gets at a case.
         share: Of a turn, which fast systems fill with repetitions.
         budget: After it a system gets no further turn at a case.
-        patience: After it a turn of the systems that a target names is ended.
-        indulgence: After it a turn of any other system is ended, and every turn where no target asks for a ratio.
+        asked: After it a turn of dpcompose is ended, and of the system to which a target compares it.
+        others: After it a turn of any other system is ended,
+        idle: or this, where no target asks for a ratio.
     """
 
     rounds: int
     share: float
     budget: float
-    patience: float
-    indulgence: float
+    asked: float
+    others: float
+    idle: float
 
 
 @dataclass(frozen=True)
@@ -134,15 +136,14 @@ def available(peers: Path, names: tuple[str, ...], *, ours: str) -> tuple[list[W
     return workers, versions
 
 
-def measure(case: Case, workers: list[Worker], effort: Effort, *, named: Set[str]) -> dict[str, Measurement]:
-    """All systems at one case, in turns; those `named` are waited for longer."""
+def measure(case: Case, workers: list[Worker], effort: Effort, patience: Mapping[str, float]) -> dict[str, Measurement]:
+    """All systems at one case, in turns; `patience` says per system when its turn is ended."""
     found: dict[str, Measurement] = {}
     for _ in range(effort.rounds):
         for worker in workers:
             before = found.get(worker.name, Measurement())
             if not before.failure and sum(before.seconds) <= effort.budget:
-                patience = effort.patience if worker.name in named else effort.indulgence
-                said = worker.ask(case, share=effort.share, patience=patience)
+                said = worker.ask(case, share=effort.share, patience=patience[worker.name])
                 found[worker.name] = _added(before, said)
     return found
 
