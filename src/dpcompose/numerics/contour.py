@@ -1,15 +1,15 @@
 """E[(1 - e^(x - L))_+] between two floats, from the moment generating function of L on one vertical line.
 
-With t = order + iu the expectation g(x) is (1/2 pi) times the integral of M(t) e^(-t x) / (t (t + 1)) du. The trapezoid rule of
-step h, period W = 2 pi / h, is by Poisson summation exactly the sum over integers n of e^(order n W) g(x + n W): terms that are
-all nonnegative. So the sum is an upper bound, and the sum minus a bound on the terms n != 0 (the aliases) is a lower bound.
-What is left out of the sum beyond its last node, and every rounding, widens both ends.
+With t = order + iu the expectation g(x) is (1/2 pi) times the integral of M(t) e^(-t x) / (t (t + 1)) du. The trapezoid
+rule of step h, period W = 2 pi / h, is by Poisson summation exactly the sum over integers n of e^(order n W)
+g(x + n W): terms that are all nonnegative. So the sum is an upper bound, and the sum minus a bound on the terms n != 0
+(the aliases) is a lower bound. What is left out of the sum beyond its last node, and every rounding, widens both ends.
 
 Three kernels make one engine:
   decaying   |M| falls along the line by itself;
   lattice    L lives on a lattice: the line is a circle and the sum is finite;
-  smoothed   L + Z with a small Gaussian Z, E e^(-Z) = 1: an upper bound for g because (1 - e^(-y))_+ is convex in e^(-y), and
-             the gap is at most s^2 e^(-y/2) n_s(y), whose transform is known: two-sided for every L whatever.
+  smoothed   L + Z with a small Gaussian Z, E e^(-Z) = 1: an upper bound for g because (1 - e^(-y))_+ is convex in
+             e^(-y), and the gap is at most s^2 e^(-y/2) n_s(y), whose transform is known: two-sided for every L.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Contour:
         return value * unit, falling / value if value > 0 else math.nan
 
     def _aliases(self, x: float) -> float:
-        """A bound on the aliases n != 0: below x each is at most e^(-order W |n|); above, Chernoff's at every outer order."""
+        """A bound on the aliases n != 0: below x each is at most e^(-order W |n|); above, Chernoff's."""
         period = 2 * math.pi / self.step * (1 - 4 * U)
         below = _geometric(-self.order * period)
         if x + period * (1 - 1e-12) >= self.maximum:
@@ -140,10 +140,10 @@ class Contour:
         return (below + above) * (1 + 1e-12)
 
     def _on_lattice(self, x: float) -> tuple[float, Complexes, Reals]:
-        """The first lattice point at or above x, the kernel summed over the lattice from there on, and the doubt about it.
+        """The first lattice point at or above x, the kernel summed over the lattice from there, and the doubt about it.
 
-        The two geometric sums cancel when x is close to that point: what the roundings of either, of the point and of the
-        lattice (a few units of its own size) move is of the size of one sum, not of their difference.
+        The two geometric sums cancel when x is close to that point: what the roundings of either, of the point and of
+        the lattice (a few units of its own size) move is of the size of one sum, not of their difference.
         """
         assert self.lattice is not None
         spacing, offset = self.lattice.spacing, self.lattice.offset
@@ -230,8 +230,9 @@ def _placed(
 ) -> tuple[float, float, tuple[tuple[float, float], ...]]:
     """Where to draw the line, its period, and the outer order that keeps the aliases above x below e^log_share.
 
-    Next to where M explodes those aliases force a long period; a line a little below the saddle point needs a shorter one. Any
-    order is valid: one below the saddle point costs digits, e^(the rise of log M - order x), of which two are allowed.
+    Next to where M explodes those aliases force a long period; a line a little below the saddle point needs a shorter
+    one. Any order is valid: one below the saddle point costs digits, e^(the rise of log M - order x), of which two are
+    allowed.
     """
     if x + 0.9 * quiet / order >= transform.maximum:
         return order, quiet / order, ()
@@ -273,7 +274,7 @@ def _expm1(z: Complexes) -> Complexes:
     return (real - 2 * (real + 1) * half * half) + 1j * (real + 1) * np.sin(z.imag)
 
 
-# ---------------------------------------------------------------------------------------------------------------- decaying
+# ----------------------------------------------------------------------------------------------------------- decaying
 
 
 def _decaying_at_once(
@@ -359,7 +360,7 @@ def _centered(log: Complexes) -> tuple[Complexes, float]:
     return log - scale, scale
 
 
-# ----------------------------------------------------------------------------------------------------------------- lattice
+# ------------------------------------------------------------------------------------------------------------ lattice
 
 
 def _lattice(
@@ -375,7 +376,7 @@ def _lattice(
     frequency = step * np.arange(kept)
     line = transform.line(order, frequency)
     log, scale = _centered(line.log)
-    # j 2 pi / ((2 half + 1) spacing) is rounded: a relative 3 U of each frequency moves log M by at most 3 U u |log M|'.
+    # j 2 pi / ((2 half + 1) spacing) is rounded: a relative 3 U of a frequency moves log M by at most 3 U u |log M|'.
     _, first, _ = transform.cumulants(order)
     shaken = 4 * U * frequency * (abs(first) + 8 * math.sqrt(variance))
     kernel = lattice.spacing * np.where(frequency == 0, 1.0, 2.0) + 0j
@@ -407,7 +408,7 @@ def _lattice_tail(
     return min(half + 1, math.ceil(edges[first] / step)), float(rest[first])
 
 
-# ---------------------------------------------------------------------------------------------------------------- smoothed
+# ----------------------------------------------------------------------------------------------------------- smoothed
 
 
 def _reach(smoothing: float, share: float) -> float:
