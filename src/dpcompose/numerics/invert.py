@@ -51,7 +51,7 @@ def value_at(transform: Transform, x: float, *, tolerance: float) -> Reading:
 
 
 def _one_moment(transform: Transform, x: float) -> float:
-    """An upper bound on g(x) far beyond anything likely, where no saddle point can be found: the best of a few moments."""
+    """An upper bound on g(x) far beyond anything likely, where there is no saddle point: the best of a few moments."""
     best = 1.0
     for order in (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0):
         bound = log_moment(transform, order) - order * x * (1 - 1e-15)
@@ -71,7 +71,7 @@ def upper_at(transform: Transform, x: float) -> float:
 
 @np.errstate(all="ignore")  # an overflow ends as an infinite or undefined bracket, which certifies nothing
 def point_of(transform: Transform, least: float, most: float, *, tolerance: float, scale: float = 1.0) -> Reading:
-    """The x with g(x) = mass for every mass in [least, most]; the relative width of x is at most `tolerance` if that can be reached.
+    """The x with g(x) = mass for every mass in [least, most], to a relative width of `tolerance` if it can be reached.
 
     Args:
         transform: The variable L.
@@ -102,7 +102,7 @@ def point_of(transform: Transform, least: float, most: float, *, tolerance: floa
 
 
 def _budget(tolerance: float) -> int:
-    """How many nodes a line may cost that does not end by itself: many only for who asks for more than the usual 1e-9."""
+    """How many nodes a line may cost that does not end by itself: many only where more than the usual 1e-9 is asked."""
     return _MOST if tolerance < 1e-9 else _USUAL
 
 
