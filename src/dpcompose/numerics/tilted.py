@@ -1,7 +1,8 @@
 """Exponential sums E[r^p - 1 - p (r - 1)] over weighted points, at complex powers p, without cancellation.
 
-A ratio r = 1 + y of two measures with E y = 0 under the weights has E[r^p] - 1 = E[r^p - 1 - p y]: for real p outside [0, 1] every term has one
-sign and is O(y^2), so a sum close to 1 keeps its distance from 1. That is what lets a power of 10^9 keep its digits.
+A ratio r = 1 + y of two measures with E y = 0 under the weights has E[r^p] - 1 = E[r^p - 1 - p y]: for real p outside
+[0, 1] every term has one sign and is O(y^2), so a sum close to 1 keeps its distance from 1. That is what lets a power
+of 10^9 keep its digits.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ class Points:
         log_weight: log w, shape (n,).
         ratio: log r, finite, shape (n,).
         deficit: w (r - 1 - log r) >= 0, shape (n,).
-        fuzz: A bound on the relative error of w and of the deficit, and on the error of log r relative to itself, shape (n,).
+        fuzz: A bound on the relative error of w and of the deficit, and on the error of log r relative to itself, shape
+            (n,).
     """
 
     log_weight: Reals
@@ -105,8 +107,8 @@ class Points:
             sign: 1 if p = t + 1, -1 if p = -t.
             drift: What is left linear in t when the two measures put different mass outside their common support.
             mass: The mass that makes the transform 1 at t = 0.
-            outside: A bound on what the points leave out of the sum (quadrature, truncation), in units of the largest term if that
-                is above 1, shape (m,) or a float.
+            outside: A bound on what the points leave out of the sum (quadrature, truncation), in units of the largest
+                term if that is above 1, shape (m,) or a float.
             careful: How many of the first frequencies keep their distance from 1; many later ones only their size.
         """
         exponent = self.log_weight + power * self.ratio
@@ -153,7 +155,7 @@ class Points:
         return _logarithm(x, y, lost / mass)
 
     def _angular(self, doubt: Reals, mass: Reals, rise: Reals, frequencies: Reals) -> Reals:
-        """The doubt about what depends on the angle u log r: of second order where the angle is below 2, bounded by the mass elsewhere."""
+        """The doubt about what depends on the angle u log r: of second order where it is below 2, else the mass."""
         size = np.abs(self.ratio)
         order = np.argsort(size)
         size, doubt, mass, rise = size[order], doubt[order], mass[order], rise[order]
@@ -200,8 +202,9 @@ def careful_nodes(times: float) -> int:
 def exponential_sums(frequencies: Reals, amplitude: Complexes | Reals, rate: Complexes) -> Complexes:
     """The sums over j of amplitude[j] e^(u rate[j]), Re rate <= 0, at each frequency u.
 
-    Many equidistant frequencies are split as u = u_block + u_within, so that only their square root of exponentials is taken and a
-    matrix product does the rest. Error: at most (4 n + 64 + 16 u |rate|) U times the sum of the moduli, either way.
+    Many equidistant frequencies are split as u = u_block + u_within, so that only their square root of exponentials is
+    taken and a matrix product does the rest. Error: at most (4 n + 64 + 16 u |rate|) U times the sum of the moduli,
+    either way.
     """
     count = len(frequencies)
     if count > _MANY and bool(np.all(np.diff(frequencies) == frequencies[1] - frequencies[0])):
@@ -217,7 +220,7 @@ def exponential_sums(frequencies: Reals, amplitude: Complexes | Reals, rate: Com
 
 
 def _logarithm(x: Reals, y: Reals, lost: Reals) -> Line:
-    """log(1 + x + iy) where x + iy is known to within `lost`; where it may vanish, an upper bound on its modulus and error log 3."""
+    """log(1 + x + iy), x + iy known to within `lost`; where it may vanish, a bound on its modulus and error log 3."""
     log = log_one_plus(x, y)
     modulus = np.exp(log.real)
     relative = lost / np.maximum(modulus, 1e-300)
