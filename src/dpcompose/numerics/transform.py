@@ -63,7 +63,7 @@ class Transform(Protocol):
         ...
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
-        """For each edge, a bound on log |M(order + iu) / M(order)| for u from it to the next; the last holds for ever after."""
+        """For each edge, a bound on log |M(order + iu) / M(order)| for u up to the next; the last holds ever after."""
         ...
 
 
@@ -84,8 +84,8 @@ def log_moment(transform: Transform, order: float) -> float:
 def blockwise(magnitude: Reals, variance: Reals | float, edges: Reals) -> Reals:
     """log of a bound on |phi| over [edges[b], edges[b+1]], from |phi| at the edges.
 
-    f = |phi|^2 is the characteristic function of a symmetrized variable, so |f''| <= 2 variance and on a block of width D
-    f <= max(f at its ends) + variance D^2 / 4. The last entry is 0: nothing is known beyond the last edge.
+    f = |phi|^2 is the characteristic function of a symmetrized variable, so |f''| <= 2 variance and on a block of
+    width D, f <= max(f at its ends) + variance D^2 / 4. The last entry is 0: nothing is known beyond the last edge.
 
     Args:
         magnitude: Upper bounds on |phi| at the edges, shape (..., n).
