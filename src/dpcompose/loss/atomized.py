@@ -1,7 +1,8 @@
 """Atoms above and atoms below a loss that is known only by its profile.
 
-H(a) = delta(ln a) is convex in a and falls from 1 at a = 0. Whatever convex function lies above H is the profile of a dominating pair,
-whatever lies below it (and is itself a profile) that of a dominated one; a piecewise linear one is a list of atoms.
+H(a) = delta(ln a) is convex in a and falls from 1 at a = 0. Whatever convex function lies above H is the profile of a
+dominating pair, whatever lies below it (and is itself a profile) that of a dominated one; a piecewise linear one is a
+list of atoms.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
@@ -67,9 +69,10 @@ def _hull(points: list[Point]) -> list[Point]:
 
 
 def _underside(x: list[Fraction], lower: list[Fraction], upper: list[Fraction]) -> list[Point]:
-    """Points of a function below every convex one that lies between `lower` and `upper` at x and starts at (0, 1) with a slope of at least -1.
+    """Points of a function below every convex one from (0, 1) on, slope >= -1, that keeps between `lower` and `upper`.
 
-    In a cell the chords of its two neighbors, prolonged, both lie below: so does any path from end to end that stays below both.
+    In a cell the chords of its two neighbors, prolonged, both lie below: so does any path from end to end that stays
+    below both.
     """
     points = [(x[0], lower[0])]
     for i in range(len(x) - 1):
@@ -98,11 +101,13 @@ def _underside(x: list[Fraction], lower: list[Fraction], upper: list[Fraction]) 
 
 
 def _losses(corners: list[Point]) -> AtomicLoss:
-    """The atoms of the piecewise linear profile through the corners, from (0, 1), constant after the last: q = change of slope, p = x q.
+    """The atoms of the piecewise linear profile through the corners, from (0, 1), constant after the last.
+
+    Each has q = change of slope and p = x q.
 
     Taken exactly and rounded once, so that the masses are good to their last digits however small they are.
     """
-    slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(corners, corners[1:], strict=False)]
+    slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(corners)]
     changes = [after - before for before, after in zip([Fraction(-1), *slopes], [*slopes, Fraction(0)], strict=True)]
     atoms = [
         (float(x * q), float(q), math.log(x) if x else 0.0) for (x, _), q in zip(corners, changes, strict=True) if q > 0
