@@ -26,7 +26,8 @@ class AtomicLoss(Loss):
     Args:
         upper: Masses under P, each good to `fuzz` relative.
         lower: Masses under Q, likewise, same length.
-        log_ratio: ln(upper / lower) where both are positive, good to `fuzz` and 8 units of roundoff, relative; empty: computed.
+        log_ratio: ln(upper / lower) where both are positive, good to `fuzz` and 8 units of roundoff, relative; empty:
+            computed.
         lattice: The lattice on which the finite losses lie, if they do.
         fuzz: Relative error of the masses and of the log-ratios.
         slack: Mass (of either measure) that is not in the lists, or may be misplaced.
