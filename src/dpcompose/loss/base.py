@@ -18,7 +18,8 @@ from dpcompose.numerics.transform import Transform
 class Loss(ABC):
     """One ordered pair's privacy loss L. A member offers its transform; all else has a sound default.
 
-    The finite part of L has mass 1 - `infinite_mass` up to `slack`, and the transform is that of the finite part, normalized.
+    The finite part of L has mass 1 - `infinite_mass` up to `slack`, and the transform is that of the finite part,
+    normalized.
     """
 
     @property
@@ -79,11 +80,11 @@ class Loss(ABC):
         raise UnsupportedError(type(self).__name__, "this loss has no finite list of values")
 
     def sampled(self, rate: float, *, remove: bool) -> Loss | None:
-        """The loss after Poisson sampling: of ((1 - q) Q + q P, Q) if `remove`, of (P, (1 - q) P + q Q) if not; None if not in closed form."""
+        """On a Poisson sample: of ((1 - q) Q + q P, Q) if `remove`, else (P, (1 - q) P + q Q); None if not closed."""
         return None
 
     def enclosing(self) -> tuple[Loss, Loss] | None:
-        """An atomic loss that dominates this one and an atomic one that it dominates, close to it; None if the family offers none."""
+        """An atomic loss that dominates this one and one that it dominates, both close; None if there is no offer."""
         return None
 
     @property
