@@ -24,8 +24,9 @@ SHARES = (0.5, 0.6, 0.75)
 class BoundedRangeLoss(Loss):
     """Density e^((l - epsilon) / 2) / (2 (1 - e^-epsilon)) on (-epsilon, epsilon): the same in both orders.
 
-    It is the pair whose profile is the pointwise supremum (1 - e^((e - epsilon) / 2))^2 / (1 - e^-epsilon), 0 <= e <= epsilon, over
-    the two-point losses t and t - epsilon, 0 <= t <= epsilon, of the bounded-range mechanisms. One answer attains it at every epsilon; several only stay below.
+    It is the pair whose profile is the pointwise supremum (1 - e^((e - epsilon) / 2))^2 / (1 - e^-epsilon),
+    0 <= e <= epsilon, over the two-point losses t and t - epsilon, 0 <= t <= epsilon, of the bounded-range mechanisms.
+    One answer attains it at every epsilon; several only stay below.
 
     Reference: [DongDurfeeRogers2020, Section 3]
     """
@@ -69,7 +70,7 @@ class BoundedRangeLoss(Loss):
 
 
 def attained_losses(epsilon: float) -> list[tuple[AtomicLoss, AtomicLoss]]:
-    """Losses of bounded-range mechanisms, in both orders: t with probability (1 - e^(t - epsilon)) / (1 - e^-epsilon), else t - epsilon."""
+    """Attained losses, both orders: t at probability (1 - e^(t - epsilon)) / (1 - e^-epsilon), else t - epsilon."""
     found: list[tuple[AtomicLoss, AtomicLoss]] = []
     for share in SHARES:
         t = share * epsilon
