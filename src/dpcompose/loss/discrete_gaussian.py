@@ -24,7 +24,7 @@ _SUMMED, _LISTED = 2000.0, 60.0
 
 @dataclass(frozen=True)
 class DiscreteGaussianLoss(Loss):
-    """(D^2 - 2 D x) / (2 sigma^2) for x with probability proportional to e^(-x^2 / (2 sigma^2)) over the integers: the same in both orders.
+    """(D^2 - 2 D x) / (2 sigma^2), the integer x as likely as e^(-x^2 / (2 sigma^2)): the same in both orders.
 
     Reference: [CanonneKamathSteinke2020, Theorem 7]
     """
@@ -120,8 +120,8 @@ class DiscreteGaussianLoss(Loss):
 class DiscreteGaussianSum:
     """M = (e^(t (t + 1) D^2 / (2 sigma^2)) theta(t D) / theta(0))^times, multiplied over rows of shape (m, 1).
 
-    theta(v) = sum over x of e^(-(x + v)^2 / (2 sigma^2)). Completing the square, M is e^(l (l + 1) D^2 / (2 sigma^2)) times a sum of Gaussians in u:
-    over the dual lattice (Poisson) for sigma >= 0.8, over the integers below.
+    theta(v) = sum over x of e^(-(x + v)^2 / (2 sigma^2)). Completing the square, M is e^(l (l + 1) D^2 / (2 sigma^2))
+    times a sum of Gaussians in u: over the dual lattice (Poisson) for sigma >= 0.8, over the integers below.
     """
 
     sigma: Reals
@@ -202,7 +202,7 @@ class DiscreteGaussianSum:
 
 
 def _dual(sigma: Reals, shift: Reals, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
-    """Poisson's side: Gaussians of width sigma around the multiples of 2 pi sigma^2 in u D, five of them; the rest is below e^-78."""
+    """Poisson's side: 5 Gaussians of width sigma around multiples of 2 pi sigma^2 in u D; the rest is below e^-78."""
     rho, b = shift**2 / sigma**2, frequencies * np.abs(shift)
     period = 2 * math.pi * sigma**2
     nearest = np.round(-b / period)
@@ -239,7 +239,7 @@ def _dual(sigma: Reals, shift: Reals, order: float, frequencies: Reals) -> tuple
 
 
 def _direct(sigma: Reals, shift: Reals, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
-    """The integers themselves: e^(-(x + a)^2 / (2 sigma^2)) e^(-i u D (x + a) / sigma^2), a = order D reduced to [-1/2, 1/2]."""
+    """The integers: e^(-(x + a)^2 / (2 sigma^2)) e^(-i u D (x + a) / sigma^2), a = order D reduced to [-1/2, 1/2]."""
     log = np.empty((len(sigma), len(frequencies)), dtype=np.complex128)
     error = np.empty(log.shape)
     x = np.arange(-12.0, 13.0)
