@@ -15,9 +15,12 @@ LARGEST_LOSS = 600.0
 
 
 def discrete_laplace(scale: float, shift: int) -> Loss:
-    """The loss at an integer shift D of noise proportional to e^(-a |x|), a = 1 / scale: a (D - 2 x) for x = 0 .. D, the same in both orders.
+    """The loss at an integer shift D of noise like e^(-a |x|), a = 1 / scale: the same in both orders.
 
-    P(a D) = 1 / (1 + e^-a), P(-a D) = e^(-a D) / (1 + e^-a), P(a (D - 2 x)) = tanh(a / 2) e^(-a x) between. For D = 1 it is randomized response.
+    It is a (D - 2 x) for x = 0 .. D.
+
+    P(a D) = 1 / (1 + e^-a), P(-a D) = e^(-a D) / (1 + e^-a), P(a (D - 2 x)) = tanh(a / 2) e^(-a x) between. For D = 1
+    it is randomized response.
     """
     rate, shift = 1 / scale, abs(shift)
     if shift == 1:
