@@ -22,7 +22,7 @@ from dpcompose.numerics.transform import Lattice, Line, Transform
 
 @dataclass(frozen=True)
 class GaussianLoss(Loss):
-    """The loss of Gaussian noise with mu = sensitivity / sigma, the same in both orders; mu is good to `ulps` units of roundoff.
+    """The loss of Gaussian noise, mu = sensitivity / sigma, in either order; mu is good to `ulps` units of roundoff.
 
     Reference: [BalleWang2018, Theorem 8]
     """
