@@ -24,9 +24,9 @@ CELLS = 2048
 
 @dataclass(frozen=True)
 class LaplaceLoss(Loss):
-    """+epsilon with probability 1/2, -epsilon with e^-epsilon / 2, density e^((l - epsilon) / 2) / 4 between: the same in both orders.
+    """+epsilon with probability 1/2, -epsilon with e^-epsilon / 2, density e^((l - epsilon) / 2) / 4 between.
 
-    epsilon = sensitivity / scale. delta(e) = 1 - e^((e - epsilon) / 2) for |e| <= epsilon.
+    epsilon = sensitivity / scale. delta(e) = 1 - e^((e - epsilon) / 2) for |e| <= epsilon. Both orders are the same.
     """
 
     epsilon: float
@@ -56,7 +56,7 @@ class LaplaceLoss(Loss):
         return Bound(max(value.lower, 0.0), max(value.upper, 0.0))
 
     def enclosing(self) -> tuple[AtomicLoss, AtomicLoss] | None:
-        """The smooth part cut into cells: each cell's two masses moved to its ends (above) or merged into one outcome (below)."""
+        """The smooth part in cells: a cell's two masses moved to its ends (above) or merged into an outcome (below)."""
         if self.epsilon > 300:
             return None
         edges = self.epsilon * np.linspace(-1.0, 1.0, CELLS + 1)
@@ -64,7 +64,7 @@ class LaplaceLoss(Loss):
         # Under Q the density is e^((-l - epsilon) / 2) / 4; under P it is e^l times that.
         q = np.exp(-(edges[1:] + self.epsilon) / 2) * np.expm1(width / 2) / 2
         p = np.exp((edges[:-1] - self.epsilon) / 2) * np.expm1(width / 2) / 2
-        # Both masses are kept: the share that goes right is (p - q e^left) / (e^right - e^left), written without cancellation.
+        # Both masses are kept: the share that goes right is (p - q e^left) / (e^right - e^left), without cancellation.
         right = np.exp(-(edges[1:] + self.epsilon) / 2) / 2 * np.expm1(width / 2) ** 2 / np.expm1(width)
         far = math.exp(-self.epsilon) / 2
         lower = (
@@ -89,7 +89,7 @@ class LaplaceLoss(Loss):
 
 @dataclass(frozen=True, eq=False)
 class LaplaceSum:
-    """M = (((t + 1) e^(t epsilon) + t e^(-(t + 1) epsilon)) / (2 t + 1))^times, multiplied over rows of shape (m, 1)."""
+    """M = (((t + 1) e^(t epsilon) + t e^(-(t + 1) epsilon)) / (2 t + 1))^times, a product over rows of shape (m, 1)."""
 
     epsilon: Reals
     times: Reals
@@ -130,7 +130,7 @@ class LaplaceSum:
         return Line(value, doubt)
 
     def log_bounds(self, order: float) -> Iterator[Callable[[Reals], Reals]]:
-        """Bounds on log |phi| of a few rows at a time, cheap: two atoms, |A| = e^(-epsilon / 2) |cosh|, and a smooth part below c / u."""
+        """Cheap bounds on log |phi|: two atoms, |A| = e^(-epsilon / 2) |cosh|, and a smooth part below c / u."""
         double = 2 * order + 1
         for at in range(0, len(self.epsilon), 8):
             epsilon, times = self.epsilon[at : at + 8], self.times[at : at + 8]
