@@ -1,7 +1,8 @@
-"""The loss of Gaussian noise on a Poisson sample when a record is replaced: (1 - q) N(0, s^2) + q N(-1, s^2) against the same with +1.
+"""The loss of Gaussian noise on a Poisson sample when a record is replaced.
 
-With r(x) = 1 - q + q e^((2 x - 1) / (2 s^2)) and x ~ N(0, s^2), the densities are n(x) r(-x) and n(x) r(x): the loss is ln r(-x) - ln r(x), and its
-transform E r(-x)^(t + 1) r(x)^-t. The bounds are those of `sampled_gaussian`, once for each of the two factors.
+The pair is (1 - q) N(0, s^2) + q N(-1, s^2) against the same with +1. With r(x) = 1 - q + q e^((2 x - 1) / (2 s^2)) and
+x ~ N(0, s^2), the densities are n(x) r(-x) and n(x) r(x): the loss is ln r(-x) - ln r(x), and its transform
+E r(-x)^(t + 1) r(x)^-t. The bounds are those of `sampled_gaussian`, once for each of the two factors.
 
 Reference: [Lebeda2024, Proposition 13]
 """
@@ -59,8 +60,9 @@ class OpposedGaussianLoss(Loss):
     def profile(self, epsilon: float) -> Bound:
         """P(x < c) - e^epsilon Q(x < c) at the point c where the loss is epsilon.
 
-        c = s^2 (asinh(-A sinh(epsilon / 2)) - epsilon / 2), A = (1 - q) / q e^(1 / (2 s^2)). A test at another c would be worse only to second
-        order in its distance, so that the rounding of c does not matter next to that of the four terms.
+        c = s^2 (asinh(-A sinh(epsilon / 2)) - epsilon / 2), A = (1 - q) / q e^(1 / (2 s^2)). A test at another c would
+        be worse only to second order in its distance, so that the rounding of c does not matter next to that of the
+        four terms.
         """
         s, q = self.noise, self.rate
         half = epsilon / 2
@@ -154,7 +156,7 @@ class OpposedGaussianSum:
         return short(min(0.4, 2.0 * self.noise) * self.noise, bits=20)
 
     def _range(self, order: float) -> tuple[float, float]:
-        """Left of -(order + 1) - order w(0) the integrand falls like a Gaussian, right of 0 too; 1 more for each of the two densities."""
+        """Left of -(order + 1) - order w(0) the integrand falls like a Gaussian, and right of 0; 1 more a density."""
         side = math.sqrt(2 * (39 + math.log(self.times))) * self.noise
         return -(order + 1) - order * float(_share(np.zeros(1), self.noise, self.rate)[0]) - 1 - side, 1 + side
 
@@ -178,7 +180,7 @@ class OpposedGaussianSum:
         return Points(log_weight, ratio, np.maximum(deficit, 0.0), fuzz)
 
     def _step(self, order: float, reach: float, low: float, high: float) -> tuple[float, float]:
-        """The largest step whose strip bound is below e^-35 / times, and that absolute error; as in `sampled_gaussian`."""
+        """The largest step whose strip bound is below e^-35 / times, and that error; as in `sampled_gaussian`."""
         s, spacing = self.noise, self._coarse
         coarse = self._grid(low, high, spacing)
         x = spacing * np.arange(math.floor(low / spacing), math.ceil(high / spacing) + 1)
