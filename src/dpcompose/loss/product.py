@@ -1,4 +1,4 @@
-"""A composition in one order: the sum of independent losses, its profile and the inverse of it, by whatever certifies cheapest."""
+"""A composition in one order: the sum of independent losses, its profile and the inverse of that."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class Product:
         return Bound(max(reading.lower, 0.0), max(min(reading.upper, largest.upper), 0.0), _certificate(reading))
 
     def at_most(self, epsilon: float, delta: float) -> bool:
-        """Whether delta(epsilon) <= delta is proved by an upper end alone, to a percent: cheaper than a two-sided answer."""
+        """Whether an upper end alone, to a percent, proves delta(epsilon) <= delta: cheaper than a two-sided answer."""
         if not self.reduced or self.single is not None or not math.isfinite(epsilon):
             return False
         low = _remaining(delta, self.infinite.upper) * (1 - 4 * UNIT_ROUNDOFF)
