@@ -14,8 +14,8 @@ from dpcompose.numerics.bound import Bound
 def sampled_pair(remove: Product, add: Product, rate: float, *, attained: bool) -> Pair:
     """((1 - q) Q + q P, Q) from the remove loss of (P, Q), and (P', (1 - q) P' + q Q') from the add loss of (P', Q').
 
-    In closed form where the loss offers one; otherwise its certified profile is replaced by atoms, once from above and once from
-    below, and the two samples enclose the truth.
+    In closed form where the loss offers one; otherwise its certified profile is replaced by atoms, once from above and
+    once from below, and the two samples enclose the truth.
 
     Reference: [ZhuDongWang2022, Theorem 11]
     """
