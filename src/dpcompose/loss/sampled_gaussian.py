@@ -1,7 +1,8 @@
 """The losses of Gaussian noise on a Poisson sample: (1 - q) N(0, s^2) + q N(1, s^2) against N(0, s^2), in both orders.
 
-With r(x) = 1 - q + q e^((2 x - 1) / (2 s^2)) and x ~ N(0, s^2) the transform is E r^(t + 1) (remove) or E r^(-t) (add): a trapezoid sum over x whose
-error decays like e^(-2 pi d / step) in the half-width d of a strip where |r^p| is bounded. With theta = d / s^2 < pi and w = q e^z / r,
+With r(x) = 1 - q + q e^((2 x - 1) / (2 s^2)) and x ~ N(0, s^2) the transform is E r^(t + 1) (remove) or E r^(-t) (add):
+a trapezoid sum over x whose error decays like e^(-2 pi d / step) in the half-width d of a strip where |r^p| is bounded.
+With theta = d / s^2 < pi and w = q e^z / r,
   r(x + i d) = r(x) (1 - w + w e^(i theta)),   r cos(theta / 2) <= |r(x + i d)| <= r,   0 <= arg r(x + i d) <= theta.
 
 Reference: [ZhuDongWang2022, Theorem 11], [TrefethenWeideman2014, Theorem 5.1]
@@ -34,7 +35,7 @@ _REAL_LINE_POINTS, _MOST_POINTS = 600, 60_000
 
 @dataclass(frozen=True)
 class SampledGaussianLoss(Loss):
-    """Gaussian noise of standard deviation `noise` (in units of the sensitivity) on a Poisson sample of rate `rate` < 1.
+    """Gaussian noise of standard deviation `noise` (in units of sensitivity) on a Poisson sample of rate `rate` < 1.
 
     Args:
         noise: sigma / sensitivity, > 0.
@@ -186,7 +187,7 @@ class SampledGaussianSum:
         return self.survey(order, np.zeros(1), edges)[1]
 
     def survey(self, order: float, nodes: Reals, edges: Reals) -> tuple[Line, Reals]:
-        """The line at `nodes`, and the envelope at `edges` from the shifted line, whose cost does not grow with the frequency."""
+        """The line at `nodes`, and the envelope at `edges` from the shifted line, whose cost does not grow with u."""
         power = self._power(order)
         line = self.line(order, nodes)
         floor = float((line.log.real - line.error)[0]) / self.times
@@ -242,8 +243,8 @@ class SampledGaussianSum:
         weight = np.exp(log_weight)
         sampled = np.exp(norm - np.square(x - 1) / (2 * s * s))
         deficit = np.where(z <= 30, weight * minus_log1p(y), q * (sampled - weight) - weight * ratio)
-        # x is exact (a short step), so z and the exponent of the weight carry relative errors of `off` U, and y one of that times 1 + |z|,
-        # plus 12 U; log1p may amplify that of a negative y.
+        # x is exact (a short step), so z and the exponent of the weight carry relative errors of `off` U, and y one of
+        # that times 1 + |z|, plus 12 U; log1p may amplify that of a negative y.
         amplified = np.where(y == 0, 1.0, np.abs(y) / ((1 + y) * np.maximum(np.abs(np.log1p(y)), 1e-300)))
         off = 4 + 2 * self.ulps
         fuzz = U * (
@@ -274,13 +275,13 @@ class SampledGaussianSum:
         return step, 2.8 * math.exp(float(norm[best]) - 2 * math.pi * float(width[best]) / step)
 
     def _strip(self, coarse: Points, exponent: Reals, power: float, reach: float, low: float, high: float) -> Reals:
-        """log of a bound on the integral of n |r^p| on the edge of each strip, without the growth of a negative power."""
+        """log of a bound on the integral of n |r^p| on each strip's edge, without the growth of a negative power."""
         s, spacing, x = self.noise, self._coarse, positions(low, high, self._coarse)
         theta = _ANGLES[:, None]
         share = -np.expm1(-np.maximum(coarse.ratio - math.log1p(-self.rate), 0.0))
         share = np.append(share[1:], 1.0)
         angle = np.arctan2(share * np.sin(theta), 1 - share * (1 - np.cos(theta)))
-        # A cell's mass is at most its left value times e^(spacing |d log / dx|): that factor only costs a few more nodes.
+        # A cell's mass is at most its left value times e^(spacing |d log / dx|): that factor costs a few more nodes.
         # The last cell stands for all that is to its right; what is left of the first is below a third of it.
         steep = spacing * (np.abs(x) + abs(power) + spacing) / (s * s)
         lifted = exponent + steep + reach * angle
@@ -292,7 +293,7 @@ class SampledGaussianSum:
         return short(min(0.4, 2.0 * self.noise) * self.noise, bits=20)
 
     def _outside(self, points: Points, power: float, step: float, low: float, high: float) -> float:
-        """A bound on what lies beyond the grid of n r^p, n and |p| n y, per unit of |p|, in units of the largest term if above 1."""
+        """A bound on n r^p, n and |p| n y beyond the grid, per |p|, in units of the largest term if that is above 1."""
         s2, exponent = self.noise**2, points.log_weight + power * points.ratio
         exponent = exponent - max(float(np.max(exponent)), 0.0)
         right = math.exp(exponent[-1]) / math.expm1(step * (high - max(power, 0.0)) / s2)
@@ -317,10 +318,10 @@ class SampledGaussianSum:
         return log_r + shrink, np.arctan2(share * math.sin(theta), 1 - share * (1 - math.cos(theta)))
 
     def _shifted_envelope(self, power: float, edges: Reals, log_moment: float) -> Reals:
-        """log of a bound on |M(order + iu)| / M(order), nonincreasing in u: the integral over Im x = theta s^2 of the modulus.
+        """log of a bound on |M(order + iu)| / M(order), nonincreasing in u: the modulus over Im x = theta s^2.
 
-        The modulus is analytic in x and bounded in a strip of half-width min(theta, pi - theta) s^2 by the same integral without its
-        decay in u, so the trapezoid rule evaluates it with an error that does not grow with u.
+        The modulus is analytic in x and bounded in a strip of half-width min(theta, pi - theta) s^2 by the same
+        integral without its decay in u, so the trapezoid rule evaluates it with an error that does not grow with u.
         """
         s, best = self.noise, np.zeros(len(edges))
         low, high = self._range(power)
