@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Context, Decimal, localcontext
+from itertools import pairwise
 
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
@@ -12,10 +13,11 @@ from dpcompose.numerics.transform import Lattice
 
 
 def two_in_a_row(epsilon: float, *, delta: float, categories: int) -> Loss:
-    """The loss whose power curve is phi(phi(a)), phi the largest power at level a of k-ary randomized response with delta.
+    """The loss with power curve phi(phi(a)), phi the largest power at level a of k-ary randomized response with delta.
 
-    phi is concave and piecewise linear with slopes e^epsilon, 1 (k > 2) and e^-epsilon after a start at delta; so is its iterate, with slopes
-    e^(n epsilon), n from -2 to 2: an atomic loss. A group of two of any mechanism that the pair dominates is dominated by it.
+    phi is concave and piecewise linear with slopes e^epsilon, 1 (k > 2) and e^-epsilon after a start at delta; so is
+    its iterate, with slopes e^(n epsilon), n from -2 to 2: an atomic loss. A group of two of any mechanism that the
+    pair dominates is dominated by it.
 
     Reference: [DongRothSu2022, Theorem 2.14]
     """
@@ -42,7 +44,7 @@ def _iterated(start: Decimal, segments: list[tuple[Decimal, Decimal, int]], epsi
     for length, slope, degree in segments:
         top = power + length * slope
         inner = sorted({power, top, *(corner for corner in corners if power < corner < top)})
-        for low, high in zip(inner, inner[1:], strict=False):
+        for low, high in pairwise(inner):
             second = next((s[2] for s, a, b in zip(segments, corners, corners[1:], strict=False) if a <= low < b), None)
             size = (high - low) / slope
             if second is not None:
