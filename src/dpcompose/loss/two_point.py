@@ -23,7 +23,7 @@ from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
 
 @dataclass(frozen=True)
 class TwoPointLoss(Loss):
-    """+epsilon with probability (1 - delta) / (1 + e^-epsilon), -epsilon with (1 - delta) / (1 + e^epsilon), infinite with delta.
+    """+epsilon with probability (1 - delta) / (1 + e^-epsilon), -epsilon with (1 - delta) / (1 + e^epsilon), else inf.
 
     The same in both orders. `times` independent copies are still in closed form.
 
@@ -77,7 +77,7 @@ class TwoPointLoss(Loss):
         return (4 if self.delta > 0 else 2) if self.times == 1 else self.times + 1 if self.delta == 0 else 0
 
     def atoms(self) -> Loss:
-        """One copy: +epsilon, -epsilon and the two outcomes that only one measure has; several without delta: a binomial."""
+        """One copy: +epsilon, -epsilon and two outcomes that one measure lacks; several without delta: a binomial."""
         if self.times > 1:
             return self._binomial()
         high, low = 1 / (1 + math.exp(-self.epsilon)), math.exp(-self.epsilon) / (1 + math.exp(-self.epsilon))
