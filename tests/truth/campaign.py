@@ -28,7 +28,7 @@ import dpcompose
 from truth import subject
 from truth.families import FAMILIES
 
-ADJACENCY = {"replaced_sgd": dpcompose.Adjacency.REPLACE}
+ADJACENCY = dict.fromkeys(("replaced", "replaced_sgd"), dpcompose.Adjacency.REPLACE)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from functools import cache, lru_cache
 
 from flint import acb, arb, ctx
 
-from truth.ball import Number, ball, span
+from truth.ball import Number, ball, inverse, span
 from truth.law import Law
 
 Parts = Sequence[tuple[Law, int]]
@@ -66,6 +66,11 @@ def delta(
         if value.rel_accuracy_bits() >= 45 or plan or chosen.smoothing or bits > 1000:
             return value
         bits *= 2  # Chernoff's bound is far from the truth where the loss has two modes
+
+
+def epsilon(target: Number, parts: Parts) -> arb:
+    """The smallest epsilon >= 0 whose delta is at most `target`, to about 40 bits."""
+    return inverse(lambda point: delta(point, parts), target, bits=40)
 
 
 def chernoff_bound(epsilon: Number, parts: Parts) -> arb:

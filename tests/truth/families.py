@@ -12,11 +12,20 @@ from truth.subject import Item, Parts
 
 def gaussians(rng: Random) -> Parts:
     kinds = rng.randint(1, 5)
-    return tuple((subject.normal(math.sqrt(kinds * times) / _spread(rng)), times) for times in _times(rng, kinds, 9))
+    parts = []
+    for times in _times(rng, kinds, 9):
+        sensitivity = _sensitivity(rng)
+        sigma = sensitivity * math.sqrt(kinds * times) / _spread(rng)
+        parts.append((subject.normal(sigma, sensitivity=sensitivity), times))
+    return tuple(parts)
 
 
 def few_laplace(rng: Random) -> Parts:
-    return _some(rng, lambda size, _: subject.laplace(1 / size), rng.randint(1, 2), 1.5)
+    def item(size: float, _: int) -> Item:
+        sensitivity = _sensitivity(rng)
+        return subject.laplace(sensitivity / size, sensitivity=sensitivity)
+
+    return _some(rng, item, rng.randint(1, 2), 1.5)
 
 
 def many_laplace(rng: Random) -> Parts:
@@ -84,6 +93,36 @@ def replaced_sgd(rng: Random) -> Parts:
     return ((subject.replaced_normal(sigma, rate), times),)
 
 
+def replaced(rng: Random) -> Parts:
+    """Unsampled noise where one record is replaced: twice the shift."""
+
+    def item(size: float, _: int) -> Item:
+        shift = rng.choice([1, 1, 2])
+        makers: list[Callable[[], Item]] = [
+            lambda: subject.laplace(2 / size, records=2),
+            lambda: subject.normal(2 / size, records=2),
+            lambda: subject.discrete_laplace(max(2 * shift / size, 0.02), shift, records=2),
+            lambda: subject.discrete_gaussian(max(2 * shift / size, 0.2), shift, records=2),
+        ]
+        return rng.choice(makers)()
+
+    return _some(rng, item, 1, 2)
+
+
+def many_kinds(rng: Random) -> Parts:
+    """Dozens of different items, a Gaussian among them."""
+    kinds = rng.randint(10, 60)
+    size = _spread(rng) / math.sqrt(kinds)
+    makers: list[Callable[[float], Item]] = [
+        lambda each: subject.laplace(1 / each),
+        lambda each: subject.normal(1 / each),
+        lambda each: subject.promise(each, _leak(rng, 1)),
+        lambda each: subject.response(each, 3),
+    ]
+    parts = [(rng.choice(makers)(min(size * rng.uniform(0.3, 1.5), 4.0)), 1) for _ in range(kinds)]
+    return (*parts, (subject.normal(1 / size), 1))
+
+
 def sampled_once(rng: Random) -> Parts:
     scale, rate = 10 ** rng.uniform(-0.5, 1.5), 10 ** rng.uniform(-4, -0.01)
     makers: list[Callable[[], Item]] = [
@@ -140,7 +179,9 @@ FAMILIES: dict[str, Callable[[Random], Parts]] = {
         discrete,
         sgd,
         short_sgd,
+        replaced,
         replaced_sgd,
+        many_kinds,
         sampled_once,
         sampled_atoms,
         mixtures,
@@ -155,6 +196,10 @@ def _spread(rng: Random) -> float:
 
 def _times(rng: Random, kinds: int, decades: float) -> list[int]:
     return [max(1, int(10 ** rng.uniform(0, decades))) for _ in range(kinds)]
+
+
+def _sensitivity(rng: Random) -> float:
+    return 1.0 if rng.random() < 0.6 else 10 ** rng.uniform(-2, 2)
 
 
 def _leak(rng: Random, times: int) -> float:

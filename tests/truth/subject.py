@@ -115,16 +115,19 @@ def _short(epsilon: float, law: SampledGaussian, times: int, floor: arb) -> arb:
     return value.intersection(other)
 
 
-def laplace(scale: float, *, shift: int = 1) -> Item:
-    """`shift` 2 is what replacing a record does."""
-    bound = ratio(shift, scale)
-    loss = residues.Laplace(bound)
-    return Item(f"Laplace({scale!r})", (Terms(loss),), two_term=loss)
+def laplace(scale: float, *, sensitivity: float = 1.0, records: int = 1) -> Item:
+    """Replacing a record is changing two `records`."""
+    loss = residues.Laplace(records * ratio(sensitivity, scale))
+    return Item(f"Laplace({scale!r}{_sensitivity(sensitivity)})", (Terms(loss),), two_term=loss)
 
 
-def normal(sigma: float, *, shift: int = 1) -> Item:
-    square = ratio(shift, sigma) ** 2
-    return Item(f"Gaussian({sigma!r})", (Gaussian(square),), square=square)
+def normal(sigma: float, *, sensitivity: float = 1.0, records: int = 1) -> Item:
+    square = (records * ratio(sensitivity, sigma)) ** 2
+    return Item(f"Gaussian({sigma!r}{_sensitivity(sensitivity)})", (Gaussian(square),), square=square)
+
+
+def _sensitivity(sensitivity: float) -> str:
+    return "" if sensitivity == 1 else f", sensitivity={sensitivity!r}"
 
 
 def promise(epsilon: float, delta: float) -> Item:
@@ -153,8 +156,8 @@ def response(epsilon: float, categories: int) -> Item:
     return Item(text, (Lattice(builder),), pairs=(pair,), curves=(_lattice(builder),))
 
 
-def discrete_laplace(scale: float, shift: int) -> Item:
-    builder = lattices.discrete_laplace(ratio(1, scale), shift)
+def discrete_laplace(scale: float, shift: int, *, records: int = 1) -> Item:
+    builder = lattices.discrete_laplace(ratio(1, scale), records * shift)
 
     def pair() -> atoms.Points:
         masses = builder().masses
@@ -174,13 +177,15 @@ def _lattice(builder: lattices.Builder) -> Curve:
     return curve
 
 
-def discrete_gaussian(sigma: float, shift: int) -> Item:
+def discrete_gaussian(sigma: float, shift: int, *, records: int = 1) -> Item:
+    moved = records * shift
+
     def curve(level: Number, times: int) -> arb:
         if times == 1:
-            return lattices.delta(level, lattices.discrete_gaussian(sigma, shift))
-        return periodic.gaussian(level, sigma=sigma, shift=shift, times=times)
+            return lattices.delta(level, lattices.discrete_gaussian(sigma, moved))
+        return periodic.gaussian(level, sigma=sigma, shift=moved, times=times)
 
-    return Item(f"DiscreteGaussian({sigma!r}, shift={shift})", (DiscreteGaussian(sigma, shift),), curves=(curve,))
+    return Item(f"DiscreteGaussian({sigma!r}, shift={shift})", (DiscreteGaussian(sigma, moved),), curves=(curve,))
 
 
 def sampled_normal(sigma: float, rate: float) -> Item:

@@ -22,6 +22,7 @@ from truth import (
     renyi,
     residues,
     sampled,
+    short,
     subject,
     tilted,
 )
@@ -29,7 +30,7 @@ from truth.ball import ball, hockey, inverse, ratio
 from truth.law import Gaussian, Points, Terms
 from truth.normal import Direction, SampledGaussian
 
-SEEDS = range(12)
+SEEDS = range(8)
 
 
 def source(name: str, seed: int) -> Random:
@@ -169,6 +170,26 @@ def test_the_lattice_in_floats_encloses_the_contour(seed: int) -> None:
     assert truth.rel_accuracy_bits() > 40
     assert lower <= truth <= upper
     assert upper < 1.05 * lower
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_one_mechanism_is_its_profile(seed: int) -> None:
+    rng = source("one", seed)
+    bound = rng.uniform(0.01, 5)
+    epsilon = bound * rng.uniform(-1.2, 1.2)
+    with ctx.workprec(200):
+        for loss, profile in ((residues.Range, sampled.bounded_range), (residues.Laplace, sampled.laplace)):
+            assert residues.delta(epsilon, [(loss(bound), 1)]).overlaps(profile(bound)(ball(epsilon)))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_few_steps_in_floats_are_few_steps_in_balls(seed: int) -> None:
+    rng = source("short", seed)
+    law = SampledGaussian(rng.uniform(0.05, 0.6), ratio(1, rng.uniform(0.5, 3)), rng.choice(list(Direction)))
+    times, epsilon = rng.randint(4, 20), rng.uniform(-0.2, 0.5)
+    one, other = contour.delta(epsilon, [(law, times)], nodes=1000), short.delta(epsilon, law, times=times, nodes=9_000)
+    assert one.overlaps(other)
+    assert other.rad() < 1e-4
 
 
 @pytest.mark.parametrize("seed", SEEDS)
