@@ -11,6 +11,7 @@ import numpy as np
 
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
+from dpcompose.loss.laplace_fold import LARGEST_EPSILON, MOST_COPIES, LaplaceFoldLoss
 from dpcompose.loss.two_term import LaplaceMoments
 from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, around
@@ -77,6 +78,13 @@ class LaplaceLoss(Loss):
         ratio = (edges[1:] + edges[:-1]) / 2
         below = AtomicLoss((far, *p, 0.5), (0.5, *q, far), (-self.epsilon, *ratio, self.epsilon), None, 1e-12)
         return above, below
+
+    @classmethod
+    def combine(cls, group: Sequence[tuple[Self, int]]) -> Sequence[tuple[Loss, int]]:
+        """A few copies of one and the same loss are a finite sum."""
+        if len(group) == 1 and 1 < group[0][1] <= MOST_COPIES and group[0][0].epsilon <= LARGEST_EPSILON:
+            return [(LaplaceFoldLoss(group[0][0].epsilon, group[0][1]), 1)]
+        return group
 
     @classmethod
     def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.optimize import brentq
 
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
@@ -152,35 +153,29 @@ class Product:
         return low > 0 and invert.upper_at(self.transform, epsilon) <= low
 
     def _inverted(self, delta: float, largest: Bound) -> Bound:
-        """The inverse of a closed profile by bisection on its certified ends."""
+        """The inverse of a closed profile: a root of its middle, then a walk outward until either end is proved."""
         assert self.single is not None
-        profile = self.single.profile
-
-        def certified(side: Callable[[Bound], bool]) -> tuple[float, float]:
-            left, right = 0.0, min(max(largest.upper, 0.0), 1e300)
-            if not math.isfinite(largest.upper):
-                right = 1.0
-                while not side(_closed_at(profile, right)):
-                    right *= 2
-                    if right > 1e300:
-                        return left, math.inf
-            for _ in range(200):
-                middle = (
-                    (left + right) / 2
-                    if right < 4 * left or (left == 0 and right < 1e-300)
-                    else math.sqrt(left * right)
-                    if left > 0
-                    else right / 4
-                )
-                if not left < middle < right:
-                    break
-                left, right = (left, middle) if side(_closed_at(profile, middle)) else (middle, right)
-            return left, right
-
+        profile, end = self.single.profile, largest.upper
         if _closed_at(profile, 0.0).upper <= delta:
             return Bound(0.0, 0.0, Certificate("exact profile"))
-        _, upper = certified(lambda bound: bound.upper <= delta)
-        lower, _ = certified(lambda bound: not bound.lower >= delta)
+
+        def excess(epsilon: float) -> float:
+            bound = _closed_at(profile, epsilon)
+            middle = (bound.lower + bound.upper) / 2
+            return math.log(middle / delta) if middle > 0 else -800.0
+
+        right = end if math.isfinite(end) else 1.0
+        while not math.isfinite(end) and excess(right) > 0 and right < 1e300:
+            right *= 2
+        if excess(0.0) > 0 > excess(right):
+            point = float(brentq(excess, 0.0, right, xtol=1e-300, rtol=1e-14, maxiter=200))
+        else:
+            point = 0.0 if excess(0.0) <= 0 else right
+        step = 1e-14 * max(point, 1e-300)
+        upper = invert.walk(lambda epsilon: _closed_at(profile, epsilon).upper <= delta, point, step, end, growth=4.0)
+        lower = -invert.walk(
+            lambda epsilon: _closed_at(profile, -epsilon).lower >= delta, -point, step, 0.0, growth=4.0
+        )
         return Bound(min(lower, upper), upper, Certificate("exact profile", unit="epsilon"))
 
 
@@ -201,7 +196,6 @@ def _enumerated(merged: Sequence[tuple[Loss, int]]) -> AtomicLoss:
     fuzz = lost = 0.0
     for loss, times in merged:
         atomic = loss.atoms()
-        assert isinstance(atomic, AtomicLoss)
         p, q = np.array(atomic.upper), np.array(atomic.lower)
         step = np.where((p > 0) & (q > 0), np.array(atomic.ratios), 0.0)
         for _ in range(times):

@@ -145,19 +145,19 @@ def _on_contour(
     if not bracket.upper > 0 or x >= transform.maximum:
         # The solution is within rounding of the largest value: only how far below it can be told.
         step = 1e-16 * (abs(x) + 1e-3 / contour.order)
-        lower = -_walk(lambda point: contour.bracket(-point).lower >= most, -x, step, -transform.minimum, growth=4.0)
+        lower = -walk(lambda point: contour.bracket(-point).lower >= most, -x, step, -transform.minimum, growth=4.0)
         return x, Reading(lower, transform.maximum, contour, bracket)
     offset = min(max(bracket.upper - bracket.lower, 1e-16 * least) / least / rate, 0.1 / contour.order)
-    upper = _walk(lambda point: contour.bracket(point).upper <= least, x, offset, transform.maximum)
+    upper = walk(lambda point: contour.bracket(point).upper <= least, x, offset, transform.maximum)
     start = x - math.log(most / least) / rate
-    lower = -_walk(lambda point: contour.bracket(-point).lower >= most, -start, offset, -transform.minimum)
+    lower = -walk(lambda point: contour.bracket(-point).lower >= most, -start, offset, -transform.minimum)
     return x, Reading(lower, upper, contour, bracket)
 
 
-def _walk(proved: Callable[[float], bool], x: float, offset: float, end: float, *, growth: float = 1.5) -> float:
+def walk(proved: Callable[[float], bool], x: float, offset: float, end: float, *, growth: float = 1.5) -> float:
     """The first point of x + offset growth^n that is proved to lie beyond the solution; `end` if none is."""
     offset = max(offset * 0.6, 4e-16 * abs(x))
-    for _ in range(40):
+    for _ in range(60):
         point = x + offset
         if point >= end:
             return end
