@@ -89,7 +89,7 @@ def adjacency_of(name: str, value: object) -> Adjacency:
 
 
 def set_fields(target: object, **values: object) -> None:
-    """Fill a frozen value whose constructor takes other names than it stores: `epsilon` and `delta` are questions, not fields."""
+    """Fill a frozen value that stores other names than its constructor takes: `epsilon` and `delta` are questions."""
     for name, value in values.items():
         object.__setattr__(target, name, value)
 
@@ -99,9 +99,7 @@ def symmetric(*losses: tuple[Loss, int]) -> Pairs:
     return tuple((Pair(loss, loss), times) for loss, times in losses)
 
 
-def sensitivities(
-    sensitivity: float, replace_sensitivity: float | None, adjacency: Adjacency
-) -> float:
+def sensitivities(sensitivity: float, replace_sensitivity: float | None, adjacency: Adjacency) -> float:
     """The sensitivity under an adjacency: a null record contributes nothing, and a replaced one at most twice."""
     if adjacency is Adjacency.REPLACE:
         return 2 * sensitivity if replace_sensitivity is None else replace_sensitivity
