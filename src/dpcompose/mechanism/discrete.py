@@ -49,7 +49,9 @@ class _Integer(Mechanism):
             return self.replace
         if isinstance(self.shift, tuple):
             raise UnsupportedError(
-                repr(self), "what replacing a record changes does not follow from a tuple of shifts", "Give replace=(...), one change per coordinate"
+                repr(self),
+                "what replacing a record changes does not follow from a tuple of shifts",
+                "Give replace=(...), one change per coordinate",
             )
         return 2 * self.shift
 
