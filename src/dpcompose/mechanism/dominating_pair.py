@@ -22,12 +22,12 @@ SUM_TOLERANCE = 1e-12
 
 @dataclass(frozen=True, repr=False)
 class DominatingPair(Mechanism):
-    """A mechanism given by a pair of distributions (with the record, without it) that dominates all its neighboring outputs.
+    """A mechanism given by a pair of distributions (with, without the record) that dominates its neighboring outputs.
 
     Build it with `atoms` or `from_profile`.
 
     >>> from dpcompose import Adjacency, DominatingPair
-    >>> pair = DominatingPair.atoms(upper={"yes": 0.75, "no": 0.25}, lower={"yes": 0.25, "no": 0.75}, adjacency=Adjacency.ADD_REMOVE)
+    >>> pair = DominatingPair.atoms(upper=[0.75, 0.25], lower=[0.25, 0.75], adjacency=Adjacency.ADD_REMOVE)
     >>> pair.delta(epsilon=0.0).contains(0.5)
     True
     """
@@ -96,7 +96,8 @@ class DominatingPair(Mechanism):
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         if adjacency is not self.holds_under:
-            raise UnsupportedError(self.label, f"its pair is stated under {self.holds_under.value} and says nothing under {adjacency.value}")
+            stated = f"its pair is stated under {self.holds_under.value} and says nothing under {adjacency.value}"
+            raise UnsupportedError(self.label, stated)
         return ((self.pair, 1),)
 
 
