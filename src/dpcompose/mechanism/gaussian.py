@@ -42,16 +42,19 @@ class Gaussian(Mechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", check.positive("sigma", self.sigma))
-        one, two = checked_sensitivities(self.sensitivity, self.replace_sensitivity, noise=self.sigma, noise_name="sigma")
+        one, two = checked_sensitivities(
+            self.sensitivity, self.replace_sensitivity, noise=self.sigma, noise_name="sigma"
+        )
         object.__setattr__(self, "sensitivity", one)
         object.__setattr__(self, "replace_sensitivity", two)
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """One symmetric loss of mu = sensitivity / sigma."""
-        return symmetric((GaussianLoss(sensitivities(self.sensitivity, self.replace_sensitivity, adjacency) / self.sigma), 1))
+        sensitivity = sensitivities(self.sensitivity, self.replace_sensitivity, adjacency)
+        return symmetric((GaussianLoss(sensitivity / self.sigma), 1))
 
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
-        """With replacement: (1 - q) N(0) + q N(-D) against (1 - q) N(0) + q N(D), D the sensitivity, whatever replacing alone would do."""
+        """For replacing: (1 - q) N(0) + q N(-D) against (1 - q) N(0) + q N(D), D the add-remove sensitivity."""
         noise = self.sigma / self.sensitivity
         if adjacency is Adjacency.REPLACE:
             return symmetric((OpposedGaussianLoss(noise, rate), 1))
