@@ -84,7 +84,7 @@ class Concentrated(Stated):
         return described(self, self.stated.rho, delta=self.stated.delta)
 
     def pairs(self, adjacency: Adjacency) -> Pairs | None:
-        """None: only the curve rho * order is known. With rho and delta 0 both distributions are the same: no losses."""
+        """None: only the curve rho * order is known. With rho and delta 0 both distributions are equal: no losses."""
         promise = self.promise(adjacency)
         return () if promise.rho == 0 and promise.delta == 0 else None
 
@@ -93,7 +93,9 @@ class Concentrated(Stated):
         if not self._doubled(adjacency):
             return self.stated
         if self.stated.delta > 0:
-            raise UnsupportedError(repr(self), "no group guarantee is offered for zero-concentrated privacy with delta > 0")
+            raise UnsupportedError(
+                repr(self), "no group guarantee is offered for zero-concentrated privacy with delta > 0"
+            )
         return ConcentratedDP(4 * self.stated.rho)
 
 
