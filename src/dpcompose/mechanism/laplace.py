@@ -37,7 +37,9 @@ class Laplace(Mechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", check.positive("scale", self.scale))
-        one, two = checked_sensitivities(self.sensitivity, self.replace_sensitivity, noise=self.scale, noise_name="scale")
+        one, two = checked_sensitivities(
+            self.sensitivity, self.replace_sensitivity, noise=self.scale, noise_name="scale"
+        )
         object.__setattr__(self, "sensitivity", one)
         object.__setattr__(self, "replace_sensitivity", two)
 
