@@ -24,7 +24,9 @@ MOST_CATEGORIES = 10**15
 
 @dataclass(frozen=True, init=False, repr=False)
 class RandomizedResponse(Stated):
-    """The truth with probability e^epsilon / (e^epsilon + k - 1), else one of the other k - 1 categories; or any mechanism that this pair dominates.
+    """The truth with probability e^epsilon / (e^epsilon + k - 1), else another category.
+
+    Or any mechanism that this pair dominates.
 
     >>> from dpcompose import RandomizedResponse
     >>> RandomizedResponse(1.0, categories=10).delta(epsilon=0.5).contains(0.09127281400259379)
@@ -48,10 +50,17 @@ class RandomizedResponse(Stated):
     def __init__(self, epsilon: float, *, categories: int = 2, holds_under: Adjacency = Adjacency.ADD_REMOVE) -> None:
         categories = check.count("categories", categories, least=2)
         if not categories <= MOST_CATEGORIES:
-            raise DomainError("categories", categories, "an integer from 2 to 10^15", "BlackBox(epsilon) dominates any number of them")
+            raise DomainError(
+                "categories", categories, "an integer from 2 to 10^15", "BlackBox(epsilon) dominates any number of them"
+            )
         epsilon = bounded_epsilon(epsilon)
         if categories > 2 and not epsilon <= LARGEST:
-            raise DomainError("epsilon", epsilon, f"at most {LARGEST:g} for more than two categories", "BlackBox(epsilon) dominates it")
+            raise DomainError(
+                "epsilon",
+                epsilon,
+                f"at most {LARGEST:g} for more than two categories",
+                "BlackBox(epsilon) dominates it",
+            )
         set_fields(self, stated=epsilon, categories=categories, holds_under=adjacency_of("holds_under", holds_under))
 
     def __repr__(self) -> str:
