@@ -2,15 +2,22 @@
 
     mechanism -> privacy loss -> composition -> guarantee -> report
 
-Mechanisms name their losses, `compose` (or `+` and `*`) puts them together, and every question about a composition is answered
-by a `Bound`: two floats between which the truth lies. Rooms: `numerics` (numbers with two ends), `guarantee` (what is promised),
-`loss` (the privacy loss of one pair), `mechanism` (the building blocks), `composition`, `divergence`, `book` (Dwork and Roth,
-executable), `plan` (TOML files), `report`, `cli`. Losses are in nats.
+Mechanisms name their losses, `compose` (or `+` and `*`) puts them together, and every question about a composition is
+answered by a `Bound`: two floats between which the truth lies. Rooms: `numerics` (numbers with two ends), `guarantee`
+(what is promised), `loss` (the privacy loss of one pair), `mechanism` (the building blocks), `composition`,
+`divergence`, `book` (Dwork and Roth, executable), `plan` (TOML files), `report`, `cli`. Losses are in nats.
 """
 
 from dpcompose.composition.calibrate import Calibration, calibrate
 from dpcompose.composition.container import Composition, compose
-from dpcompose.errors import DomainError, DPComposeError, MissingExtraError, PlanError, UnreachableError, UnsupportedError
+from dpcompose.errors import (
+    DomainError,
+    DPComposeError,
+    MissingExtraError,
+    PlanError,
+    UnreachableError,
+    UnsupportedError,
+)
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
 from dpcompose.mechanism import (
     BlackBox,
