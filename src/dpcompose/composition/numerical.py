@@ -136,7 +136,7 @@ def unproved(what: str, *, proof: bool) -> None:
 def gathered(
     composition: Composition, adjacency: Adjacency
 ) -> tuple[tuple[tuple[Pair, int], ...], tuple[tuple[Part, int], ...]]:
-    """All pairs of the composition, and the parts that have none but a Renyi curve; refuses with the list of parts that lack both."""
+    """All pairs, and the parts that have none but a Renyi curve; refuses with the list of parts that lack both."""
     if not isinstance(adjacency, Adjacency):
         raise DomainError("adjacency", adjacency, "an Adjacency, such as Adjacency.ADD_REMOVE")
     pairs: list[tuple[Pair, int]] = []
