@@ -21,7 +21,7 @@ def epsilon(composition: Composition, *, adjacency: Adjacency) -> float | None:
 
 
 def approximate(composition: Composition, *, adjacency: Adjacency) -> ApproximateDP | None:
-    """The sums of the largest finite losses and of the masses of the infinite ones, rounded up; None if a loss is unbounded.
+    """The sums of the largest finite losses and of the infinite ones' masses, rounded up; None if a loss is unbounded.
 
     Reference: [DworkRoth2014, Theorem 3.16]
     """
