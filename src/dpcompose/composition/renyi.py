@@ -23,7 +23,8 @@ from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, up
 def divergence(asked: Question, order: float) -> Bound:
     """D_order = log E e^((order - 1) L) / (order - 1), the larger of the two directions; the parts' divergences add up.
 
-    Infinite where a loss may be, and never above the largest loss. A part known only by its curve has a divergence of at least 0.
+    Infinite where a loss may be, and never above the largest loss. A part known only by its curve has a divergence of
+    at least 0.
 
     >>> from dpcompose import Gaussian
     >>> (Gaussian(2.0) * 4).renyi(8.0).contains(4.0)
@@ -63,7 +64,7 @@ def _at(product: Product, order: float, side: float) -> float:
 
 @dataclass(frozen=True)
 class Curve:
-    """The best upper bounds for a composition with parts that have no privacy loss: one order at a time, over all orders.
+    """The best upper bounds for a composition with parts that have no loss: one order at a time, over all orders.
 
     Args:
         products: The losses, one product a direction.
@@ -91,7 +92,7 @@ class Curve:
         return [*stated, (max((product.infinite.upper for product in self.products), default=0.0), 1)]
 
     def divergence(self, order: float) -> float:
-        """An upper bound on the divergence of an order in both directions; infinite where a mass may be lost outright."""
+        """An upper bound on the divergence of an order, both directions; infinite where a mass may be lost outright."""
         return math.inf if any(delta > 0 for delta, _ in self._failures) else self._kept(order)
 
     def _kept(self, order: float) -> float:
