@@ -6,13 +6,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Any
 
 from dpcompose.errors import UnsupportedError
 from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound
 from dpcompose.numerics.moments import Ends
 from dpcompose.numerics.transform import Transform
+
+if TYPE_CHECKING:
+    from dpcompose.loss.atoms import AtomicLoss
 
 
 class Loss(ABC):
@@ -75,7 +78,7 @@ class Loss(ABC):
         """How many values the loss has; 0 if they are not finitely many."""
         return 0
 
-    def atoms(self) -> Loss:
+    def atoms(self) -> AtomicLoss:
         """The same loss as an `AtomicLoss`, where `support` is not 0."""
         raise UnsupportedError(type(self).__name__, "this loss has no finite list of values")
 
@@ -83,7 +86,7 @@ class Loss(ABC):
         """On a Poisson sample: of ((1 - q) Q + q P, Q) if `remove`, else (P, (1 - q) P + q Q); None if not closed."""
         return None
 
-    def enclosing(self) -> tuple[Loss, Loss] | None:
+    def enclosing(self) -> tuple[AtomicLoss, AtomicLoss] | None:
         """An atomic loss that dominates this one and one that it dominates, both close; None if there is no offer."""
         return None
 
@@ -97,12 +100,12 @@ class Loss(ABC):
         return largest * math.tanh(largest / 2) * (1 + 16 * 2.0**-53)
 
     @classmethod
-    def combine(cls, group: Sequence[tuple[Self, int]]) -> Sequence[tuple[Loss, int]]:
+    def combine(cls, group: Sequence[tuple[Any, int]]) -> Sequence[tuple[Loss, int]]:
         """An equivalent, shorter composition of members of this family; by default the group itself."""
         return group
 
     @classmethod
-    def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:
+    def pool(cls, group: Sequence[tuple[Any, int]]) -> Sequence[Transform]:
         """Transforms whose sum is that of the group; a family that can vectorize returns one."""
         return [loss.transform(times) for loss, times in group]
 

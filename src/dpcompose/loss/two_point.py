@@ -76,7 +76,7 @@ class TwoPointLoss(Loss):
     def support(self) -> int:
         return (4 if self.delta > 0 else 2) if self.times == 1 else self.times + 1 if self.delta == 0 else 0
 
-    def atoms(self) -> Loss:
+    def atoms(self) -> AtomicLoss:
         """One copy: +epsilon, -epsilon and two outcomes that one measure lacks; several without delta: a binomial."""
         if self.times > 1:
             return self._binomial()
