@@ -12,7 +12,7 @@ from dpcompose.loss.base import Loss
 from dpcompose.loss.two_term import BoundedRangeMoments
 from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, around, up
-from dpcompose.numerics.elementary import Reals, U
+from dpcompose.numerics.elementary import Complexes, Reals, U
 from dpcompose.numerics.moments import Ends, ends
 from dpcompose.numerics.tilted import logarithm_of_excess
 from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
@@ -129,7 +129,7 @@ class BoundedRangeSum:
         flat = (order + 0.5) / np.tanh((order + 0.5) * self.epsilon) / edges * (1 + 16 * U)
         return self.times * np.minimum(blockwise(magnitude, self.epsilon**2, edges), np.log(np.minimum(flat, 1.0)))
 
-    def _log(self, order: float, frequencies: Reals) -> tuple[np.ndarray, Reals]:
+    def _log(self, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
         width = self.epsilon
         if (order + 0.5) * width <= 1 and (order + 0.5) * width > 0:
             return self._near_one(order, frequencies)
@@ -147,7 +147,7 @@ class BoundedRangeSum:
         )
         return log, error
 
-    def _near_one(self, order: float, frequencies: Reals) -> tuple[np.ndarray, Reals]:
+    def _near_one(self, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
         """M - 1 through s(z) = sinh z / z - 1: M = (1 + s(a w)) / (1 + s(w / 2))."""
         width = self.epsilon
         z = (order + 0.5 + 1j * frequencies) * width
@@ -158,7 +158,7 @@ class BoundedRangeSum:
         return result.log, result.error
 
 
-def _sinhc_minus_one(z: np.ndarray) -> tuple[np.ndarray, Reals]:
+def _sinhc_minus_one(z: Complexes) -> tuple[Complexes, Reals]:
     """sinh(z) / z - 1 and its error: a series for |z| <= 1, else the definition."""
     small = np.where(np.abs(z) <= 1, z, 0)
     square = small * small
@@ -172,7 +172,7 @@ def _sinhc_minus_one(z: np.ndarray) -> tuple[np.ndarray, Reals]:
             * (1 + square / 42 * (1 + square / 72 * (1 + square / 110 * (1 + square / 156 * (1 + square / 210)))))
         )
     )
-    large = np.where(np.abs(z) <= 1, 1, z)
+    large: Complexes = np.where(np.abs(z) <= 1, 1, z)
     direct = np.sinh(large) / large - 1
     near = np.abs(z) <= 1
     error = np.where(
