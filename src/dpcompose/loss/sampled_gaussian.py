@@ -21,7 +21,7 @@ from dpcompose.loss.base import Loss
 from dpcompose.loss.mixture import AddedMoments, RemovedMoments
 from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, around, up
-from dpcompose.numerics.elementary import ULPS, Reals, U, log_sum_exp, minus_log1p
+from dpcompose.numerics.elementary import ULPS, Complexes, Reals, U, log_sum_exp, minus_log1p
 from dpcompose.numerics.moments import Ends, ends
 from dpcompose.numerics.saddle import short
 from dpcompose.numerics.tilted import Points, careful_nodes, exponential_sums, logarithm_of_excess
@@ -260,7 +260,7 @@ class SampledGaussianSum:
         log_m = log_sum_exp(exponent)
         growth = 0.0 if power > 0 else power * _LOG_COSINES
         width = _ANGLES * s * s
-        plain = math.log(1 + 2 * self.rate * (abs(power) + reach))
+        plain = math.log1p(2 * self.rate * (abs(power) + reach))
         wanted = 35 + math.log(self.times) - max(min(log_m, 0.0), -600.0)
         norm = width * width / (2 * s * s) + np.logaddexp(log_m + 0.01 + growth + reach * _ANGLES, plain)
         steps = 2 * math.pi * width / (wanted + norm)
@@ -382,7 +382,7 @@ class SampledGaussianSum:
         lost = float(faded @ doubt) + 16 * ULPS * U * frequencies * float(faded @ (np.abs(modulus) + argument))
         tails = self._ends(x, exponent - top, power, negative, step)
         strip = 1.05 * (math.exp(-38 - upper) + math.exp(-38.0)) * 2 * math.exp(max(self._log_m(power) - top, -700.0))
-        signed = value if self.remove else np.conj(value)
+        signed: Complexes = value if self.remove else np.conj(value)
         line = logarithm_of_excess(signed.real - 1, signed.imag, lost + tails + strip)
         return Line(line.log + top, line.error + 8 * U * (abs(top) + 1))
 
