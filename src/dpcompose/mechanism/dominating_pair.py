@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from dpcompose.composition.container import Pairs
 from dpcompose.errors import DomainError, UnsupportedError
@@ -111,7 +111,11 @@ def _masses(name: str, given: Any) -> dict[Any, float]:
     """Checked masses by outcome."""
     if not isinstance(given, Mapping | Iterable) or isinstance(given, str | bytes):
         raise DomainError(name, given, "a mapping from outcomes to masses, or a sequence of masses")
-    entries = dict(given) if isinstance(given, Mapping) else dict(enumerate(given))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    entries: dict[Any, Any] = (
+        dict(cast("Mapping[Any, Any]", given))
+        if isinstance(given, Mapping)
+        else dict(enumerate(cast("Iterable[Any]", given)))
+    )
     masses: dict[Any, float] = {key: check.probability(f"{name}[{key!r}]", mass) for key, mass in entries.items()}
     total = math.fsum(masses.values())
     if not abs(total - 1) <= SUM_TOLERANCE:
