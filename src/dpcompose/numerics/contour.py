@@ -343,9 +343,21 @@ def _ended(
     kernel = _simple_kernel(order, frequency)
     log, scale = _centered(line.log)
     return Contour(
-        order, step, frequency, log, line.error, scale, kernel, None, 2 * tail * (1 + 1e-9) / step, outer,
-        transform.maximum, None, 0.0, "contour",
-    )  # fmt: skip
+        order,
+        step,
+        frequency,
+        log,
+        line.error,
+        scale,
+        kernel,
+        None,
+        2 * tail * (1 + 1e-9) / step,
+        outer,
+        transform.maximum,
+        None,
+        0.0,
+        "contour",
+    )
 
 
 def _simple_kernel(order: float, frequency: Reals) -> Complexes:
@@ -381,9 +393,21 @@ def _lattice(
     shaken = 4 * U * frequency * (abs(first) + 8 * math.sqrt(variance))
     kernel = lattice.spacing * np.where(frequency == 0, 1.0, 2.0) + 0j
     return Contour(
-        order, step, frequency, log, line.error + shaken, scale, kernel, None, tail, outer,
-        transform.maximum, lattice, 0.0, "lattice",
-    )  # fmt: skip
+        order,
+        step,
+        frequency,
+        log,
+        line.error + shaken,
+        scale,
+        kernel,
+        None,
+        tail,
+        outer,
+        transform.maximum,
+        lattice,
+        0.0,
+        "lattice",
+    )
 
 
 def _lattice_tail(
@@ -448,9 +472,21 @@ def _smoothed(
         )
     raised = tuple((beyond, bound + variance * beyond * (beyond + 1) / 2 * (1 + 8 * U)) for beyond, bound in outer)
     return Contour(
-        order, step, frequency, log, error, scale, _simple_kernel(order, frequency), gap * weight + 0j,
-        (tail + lost) * (1 + 1e-9), raised, math.inf, None, smoothing, "smoothed contour",
-    )  # fmt: skip
+        order,
+        step,
+        frequency,
+        log,
+        error,
+        scale,
+        _simple_kernel(order, frequency),
+        gap * weight + 0j,
+        (tail + lost) * (1 + 1e-9),
+        raised,
+        math.inf,
+        None,
+        smoothing,
+        "smoothed contour",
+    )
 
 
 def _audible(terms: tuple[Transform, ...], order: float, frequency: Reals, variance: float) -> Reals:
