@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -74,12 +75,12 @@ class Points:
         """log E r^p at many real powers, planning quality."""
         shifted = np.multiply.outer(powers, self.ratio)
         exponent = self.log_weight + shifted
-        top = np.max(exponent, axis=1)
+        top: Reals = np.max(exponent, axis=1)
         weight = np.exp(self.log_weight)
         flat = np.abs(shifted) < 1e-4
         tilted = np.exp(exponent - np.maximum(top, 0.0)[:, None])
         linear = weight * (1 + shifted) + np.multiply.outer(powers, self.deficit)
-        excess = np.sum(
+        excess: Reals = np.sum(
             np.where(flat, 0.5 * weight * shifted**2 - np.multiply.outer(powers, self.deficit), tilted - linear), axis=1
         )
         return np.where(
@@ -211,7 +212,7 @@ def exponential_sums(frequencies: Reals, amplitude: Complexes | Reals, rate: Com
         block = math.isqrt(count)
         within = np.exp(np.multiply.outer(rate, frequencies[:block] - frequencies[0]))
         blocks = np.exp(np.multiply.outer(frequencies[::block], rate)) * amplitude
-        return (blocks @ within).ravel()[:count]
+        return cast("Complexes", blocks @ within).ravel()[:count]
     value = np.empty(count, dtype=np.complex128)
     chunk = max(1, _CHUNK // len(rate))
     for at in range(0, count, chunk):
