@@ -1,4 +1,4 @@
-"""What is composed: a multiset of parts. A part names its losses, or its guarantee; composition never learns what it is."""
+"""What is composed: a multiset of parts. A part names its losses or its guarantee; what it is stays unknown."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from dpcompose.numerics.bound import Bound
 
 if TYPE_CHECKING:
     from dpcompose.composition.compare import Comparison
+    from dpcompose.composition.group import Group
     from dpcompose.composition.profile import Profile
     from dpcompose.composition.risk import Risk
 
@@ -35,7 +36,11 @@ class Part(Protocol):
         ...
 
     def pairs(self, adjacency: Adjacency) -> Pairs | None:
-        """Its losses, a composition of pairs; None if it is known only by its Renyi curve. Raises UnsupportedError where nothing sound is known."""
+        """Its losses, a composition of pairs; None if it is known only by its Renyi curve.
+
+        Raises:
+            UnsupportedError: Where nothing sound is known.
+        """
         ...
 
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
@@ -109,7 +114,7 @@ class Composable:
         self, *, epsilon: float, adjacency: Adjacency = Adjacency.ADD_REMOVE, orientation: Orientation = Orientation.SAME,
         tolerance: float = TOLERANCE, proof: bool = False,
     ) -> Bound:  # fmt: skip
-        """The smallest delta such that the composition is (epsilon, delta)-differentially private; epsilon may be negative.
+        """The smallest delta such that the composition is (epsilon, delta)-differentially private, at any real epsilon.
 
         >>> from dpcompose import BlackBox
         >>> (BlackBox(0.1) * 10).delta(epsilon=0.5).contains(0.009929626917388853)
@@ -153,11 +158,17 @@ class Composable:
         curve = self.profile(adjacency=adjacency, orientation=orientation, tolerance=tolerance, proof=proof)
         return risk(curve, prior=prior, false_positive_rate=false_positive_rate)
 
+    def group(self, size: int) -> Group:
+        """The same questions for a group of that size: all of it in one world and none in the other, or some in each."""
+        from dpcompose.composition.group import group
+
+        return group(compose(self), size)
+
     def renyi(
         self, order: float, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, orientation: Orientation = Orientation.SAME,
         tolerance: float = TOLERANCE, proof: bool = False,
     ) -> Bound:  # fmt: skip
-        """The Renyi divergence of the given order > 1, the larger of the two orders of the pair; its upper end is certified."""
+        """The Renyi divergence of the given order > 1, the larger of the pair's two orders; the upper end is certified."""
         from dpcompose.composition import numerical, renyi
 
         numerical.unproved("a Renyi divergence", proof=proof)
@@ -201,7 +212,7 @@ class Composable:
         self, *, delta: float, adjacency: Adjacency = Adjacency.ADD_REMOVE, orientation: Orientation = Orientation.SAME,
         tolerance: float = TOLERANCE,
     ) -> tuple[Comparison, ...]:  # fmt: skip
-        """Every theorem that applies, tightest first, each with its epsilon at this delta, its name and its reference."""
+        """Every theorem that applies, tightest first: its epsilon at this delta, its name and its reference."""
         from dpcompose.composition.compare import compare
 
         return compare(compose(self), delta=delta, adjacency=adjacency, orientation=orientation, tolerance=tolerance)

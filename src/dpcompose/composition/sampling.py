@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
+from dpcompose.composition.chain import Ways, joint_rate, sampled_ways
 from dpcompose.composition.container import Composable, Composition, Pairs, Part
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
@@ -40,7 +42,7 @@ class Sampled(Composable):
         return f"{inner}, sampled at {self.rate:g}"
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
-        """The mixture against the part without the record, both orders; with replacement, what the one part inside knows."""
+        """The mixture against the part without the record, both orders; for replacing, what the one part inside knows."""
         if self.base.count == 1:
             return self.base.parts[0][0].sampled_pairs(self.rate, adjacency)
         if adjacency is Adjacency.REPLACE:
@@ -53,13 +55,19 @@ class Sampled(Composable):
         """Two samples in a row are one of the product of the rates."""
         return Sampled(self.base, self.rate * rate).pairs(adjacency)
 
+    def group_ways(self, size: int, adjacency: Adjacency) -> tuple[tuple[Ways, int], ...]:
+        """The losses of a group: how many of it are in the sample is binomial."""
+        together = Sampled(self.base, joint_rate(self.rate, size))
+        own, joint = partial(self.pairs, adjacency), partial(together.pairs, adjacency)
+        return sampled_ways(self.base, self.rate, size, adjacency, own=own, joint=joint)
+
     def promise(self, adjacency: Adjacency) -> ConcentratedDP | None:
         """None: what is known of a sample is its losses."""
         return None
 
 
 def sampled(composition: Composition, rate: float) -> Composable:
-    """`composition` on one Poisson sample; at rate 1 it is itself, and a sample of a sample has the product of the rates."""
+    """`composition` on one Poisson sample; itself at rate 1, and a sample of a sample has the product of the rates."""
     rate = check.probability("rate", rate)
     if not rate > 0:
         raise DomainError("rate", rate, "a number in (0, 1]", "A rate of 0 releases nothing about anybody")
@@ -67,6 +75,8 @@ def sampled(composition: Composition, rate: float) -> Composable:
         return composition
     if composition.count == 1 and isinstance(composition.parts[0][0], Sampled):
         inner = composition.parts[0][0]
+        if not inner.rate * rate > 0:
+            raise DomainError("rate", rate, f"a rate whose product with the earlier one, {inner.rate!r}, is above 0")
         return Sampled(inner.base, inner.rate * rate)
     return Sampled(composition, rate)
 

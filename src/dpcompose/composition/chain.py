@@ -1,0 +1,196 @@
+"""The losses of a group: what `size` people together can change, from what one person can.
+
+From one world to the other leads a path of neighbors, one member of the group at a time. Along it the power function
+of a part is applied again and again (`guarantee.power`): the loss of the group is that of the iterate. For a composition
+it is the composition of its parts' group losses, which is never more than the iterate of the composition's own power
+function, and often much less.
+
+Losses that differ between removing and adding: some members may be in the first world alone (removed), and the others
+in the second alone (added). Both orders of the path, all removals first or all additions first, bound the power, so at
+every level the smaller one does. The truth is the largest over the number of the removed.
+
+On a Poisson sample the number of members in it is binomial. With r of them against none, P is the mixture of the part's
+outputs with j = 0, ..., r members: its power is at most sum_j C(r, j) q^j (1 - q)^(r - j) phi_j, phi_j that of a group
+of j without sampling, whatever else is in the sample (power functions are concave). That is less than iterating the
+sampled part's own power function, and attained where one family of tests is the best for every j.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Context, Decimal, localcontext
+
+from dpcompose.composition.container import Composition, Pairs
+from dpcompose.errors import UnsupportedError
+from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.guarantee.power import IDENTITY, PowerCurve, mixture
+from dpcompose.loss.atoms import AtomicLoss
+from dpcompose.loss.base import Loss, Pair
+from dpcompose.loss.grouped import grouped
+from dpcompose.loss.power import NODES, atoms_of, curves_of
+from dpcompose.loss.product import Product
+from dpcompose.numerics.bound import UNIT_ROUNDOFF
+from dpcompose.numerics.transform import Lattice
+
+FEW_NODES = 512
+MOST_ATOMS = 4096
+LARGEST_SAMPLED = 64
+Enclosed = tuple[PowerCurve, PowerCurve | None]
+"""A power function above, and one below if there is one."""
+
+
+@dataclass(frozen=True)
+class Ways:
+    """The losses of a group, however it changes.
+
+    Args:
+        pair: All members removed, and all added.
+        mixed: Dominating losses where 1, 2, ..., size - 1 members are removed and the others added.
+    """
+
+    pair: Pair
+    mixed: tuple[Loss, ...]
+
+    @property
+    def alike(self) -> bool:
+        """Whether it does not matter who is removed and who is added."""
+        return self.pair.symmetric and all(loss == self.pair.remove for loss in self.mixed)
+
+
+def ways(pairs: Pairs, size: int) -> tuple[tuple[Ways, int], ...]:
+    """Of a group of `size`, from the losses of one person: in closed form, or from the iterates of power functions."""
+    return tuple((_closed(pair, size) or _iterated(pair, size), times) for pair, times in pairs)
+
+
+def sampled_ways(
+    base: Composition,
+    rate: float,
+    size: int,
+    adjacency: Adjacency,
+    *,
+    own: Callable[[], Pairs],
+    joint: Callable[[], Pairs],
+) -> tuple[tuple[Ways, int], ...]:
+    """Of a composition on a Poisson sample.
+
+    Args:
+        base: What runs on the sample.
+        rate: The probability that a record is in the sample.
+        size: How many people.
+        adjacency: What one person's data may change.
+        own: The losses on the sample for one person.
+        joint: Those at the rate at which any member of the group is in the sample. They are attained: the answer may
+            depend on no more than whether any of them is.
+
+    Raises:
+        UnsupportedError: If the group is larger than 64.
+    """
+    if not size <= LARGEST_SAMPLED:
+        reason = f"a group on a Poisson sample is followed member by member, up to {LARGEST_SAMPLED}"
+        raise UnsupportedError(f"a group of {size}", reason, "Ask for fewer, or without .sampled: an upper bound")
+    pairs = None if adjacency is Adjacency.REPLACE else _symmetric(base, adjacency)
+    if pairs is None:
+        inside = _attained(joint())
+        return tuple((_with_inside(_iterated(pair, size), inside), times) for pair, times in own())
+    curves = [_together(pairs, number) for number in range(1, size + 1)]
+    whole = [_mixed([above for above, _ in curves], number, rate) for number in range(size + 1)]
+    removals = [curve.thinned(MOST_ATOMS, above=True) for curve in whole]
+    losses = [_loss(_between(removals[n], removals[size - n].mirrored)) for n in range(size + 1)]
+    under = [below for _, below in curves if below is not None]
+    if len(pairs) == 1 and pairs[0][1] == 1 and pairs[0][0].attained and len(under) == size:
+        attained = _mixed(under, size, rate)
+        inside = (Pair(_loss(attained, above=False), _loss(attained.mirrored, above=False)),)
+    else:
+        inside = _attained(joint())
+    return ((Ways(Pair(losses[size], losses[0], False, inside), tuple(losses[1:size])), 1),)
+
+
+def joint_rate(rate: float, size: int) -> float:
+    """The probability that any of `size` records is in the sample, 1 - (1 - rate)^size, rounded down."""
+    return -math.expm1(size * math.log1p(-rate)) * (1 - 16 * UNIT_ROUNDOFF)
+
+
+def _closed(pair: Pair, size: int) -> Ways | None:
+    if size == 1:
+        return Ways(pair, ())
+    found = grouped(pair.remove, size) if pair.symmetric else None
+    return None if found is None else Ways(found, (found.remove,) * (size - 1))
+
+
+def _iterated(pair: Pair, size: int) -> Ways:
+    """From the pair alone: the truth is the supremum over all mechanisms that it dominates."""
+    (remove, remove_below), (add, add_below) = _curves(pair)
+    fuzz, lattice = _fuzz(pair, size), _lattice(pair.remove, size)
+    first = _loss(remove.repeated(size), fuzz, lattice)
+    second = first if pair.symmetric else _loss(add.repeated(size), fuzz)
+    chains = [] if pair.symmetric else [_between(remove.repeated(n), add.repeated(size - n)) for n in range(1, size)]
+    mixed = (first,) * (size - 1) if pair.symmetric else tuple(_loss(chain, fuzz) for chain in chains)
+    if not pair.attained or remove_below is None or add_below is None:
+        # What one member alone can change is attained.
+        return Ways(Pair(first, second, False, (pair,) if pair.attained else pair.inside), mixed)
+    low = _loss(remove_below.repeated(size), fuzz, lattice, above=False)
+    inside = Pair(low, low if pair.symmetric else _loss(add_below.repeated(size), fuzz, above=False))
+    same = inside.remove == first and inside.add == second
+    return Ways(inside if same else Pair(first, second, False, (inside,)), mixed)
+
+
+def _curves(pair: Pair) -> tuple[Enclosed, Enclosed]:
+    remove, add = Product(((pair.remove, 1),)), Product(((pair.add, 1),))
+    one = curves_of(remove, add)
+    return one, one if pair.symmetric else curves_of(add, remove)
+
+
+def _together(pairs: Pairs, size: int) -> Enclosed:
+    """Of a group of `size` under a composition of losses that are the same in both orders."""
+    if len(pairs) == 1 and pairs[0][1] == 1 and grouped(pairs[0][0].remove, size) is None:
+        (above, below), _ = _curves(pairs[0][0])
+        return above.repeated(size), None if below is None else below.repeated(size)
+    product = Product(tuple((found.pair.remove, times) for found, times in ways(pairs, size)))
+    return curves_of(product, product, nodes=NODES if product.single is not None else FEW_NODES)
+
+
+def _symmetric(base: Composition, adjacency: Adjacency) -> Pairs | None:
+    """All losses of a composition, if they are the same in both orders."""
+    found = [(part.pairs(adjacency), times) for part, times in base.parts]
+    pairs = tuple((pair, count * times) for some, times in found for pair, count in some or ())
+    return pairs if all(some is not None for some, _ in found) and all(pair.symmetric for pair, _ in pairs) else None
+
+
+def _mixed(curves: Sequence[PowerCurve], number: int, rate: float) -> PowerCurve:
+    """With `number` members against none, each in the sample with probability `rate`."""
+    with localcontext(Context(prec=60)):
+        q = Decimal(rate)
+        weights = [math.comb(number, j) * q**j * (1 - q) ** (number - j) for j in range(number + 1)]
+    return mixture(weights, [IDENTITY, *curves[:number]])
+
+
+def _between(remove: PowerCurve, add: PowerCurve) -> PowerCurve:
+    """Removals and additions, in the better order of the two."""
+    if IDENTITY in (remove, add):
+        return remove.after(add)
+    return remove.after(add).least(add.after(remove))
+
+
+def _loss(
+    curve: PowerCurve, fuzz: float = 0.0, lattice: Lattice | None = None, *, above: bool = True
+) -> AtomicLoss:
+    return atoms_of(curve.thinned(MOST_ATOMS, above=above), above=above, fuzz=fuzz, lattice=lattice)
+
+
+def _attained(pairs: Pairs) -> tuple[Pair, ...]:
+    return tuple(each for pair, _ in pairs for each in ((pair,) if pair.attained else pair.inside))
+
+
+def _with_inside(found: Ways, inside: tuple[Pair, ...]) -> Ways:
+    return replace(found, pair=Pair(found.pair.remove, found.pair.add, False, inside))
+
+
+def _fuzz(pair: Pair, size: int) -> float:
+    return 4 * size * sum(loss.fuzz for loss in (pair.remove, pair.add) if isinstance(loss, AtomicLoss))
+
+
+def _lattice(loss: Loss, size: int) -> Lattice | None:
+    lattice = loss.lattice if isinstance(loss, AtomicLoss) else None
+    return None if lattice is None else Lattice(lattice.spacing, lattice.offset * size)

@@ -1,0 +1,312 @@
+"""Power functions that are piecewise linear, and their exact algebra.
+
+phi(alpha) is the largest P(S) over all tests S with Q(S) <= alpha: 1 minus the trade-off function, concave, increasing. If
+it is piecewise linear, the pair (P, Q) is a list of outcomes: a piece of length q and slope a is an outcome of probability q
+under Q and a q under P, phi(0) is the probability under P of what Q never shows, and what the lengths miss of 1 is the
+probability under Q of what P never shows.
+
+For pairs in a row, (P, M) and (M, Q), and any test S: M(S) <= phi_MQ(Q(S)), so P(S) <= phi_PM(phi_MQ(Q(S))). Nothing
+better follows from the two functions: with U uniform on [0, 1] under Q, and under M and P of distribution functions
+phi_MQ and phi_PM(phi_MQ), the tests [0, alpha] attain both functions and the composite.
+
+For a mixture, P = sum of w_j P_j, P(S) = sum of w_j P_j(S) <= sum of w_j phi_j(Q(S)); attained where one family of tests
+is best for all j, as for shifts of noise with a log-concave density.
+
+Numbers are decimals of 100 digits: their roundings are far below those of the floats that come in and go out.
+
+Reference: [DongRothSu2022, Theorem 2.14]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal, localcontext
+
+from dpcompose.numerics.bound import Bound
+
+_DIGITS = Context(prec=100)
+_ZERO, _ONE = Decimal(0), Decimal(1)
+_SAME, _RESIDUE = Decimal("1e-60"), Decimal("1e-80")
+Piece = tuple[Decimal, Decimal]
+"""Its length, and what the power gains over it."""
+
+
+@dataclass(frozen=True)
+class PowerCurve:
+    """A concave, piecewise linear power function.
+
+    Args:
+        start: The power at level 0, the mass of P that Q never shows.
+        pieces: By falling slope; none of slope 0.
+        rest: The mass of Q that P never shows.
+    """
+
+    start: Decimal
+    pieces: tuple[Piece, ...]
+    rest: Decimal
+
+    @classmethod
+    def of_atoms(cls, upper: Sequence[float], lower: Sequence[float], *, lost: float = 0.0) -> PowerCurve:
+        """Of the pair with these masses; `lost` is a mass of either that may be anywhere, and is detected here."""
+        with localcontext(_DIGITS):
+            masses = [(Decimal(q), Decimal(p)) for p, q in zip(upper, lower, strict=True)]
+            finite = sorted((each for each in masses if min(each) > 0), key=lambda each: each[1] / each[0], reverse=True)
+            start = min(Decimal(lost) + sum((p for q, p in masses if q == 0), _ZERO), _ONE)
+            rest = min(Decimal(lost) + sum((q for q, p in masses if p == 0), _ZERO), _ONE)
+            return cls(start, tuple(_capped(start, _merged(finite))), rest)
+
+    @classmethod
+    def of_segments(cls, start: Decimal, pieces: Iterable[Piece], rest: Decimal) -> PowerCurve:
+        """From its parts, those of equal slope joined."""
+        with localcontext(_DIGITS):
+            return cls(start, tuple(_merged(pieces)), rest)
+
+    def after(self, inner: PowerCurve) -> PowerCurve:
+        """This function of the other one: the pairs in a row."""
+        with localcontext(_DIGITS):
+            pieces = list(self._cut(inner))
+            shown = [(length, gain) for length, gain in pieces if gain > 0]
+            rest = inner.rest + sum((length for length, gain in pieces if gain == 0), _ZERO)
+            return PowerCurve(self._at(inner.start), tuple(_merged(shown)), rest)
+
+    def repeated(self, times: int) -> PowerCurve:
+        """This function of itself, `times` in all; 0 times is the identity."""
+        result, square = IDENTITY, self
+        while times:
+            result = square.after(result) if times & 1 else result
+            times >>= 1
+            square = square.after(square) if times else square
+        return result
+
+    @property
+    def mirrored(self) -> PowerCurve:
+        """Of the pair in the other order."""
+        return PowerCurve(self.rest, tuple((gain, length) for length, gain in reversed(self.pieces)), self.start)
+
+    def least(self, other: PowerCurve) -> PowerCurve:
+        """The smaller of both at every level."""
+        with localcontext(_DIGITS):
+            pieces = tuple(_merged(_lower_of(self, other)))
+            return PowerCurve(min(self.start, other.start), pieces, min(self.rest, other.rest))
+
+    def thinned(self, most: int, *, above: bool) -> PowerCurve:
+        """Of at most about `most` pieces: not below this one if `above`, else not above it.
+
+        Above, an outcome that goes is split between its kept neighbors, masses kept; below, neighbors become one outcome.
+        """
+        stride = -(-len(self.pieces) // max(most, 2))
+        if stride < 2:
+            return self
+        with localcontext(_DIGITS):
+            pieces = _split(self.pieces, stride) if above else _joined(self.pieces, stride)
+            return PowerCurve(self.start, tuple(pieces), self.rest)
+
+    def _at(self, level: Decimal) -> Decimal:
+        power = self.start
+        for length, gain in self.pieces:
+            if level <= length:
+                return power + gain * level / length
+            power, level = power + gain, level - length
+        return power
+
+    def _cut(self, inner: PowerCurve) -> Iterator[Piece]:
+        """The inner pieces, cut where their power crosses a corner of this function; without gain beyond its last piece."""
+        todo = [*reversed(self.pieces)]
+        skipped = inner.start
+        while todo and skipped > 0:
+            length, gain = todo.pop()
+            if length > skipped:
+                todo.append((length - skipped, gain * (length - skipped) / length))
+            skipped -= length
+        for inner_length, inner_gain in inner.pieces:
+            left = inner_gain
+            while left > 0 and todo:
+                length, gain = todo.pop()
+                step = min(left, length)
+                yield step * inner_length / inner_gain, step * gain / length
+                left -= step
+                if length > step:
+                    todo.append((length - step, gain * (length - step) / length))
+            if left > 0:
+                yield left * inner_length / inner_gain, _ZERO
+
+
+IDENTITY = PowerCurve(_ZERO, ((_ONE, _ONE),), _ZERO)
+
+
+def mixture(weights: Sequence[Decimal], curves: Sequence[PowerCurve]) -> PowerCurve:
+    """The weighted sum of power functions against the same distribution."""
+    with localcontext(_DIGITS):
+        start = sum((weight * curve.start for weight, curve in zip(weights, curves, strict=True)), _ZERO)
+        return PowerCurve(start, tuple(_merged(_summed(weights, curves))), min(curve.rest for curve in curves))
+
+
+def enclosing(
+    epsilons: Sequence[float], deltas: Sequence[Bound], mirrored: Sequence[Bound], limits: tuple[Bound, Bound]
+) -> tuple[PowerCurve, PowerCurve]:
+    """Power functions above and below every one whose profile has these values, and whose pair in the other order too.
+
+    In a = e^epsilon the profile H is convex, and H(1 / a) = 1 - 1 / a + G(a) / a with G that of the other order. Above:
+    the greatest convex function below the upper ends, constant after the last. Below: between two nodes the larger of the
+    two neighboring chords, prolonged, from an upper to a lower end.
+
+    Args:
+        epsilons: Increasing, from 0.
+        deltas: The profile there.
+        mirrored: The profile of the other order there.
+        limits: Both profiles' limits, the probabilities of an infinite loss.
+    """
+    # Next to 0 the profile is 1 - a, up to e^-epsilon delta(epsilon).
+    with localcontext(Context(prec=_DIGITS.prec + math.ceil(epsilons[-1]))):
+        ratios = [Decimal(epsilon).exp() for epsilon in epsilons]
+        x = [_ZERO, *(1 / ratio for ratio in reversed(ratios[1:])), *ratios]
+        ends: list[list[Decimal]] = []
+        for values, others in (
+            ([delta.upper for delta in deltas], [delta.upper for delta in mirrored]),
+            ([delta.lower for delta in deltas], [delta.lower for delta in mirrored]),
+        ):
+            left = [1 + (Decimal(other) - 1) / ratio for other, ratio in zip(others, ratios, strict=True)]
+            ends.append([_ONE, *reversed(left[1:]), *(Decimal(value) for value in values)])
+        upper, lower = ends
+        underside = list(_underside(x, lower, upper, Decimal(limits[0].lower), Decimal(limits[1].lower)))
+        above, below = _of_profile(list(zip(x, upper, strict=True))), _of_profile(underside)
+        return above, PowerCurve(below.start, below.pieces, Decimal(limits[1].lower))
+
+
+def _of_profile(points: list[Piece]) -> PowerCurve:
+    """From corners (a, H) of a convex profile, (0, 1) first: the length of a piece is a change of slope."""
+    corners = _hull(points)
+    slopes = [(y2 - y1) / (x2 - x1) for (x1, y1), (x2, y2) in zip(corners, corners[1:], strict=False)]
+    lengths = [after - before for before, after in zip(slopes, [*slopes[1:], _ZERO], strict=True)]
+    pieces = [(length, x * length) for (x, _), length in zip(corners[1:], lengths, strict=True) if length > 0]
+    return PowerCurve(corners[-1][1], tuple(reversed(pieces)), max(slopes[0] + 1, _ZERO))
+
+
+def _hull(points: list[Piece]) -> list[Piece]:
+    """The corners of the greatest convex function below the points."""
+    kept: list[Piece] = []
+    for x, y in points:
+        while len(kept) > 1:
+            (x1, y1), (x2, y2) = kept[-2:]
+            if (y2 - y1) * (x - x2) < (y - y2) * (x2 - x1):
+                break
+            kept.pop()
+        kept.append((x, y))
+    return kept
+
+
+def _underside(
+    x: list[Decimal], lower: list[Decimal], upper: list[Decimal], limit: Decimal, rest: Decimal
+) -> Iterator[Piece]:
+    """Points below the profile; its slope at 0 is -1 + rest."""
+    yield x[0], lower[0]
+    for i in range(len(x) - 1):
+        left = (lower[i] - upper[i - 1]) / (x[i] - x[i - 1]) if i > 0 else rest - 1
+        right = (upper[i + 2] - lower[i + 1]) / (x[i + 2] - x[i + 1]) if i + 2 < len(x) else _ZERO
+        left, right = min(left, _ZERO), min(right, _ZERO)
+        if right > left:
+            meet = (lower[i + 1] - lower[i] + left * x[i] - right * x[i + 1]) / (left - right)
+            if x[i] < meet < x[i + 1]:
+                yield meet, max(lower[i] + left * (meet - x[i]), limit)
+        yield x[i + 1], max(lower[i + 1], limit)
+    last = min((lower[-1] - upper[-2]) / (x[-1] - x[-2]), _ZERO)
+    if last < 0 and lower[-1] > limit:
+        yield x[-1] + (limit - lower[-1]) / last, limit
+
+
+def _merged(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Neighbors of equal slope as one piece, and what only the rounding of decimals keeps apart."""
+    current: Piece | None = None
+    for length, gain in pieces:
+        if length <= 0 or gain <= 0:
+            continue
+        if current is None:
+            current = (length, gain)
+        elif _alike(current, (length, gain)):
+            current = (current[0] + length, current[1] + gain)
+        else:
+            yield current
+            current = (length, gain)
+    if current is not None:
+        yield current
+
+
+def _alike(one: Piece, other: Piece) -> bool:
+    if one[0] <= _SAME * other[0] and one[1] <= _SAME * other[1]:
+        return True
+    if other[0] <= _SAME * one[0] and other[1] <= _SAME * one[1]:
+        return True
+    across = one[1] * other[0]
+    return abs(across - other[1] * one[0]) <= _SAME * across
+
+
+def _capped(start: Decimal, pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """The pieces up to a power of 1."""
+    left = _ONE - start
+    for length, gain in pieces:
+        if left <= 0:
+            return
+        share = min(left / gain, _ONE)
+        yield length * share, gain * share
+        left -= gain
+
+
+def _summed(weights: Sequence[Decimal], curves: Sequence[PowerCurve]) -> Iterator[Piece]:
+    """Cut at every corner of every curve."""
+    todo = [[*reversed(curve.pieces)] for curve in curves]
+    left = max((_ONE - curve.rest for curve in curves), default=_ZERO)
+    # Curves that end together do so up to the rounding of their lengths' sum.
+    while any(todo) and left > _RESIDUE:
+        step = min(pieces[-1][0] for pieces in todo if pieces)
+        left -= step
+        total = _ZERO
+        for weight, pieces in zip(weights, todo, strict=True):
+            if pieces:
+                length, gain = pieces.pop()
+                share = gain * step / length
+                total += weight * share
+                if length > step:
+                    pieces.append((length - step, gain - share))
+        yield step, total
+
+
+def _lower_of(one: PowerCurve, other: PowerCurve) -> Iterator[Piece]:
+    """Cut at every corner of either and where they cross."""
+    todo, power = [[*reversed(one.pieces)], [*reversed(other.pieces)]], [one.start, other.start]
+    left = _ONE - min(one.rest, other.rest)
+    while any(todo) and left > _RESIDUE:
+        step = min(pieces[-1][0] for pieces in todo if pieces)
+        slope = [pieces[-1][1] / pieces[-1][0] if pieces else _ZERO for pieces in todo]
+        gap, closing = power[1] - power[0], slope[0] - slope[1]
+        if closing != 0 and _RESIDUE < gap / closing < step:
+            step = gap / closing
+        left -= step
+        gained = [each * step for each in slope]
+        power = [before + more for before, more in zip(power, gained, strict=True)]
+        yield step, gained[power.index(min(power))]
+        for pieces, more in zip(todo, gained, strict=True):
+            if pieces:
+                length, gain = pieces.pop()
+                if length > step:
+                    pieces.append((length - step, gain - more))
+
+
+def _split(pieces: Sequence[Piece], stride: int) -> Iterator[Piece]:
+    kept = [*range(0, len(pieces) - 1, stride), len(pieces) - 1]
+    lengths = {index: pieces[index][0] for index in kept}
+    slopes = {index: pieces[index][1] / pieces[index][0] for index in kept}
+    for first, last in zip(kept, kept[1:], strict=False):
+        for length, gain in pieces[first + 1 : last]:
+            spread = slopes[first] - slopes[last]
+            share = min(max((gain - length * slopes[last]) / spread, _ZERO), length) if spread > 0 else length
+            lengths[first] += share
+            lengths[last] += length - share
+    yield from ((lengths[index], lengths[index] * slopes[index]) for index in kept)
+
+
+def _joined(pieces: Sequence[Piece], stride: int) -> Iterator[Piece]:
+    for first in range(0, len(pieces), stride):
+        chunk = pieces[first : first + stride]
+        yield sum((length for length, _ in chunk), _ZERO), sum((gain for _, gain in chunk), _ZERO)

@@ -1,0 +1,132 @@
+"""Losses as power functions, and back: a piecewise linear power function is a list of atoms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Context, Decimal, localcontext
+
+import numpy as np
+
+from dpcompose.errors import UnsupportedError
+from dpcompose.guarantee.power import PowerCurve, enclosing
+from dpcompose.loss.atoms import AtomicLoss
+from dpcompose.loss.base import Loss
+from dpcompose.loss.product import Product
+from dpcompose.loss.two_point import TwoPointLoss
+from dpcompose.numerics.bound import Bound
+from dpcompose.numerics.elementary import U
+from dpcompose.numerics.transform import Lattice
+
+NODES = 2048
+LARGEST_CHAIN, LARGEST_LOSS = 690.0, 200.0
+"""Beyond these a float, or 100 digits on both sides of 1, no longer holds a likelihood ratio."""
+_NEGLIGIBLE = 1e-30
+
+
+def chained(epsilon: float, *, delta: float, categories: int, steps: int, fuzz: float = 0.0) -> Loss:
+    """The loss of a group of `steps` under k-ary randomized response with delta: its power function, iterated.
+
+    The slopes of the power function are e^epsilon, 1 (k > 2) and e^-epsilon after a start at delta; those of the iterate
+    are e^(n epsilon), n from -steps to steps. A group of that size of any mechanism that the pair dominates is dominated
+    by this loss, and no smaller one dominates them all.
+
+    Reference: [DongRothSu2022, Theorem 2.14]
+    """
+    if epsilon == 0 and delta == 0:
+        return TwoPointLoss(0.0)
+    if not epsilon * steps <= LARGEST_CHAIN:
+        reason = f"a loss of {epsilon * steps:.4g} nats is beyond {LARGEST_CHAIN:g}"
+        raise UnsupportedError(f"a group of {steps} at epsilon = {epsilon!r}", reason, "Use book.group")
+    with localcontext(Context(prec=60)):
+        growth, rest = Decimal(epsilon).exp(), 1 - Decimal(delta)
+        other = rest / (growth + categories - 1)
+        middle = (categories - 2) * other
+        pieces = [(other, other * growth), (middle, middle), (other * growth, other)]
+    curve = PowerCurve.of_segments(Decimal(delta), pieces, Decimal(delta)).repeated(steps)
+    return atoms_of(curve, above=True, fuzz=fuzz, lattice=Lattice(epsilon, 0.0) if epsilon > 0 else None)
+
+
+def curves_of(remove: Product, add: Product, *, nodes: int = NODES) -> tuple[PowerCurve, PowerCurve | None]:
+    """Power functions above and below that of a pair, from its losses in both orders.
+
+    The same one twice where the losses are atoms; none below where some mass may be anywhere.
+    """
+    ends = [product.extremes.upper for product in (remove, add)]
+    loss = remove.single
+    atoms = loss.atoms() if loss is not None and loss.support and max(ends) <= LARGEST_LOSS else None
+    if isinstance(atoms, AtomicLoss):
+        exact = PowerCurve.of_atoms(atoms.upper, atoms.lower, lost=atoms.lost)
+        return exact, exact if atoms.lost == 0.0 else None
+    reach = max(_reach(_profile(product), end) for product, end in zip((remove, add), ends, strict=True))
+    special = [end * (1 + 4 * U) for end in ends if 0.0 < end < reach]
+    grid = np.unique(np.concatenate([np.linspace(0.0, reach * (1 + 4 * U), nodes // 2), special])).tolist()
+    deltas = [_profile(remove)(epsilon) for epsilon in grid]
+    mirrored = deltas if add == remove else [_profile(add)(epsilon) for epsilon in grid]
+    return enclosing(grid, deltas, mirrored, (remove.infinite, add.infinite))
+
+
+def atoms_of(curve: PowerCurve, *, above: bool, fuzz: float = 0.0, lattice: Lattice | None = None) -> AtomicLoss:
+    """The loss of the pair with this power function; an outcome too rare for a float is never shown, or shows all.
+
+    Args:
+        curve: The power function.
+        above: Whether such an outcome of Q counts as one that Q never shows (an infinite loss), or is left out.
+        fuzz: How far its masses may be from those meant, relative.
+        lattice: Where its losses lie, if they lie on one: neighbors at the same place are one.
+    """
+    with localcontext(Context(prec=60)):
+        start = curve.start
+        places: list[tuple[float, Decimal, Decimal]] = []
+        for length, gain in curve.pieces:
+            if float(length) == 0.0:
+                start += gain if above else 0
+                continue
+            place = _logarithm(length, gain)
+            if lattice is not None:
+                place = round((place - lattice.offset) / lattice.spacing) * lattice.spacing + lattice.offset
+            if places and places[-1][0] == place:
+                _, before, gained = places.pop()
+                length, gain = length + before, gain + gained
+            places.append((place, length, gain))
+    ratios = [place for place, _, _ in places]
+    upper, lower = [float(gain) for _, _, gain in places], [float(length) for _, length, _ in places]
+    if start > 0:
+        upper, lower, ratios = [*upper, float(start)], [*lower, 0.0], [*ratios, 0.0]
+    if curve.rest > 0:
+        upper, lower, ratios = [*upper, 0.0], [*lower, float(curve.rest)], [*ratios, 0.0]
+    return AtomicLoss(tuple(upper), tuple(lower), tuple(ratios), lattice, fuzz + 8 * U)
+
+
+def _logarithm(length: Decimal, gain: Decimal) -> float:
+    excess = (gain - length) / length
+    if abs(excess) < 0.5:
+        return math.log1p(float(excess))
+    ratio = float(gain / length) if length < gain else float(length / gain)
+    if not ratio < math.inf:
+        return float((gain / length).ln())
+    return math.log(ratio) if length < gain else -math.log(ratio)
+
+
+def _profile(product: Product) -> Callable[[float], Bound]:
+    return lambda epsilon: product.delta(epsilon, tolerance=1e-12)
+
+
+def _reach(profile: Callable[[float], Bound], end: float) -> float:
+    """Where delta is negligible, within a hundredth; at most the largest loss."""
+    if end <= LARGEST_LOSS:
+        return max(end, 1e-9)
+
+    def beyond(epsilon: float) -> bool:
+        return profile(epsilon).upper < _NEGLIGIBLE
+
+    high = 1.0
+    while high < LARGEST_LOSS and not beyond(high):
+        high = min(2 * high, LARGEST_LOSS)
+    low = high / 2
+    while low > 1e-9 and beyond(low):
+        low, high = low / 2, low
+    while high - low > 0.01 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if beyond(middle) else (middle, high)
+    return high
