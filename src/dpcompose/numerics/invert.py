@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpcompose.numerics import saddle
-from dpcompose.numerics.contour import Bracket, Contour, draw, relative_value
+from dpcompose.numerics.contour import Bracket, Contour, relative_value
+from dpcompose.numerics.drawing import draw
 from dpcompose.numerics.transform import Transform, log_moment
 
 _FINEST = 1e-13
