@@ -33,8 +33,7 @@ class Effort:
         share: Of a turn, which fast systems fill with repetitions.
         budget: After it a system gets no further turn at a case.
         asked: After it a turn of dpcompose is ended, and of the system to which a target compares it.
-        others: After it a turn of any other system is ended,
-        idle: or this, where no target asks for a ratio.
+        others: After it a turn of any other system is ended.
     """
 
     rounds: int
@@ -42,7 +41,6 @@ class Effort:
     budget: float
     asked: float
     others: float
-    idle: float
 
 
 @dataclass(frozen=True)
