@@ -59,7 +59,7 @@ class Composable:
         raise NotImplementedError
 
     def __add__(self, other: Composable) -> Composition:
-        if not isinstance(other, Composable):
+        if not isinstance(other, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
             return NotImplemented
         return compose(self, other)
 
@@ -81,9 +81,14 @@ class Composable:
         return sampled(compose(self), rate)
 
     def epsilon(
-        self, *, delta: float, adjacency: Adjacency = Adjacency.ADD_REMOVE, orientation: Orientation = Orientation.SAME,
-        tolerance: float = TOLERANCE, proof: bool = False,
-    ) -> Bound:  # fmt: skip
+        self,
+        *,
+        delta: float,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        orientation: Orientation = Orientation.SAME,
+        tolerance: float = TOLERANCE,
+        proof: bool = False,
+    ) -> Bound:
         """The smallest epsilon >= 0 such that the composition is (epsilon, delta)-differentially private.
 
         lower <= epsilon <= upper holds with every rounding accounted for; infinite where nothing finite does.
@@ -111,9 +116,14 @@ class Composable:
         return question.epsilon(check.probability("delta", delta))
 
     def delta(
-        self, *, epsilon: float, adjacency: Adjacency = Adjacency.ADD_REMOVE, orientation: Orientation = Orientation.SAME,
-        tolerance: float = TOLERANCE, proof: bool = False,
-    ) -> Bound:  # fmt: skip
+        self,
+        *,
+        epsilon: float,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        orientation: Orientation = Orientation.SAME,
+        tolerance: float = TOLERANCE,
+        proof: bool = False,
+    ) -> Bound:
         """The smallest delta such that the composition is (epsilon, delta)-differentially private, at any real epsilon.
 
         >>> from dpcompose import BlackBox
@@ -139,9 +149,13 @@ class Composable:
         return question.delta(check.real("epsilon", epsilon))
 
     def profile(
-        self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, orientation: Orientation = Orientation.SAME,
-        tolerance: float = TOLERANCE, proof: bool = False,
-    ) -> Profile:  # fmt: skip
+        self,
+        *,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        orientation: Orientation = Orientation.SAME,
+        tolerance: float = TOLERANCE,
+        proof: bool = False,
+    ) -> Profile:
         """The curve delta(epsilon): call it at an array of epsilons; `.tradeoff(alpha)` is its dual."""
         from dpcompose.composition import numerical
         from dpcompose.composition.profile import Profile
@@ -149,9 +163,15 @@ class Composable:
         return Profile(numerical.question(compose(self), adjacency, orientation, tolerance, proof))
 
     def risk(
-        self, *, prior: float = 0.5, false_positive_rate: float = 1e-3, adjacency: Adjacency = Adjacency.ADD_REMOVE,
-        orientation: Orientation = Orientation.SAME, tolerance: float = TOLERANCE, proof: bool = False,
-    ) -> Risk:  # fmt: skip
+        self,
+        *,
+        prior: float = 0.5,
+        false_positive_rate: float = 1e-3,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        orientation: Orientation = Orientation.SAME,
+        tolerance: float = TOLERANCE,
+        proof: bool = False,
+    ) -> Risk:
         """What an attacker gains from all answers: true positive rate, advantage, Bayes error, reconstruction."""
         from dpcompose.composition.risk import risk
 
@@ -159,25 +179,34 @@ class Composable:
         return risk(curve, prior=prior, false_positive_rate=false_positive_rate)
 
     def group(self, size: int) -> Group:
-        """The same questions for a group of that size: all of it in one world and none in the other, or some in each."""
+        """The same questions for a group of that size: all of it in one world and none in the other, or mixed."""
         from dpcompose.composition.group import group
 
         return group(compose(self), size)
 
     def renyi(
-        self, order: float, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, orientation: Orientation = Orientation.SAME,
-        tolerance: float = TOLERANCE, proof: bool = False,
-    ) -> Bound:  # fmt: skip
-        """The Renyi divergence of the given order > 1, the larger of the pair's two orders; the upper end is certified."""
+        self,
+        order: float,
+        *,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        orientation: Orientation = Orientation.SAME,
+        tolerance: float = TOLERANCE,
+        proof: bool = False,
+    ) -> Bound:
+        """The Renyi divergence of the given order > 1, the larger of both directions; its upper end is certified."""
         from dpcompose.composition import numerical, renyi
 
         numerical.unproved("a Renyi divergence", proof=proof)
         return renyi.divergence(numerical.question(compose(self), adjacency, orientation, tolerance, False), order)
 
     def zcdp(
-        self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, orientation: Orientation = Orientation.SAME,
-        tolerance: float = TOLERANCE, proof: bool = False,
-    ) -> ConcentratedDP | None:  # fmt: skip
+        self,
+        *,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        orientation: Orientation = Orientation.SAME,
+        tolerance: float = TOLERANCE,
+        proof: bool = False,
+    ) -> ConcentratedDP | None:
         """The zero-concentrated guarantee, or None if no finite one is known."""
         from dpcompose.composition import numerical, zcdp
 
@@ -186,9 +215,13 @@ class Composable:
         return zcdp.guarantee(compose(self), adjacency=adjacency)
 
     def gdp(
-        self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, orientation: Orientation = Orientation.SAME,
-        tolerance: float = TOLERANCE, proof: bool = False,
-    ) -> float | None:  # fmt: skip
+        self,
+        *,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        orientation: Orientation = Orientation.SAME,
+        tolerance: float = TOLERANCE,
+        proof: bool = False,
+    ) -> float | None:
         """The mu of Gaussian differential privacy, rounded up, or None if the composition is not Gaussian."""
         from dpcompose.composition import gdp, numerical
 
@@ -209,9 +242,13 @@ class Composable:
         return pure.approximate(compose(self), adjacency=adjacency)
 
     def compare(
-        self, *, delta: float, adjacency: Adjacency = Adjacency.ADD_REMOVE, orientation: Orientation = Orientation.SAME,
+        self,
+        *,
+        delta: float,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        orientation: Orientation = Orientation.SAME,
         tolerance: float = TOLERANCE,
-    ) -> tuple[Comparison, ...]:  # fmt: skip
+    ) -> tuple[Comparison, ...]:
         """Every theorem that applies, tightest first: its epsilon at this delta, its name and its reference."""
         from dpcompose.composition.compare import compare
 
@@ -263,11 +300,11 @@ def compose(*items: Composable) -> Composition:
         DomainError: If an item is neither a mechanism nor a composition.
     """
     for item in items:
-        if not isinstance(item, Composable):
+        if not isinstance(item, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("item", item, "a mechanism or a composition")
     if len(items) == 1 and isinstance(items[0], Composition):
         return items[0]
-    return _gathered(entry for item in items for entry in item._counted())
+    return _gathered(entry for item in items for entry in item._counted())  # pyright: ignore[reportPrivateUsage]
 
 
 def _gathered(entries: Iterable[tuple[Part, int]]) -> Composition:
