@@ -98,7 +98,7 @@ def question(
         UnsupportedError: If parts lack a statement under the adjacency (all are named), or the orientation is not
             covered.
     """
-    if not isinstance(orientation, Orientation):
+    if not isinstance(orientation, Orientation):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("orientation", orientation, "an Orientation, such as Orientation.SAME")
     tolerance, proof = check.open_probability("tolerance", tolerance), check.flag("proof", proof)
     pairs, promises = gathered(composition, adjacency)
@@ -137,7 +137,7 @@ def gathered(
     composition: Composition, adjacency: Adjacency
 ) -> tuple[tuple[tuple[Pair, int], ...], tuple[tuple[Part, int], ...]]:
     """All pairs, and the parts that have none but a Renyi curve; refuses with the list of parts that lack both."""
-    if not isinstance(adjacency, Adjacency):
+    if not isinstance(adjacency, Adjacency):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("adjacency", adjacency, "an Adjacency, such as Adjacency.ADD_REMOVE")
     pairs: list[tuple[Pair, int]] = []
     promises: list[tuple[Part, int]] = []
