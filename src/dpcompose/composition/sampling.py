@@ -42,7 +42,7 @@ class Sampled(Composable):
         return f"{inner}, sampled at {self.rate:g}"
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
-        """The mixture against the part without the record, both orders; for replacing, what the one part inside knows."""
+        """The mixture against the part without the record, both orders; for replacing, what the part inside knows."""
         if self.base.count == 1:
             return self.base.parts[0][0].sampled_pairs(self.rate, adjacency)
         if adjacency is Adjacency.REPLACE:
