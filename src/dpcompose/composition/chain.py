@@ -1,9 +1,9 @@
 """The losses of a group: what `size` people together can change, from what one person can.
 
 From one world to the other leads a path of neighbors, one member of the group at a time. Along it the power function
-of a part is applied again and again (`guarantee.power`): the loss of the group is that of the iterate. For a composition
-it is the composition of its parts' group losses, which is never more than the iterate of the composition's own power
-function, and often much less.
+of a part is applied again and again (`guarantee.power`): the loss of the group is that of the iterate. For a
+composition it is the composition of its parts' group losses, which is never more than the iterate of the composition's
+own power function, and often much less.
 
 Losses that differ between removing and adding: some members may be in the first world alone (removed), and the others
 in the second alone (added). Both orders of the path, all removals first or all additions first, bound the power, so at
@@ -29,7 +29,7 @@ from dpcompose.guarantee.power import IDENTITY, PowerCurve, mixture
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss, Pair
 from dpcompose.loss.grouped import grouped
-from dpcompose.loss.power import NODES, atoms_of, curves_of
+from dpcompose.loss.power import NODES, Enclosed, atoms_of, curves_of
 from dpcompose.loss.product import Product
 from dpcompose.numerics.bound import UNIT_ROUNDOFF
 from dpcompose.numerics.transform import Lattice
@@ -37,8 +37,6 @@ from dpcompose.numerics.transform import Lattice
 FEW_NODES = 512
 MOST_ATOMS = 4096
 LARGEST_SAMPLED = 64
-Enclosed = tuple[PowerCurve, PowerCurve | None]
-"""A power function above, and one below if there is one."""
 
 
 @dataclass(frozen=True)
@@ -95,13 +93,14 @@ def sampled_ways(
         inside = _attained(joint())
         return tuple((_with_inside(_iterated(pair, size), inside), times) for pair, times in own())
     curves = [_together(pairs, number) for number in range(1, size + 1)]
-    whole = [_mixed([above for above, _ in curves], number, rate) for number in range(size + 1)]
+    fuzz = max(curve.fuzz for curve in curves)
+    whole = [_mixed([curve.above for curve in curves], number, rate) for number in range(size + 1)]
     removals = [curve.thinned(MOST_ATOMS, above=True) for curve in whole]
-    losses = [_loss(_between(removals[n], removals[size - n].mirrored)) for n in range(size + 1)]
-    under = [below for _, below in curves if below is not None]
+    losses = [_loss(_between(removals[n], removals[size - n].mirrored), 2 * fuzz) for n in range(size + 1)]
+    under = [curve.below for curve in curves if curve.below is not None]
     if len(pairs) == 1 and pairs[0][1] == 1 and pairs[0][0].attained and len(under) == size:
         attained = _mixed(under, size, rate)
-        inside = (Pair(_loss(attained, above=False), _loss(attained.mirrored, above=False)),)
+        inside = (Pair(_loss(attained, fuzz, above=False), _loss(attained.mirrored, fuzz, above=False)),)
     else:
         inside = _attained(joint())
     return ((Ways(Pair(losses[size], losses[0], False, inside), tuple(losses[1:size])), 1),)
@@ -121,17 +120,20 @@ def _closed(pair: Pair, size: int) -> Ways | None:
 
 def _iterated(pair: Pair, size: int) -> Ways:
     """From the pair alone: the truth is the supremum over all mechanisms that it dominates."""
-    (remove, remove_below), (add, add_below) = _curves(pair)
-    fuzz, lattice = _fuzz(pair, size), _lattice(pair.remove, size)
-    first = _loss(remove.repeated(size), fuzz, lattice)
-    second = first if pair.symmetric else _loss(add.repeated(size), fuzz)
-    chains = [] if pair.symmetric else [_between(remove.repeated(n), add.repeated(size - n)) for n in range(1, size)]
-    mixed = (first,) * (size - 1) if pair.symmetric else tuple(_loss(chain, fuzz) for chain in chains)
-    if not pair.attained or remove_below is None or add_below is None:
+    remove, add = _curves(pair)
+    all_removed, all_added = remove.repeated(size), add.repeated(size)
+    fuzz, lattice = all_removed.fuzz + all_added.fuzz, _lattice(pair.remove, size)
+    first = _loss(all_removed.above, fuzz, lattice)
+    second = first if pair.symmetric else _loss(all_added.above, fuzz)
+    mixed = (first,) * (size - 1)
+    if not pair.symmetric:
+        chains = (_between(remove.above.repeated(n), add.above.repeated(size - n)) for n in range(1, size))
+        mixed = tuple(_loss(chain, fuzz) for chain in chains)
+    if not pair.attained or all_removed.below is None or all_added.below is None:
         # What one member alone can change is attained.
         return Ways(Pair(first, second, False, (pair,) if pair.attained else pair.inside), mixed)
-    low = _loss(remove_below.repeated(size), fuzz, lattice, above=False)
-    inside = Pair(low, low if pair.symmetric else _loss(add_below.repeated(size), fuzz, above=False))
+    low = _loss(all_removed.below, fuzz, lattice, above=False)
+    inside = Pair(low, low if pair.symmetric else _loss(all_added.below, fuzz, above=False))
     same = inside.remove == first and inside.add == second
     return Ways(inside if same else Pair(first, second, False, (inside,)), mixed)
 
@@ -145,8 +147,7 @@ def _curves(pair: Pair) -> tuple[Enclosed, Enclosed]:
 def _together(pairs: Pairs, size: int) -> Enclosed:
     """Of a group of `size` under a composition of losses that are the same in both orders."""
     if len(pairs) == 1 and pairs[0][1] == 1 and grouped(pairs[0][0].remove, size) is None:
-        (above, below), _ = _curves(pairs[0][0])
-        return above.repeated(size), None if below is None else below.repeated(size)
+        return _curves(pairs[0][0])[0].repeated(size)
     product = Product(tuple((found.pair.remove, times) for found, times in ways(pairs, size)))
     return curves_of(product, product, nodes=NODES if product.single is not None else FEW_NODES)
 
@@ -185,10 +186,6 @@ def _attained(pairs: Pairs) -> tuple[Pair, ...]:
 
 def _with_inside(found: Ways, inside: tuple[Pair, ...]) -> Ways:
     return replace(found, pair=Pair(found.pair.remove, found.pair.add, False, inside))
-
-
-def _fuzz(pair: Pair, size: int) -> float:
-    return 4 * size * sum(loss.fuzz for loss in (pair.remove, pair.add) if isinstance(loss, AtomicLoss))
 
 
 def _lattice(loss: Loss, size: int) -> Lattice | None:

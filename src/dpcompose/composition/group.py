@@ -38,11 +38,10 @@ class KnowsGroups(Protocol):
 class Group:
     """A composition asked about `size` people at once: all of them in one world, none in the other, or some in each.
 
-    What holds of one neighbor holds of every step of a path that leads from one world to the other (`composition.chain`).
-    Its answers are those of the composition of the parts' group losses: never more, and for several parts much less, than
+    What holds of one neighbor holds of every step of a path from one world to the other (`composition.chain`). The
+    answers are those of the composition of the parts' group losses: never more, and for several parts much less, than
     iterating the trade-off function of the whole. Where no closed form is known, both ends come from piecewise linear
-    power functions, and are about five digits apart; for parts on a Poisson sample in groups that change in both ways the
-    upper end is a bound. Build it with `.group(size)`.
+    power functions, about four digits apart. Build it with `.group(size)`.
 
     Args:
         composition: What is composed.
@@ -60,8 +59,8 @@ class Group:
         return self._question(adjacency, orientation, tolerance, proof).epsilon(check.probability("delta", delta))
 
     def delta(
-        self, *, epsilon: float, adjacency: Adjacency = Adjacency.ADD_REMOVE, orientation: Orientation = Orientation.SAME,
-        tolerance: float = TOLERANCE, proof: bool = False,
+        self, *, epsilon: float, adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        orientation: Orientation = Orientation.SAME, tolerance: float = TOLERANCE, proof: bool = False,
     ) -> Bound:  # fmt: skip
         """The smallest delta such that no group of this size loses more than (epsilon, delta)."""
         return self._question(adjacency, orientation, tolerance, proof).delta(check.real("epsilon", epsilon))
@@ -112,7 +111,7 @@ class Group:
         return replace(asked, above=(*asked.above, *self._mixed[adjacency]))
 
     def _mixtures(self, adjacency: Adjacency) -> tuple[Product, ...]:
-        """Some members removed, the others added: one product for each number of the removed; none where it is all the same."""
+        """Some members removed, the others added: a product for each number of removed; none if it is all the same."""
         found: list[tuple[Ways, int]] = []
         for part, times in self._whole.parts:
             grouped = part.ways(adjacency) if isinstance(part, Grouped) else None
@@ -165,7 +164,8 @@ class Grouped(Composable):
 
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
         """Refused: the group of a sample is not the sample of a group."""
-        raise UnsupportedError(repr(self), "each of a group is sampled by itself", "Sample first, then ask for the group")
+        reason = "each of a group is sampled by itself"
+        raise UnsupportedError(repr(self), reason, "Sample first, then ask for the group")
 
     def promise(self, adjacency: Adjacency) -> ConcentratedDP | None:
         """rho times the square of the size, for delta 0."""

@@ -21,9 +21,9 @@ def compare(
     composition: Composition, tight: Bound, *, size: int, delta: float, adjacency: Adjacency, orientation: Orientation,
     tolerance: float,
 ) -> tuple[Comparison, ...]:  # fmt: skip
-    """The certified epsilon of the group, and what Theorem 2.2 makes of the whole composition's profile; tightest first.
+    """The certified epsilon of the group, and what Theorem 2.2 makes of the whole composition's profile.
 
-    Theorem 2.2 takes one (epsilon, delta(epsilon)) of one person and gives (k epsilon, ...) for k: the best epsilon is taken.
+    Theorem 2.2 takes one (epsilon, delta(epsilon)) of one person and gives (k epsilon, ...) for k: the best is taken.
 
     Args:
         composition: What is composed.
@@ -42,7 +42,8 @@ def compare(
         ("the book's bound", "[DworkRoth2014, Theorem 2.2]", lambda promise: group.book(promise, size=size)),
     )
     note = "; ".join((tight.certificate.method, *tight.certificate.notes))
-    rows = [Comparison("certified group", "[DongRothSu2022, Theorem 2.14]", tight.upper, "certified", tight.lower, note)]
+    reference = "[DongRothSu2022, Theorem 2.14]"
+    rows = [Comparison("certified group", reference, tight.upper, "certified", tight.lower, note)]
     for name, reference, theorem in theorems:
         found = _best(asked, theorem, delta)
         if found < math.inf:

@@ -1,9 +1,9 @@
 """Power functions that are piecewise linear, and their exact algebra.
 
-phi(alpha) is the largest P(S) over all tests S with Q(S) <= alpha: 1 minus the trade-off function, concave, increasing. If
-it is piecewise linear, the pair (P, Q) is a list of outcomes: a piece of length q and slope a is an outcome of probability q
-under Q and a q under P, phi(0) is the probability under P of what Q never shows, and what the lengths miss of 1 is the
-probability under Q of what P never shows.
+phi(alpha) is the largest P(S) over all tests S with Q(S) <= alpha: 1 minus the trade-off function, concave, increasing.
+If it is piecewise linear, the pair (P, Q) is a list of outcomes: a piece of length q and slope a is an outcome of
+probability q under Q and a q under P, phi(0) is the probability under P of what Q never shows, and what the lengths
+miss of 1 is the probability under Q of what P never shows.
 
 For pairs in a row, (P, M) and (M, Q), and any test S: M(S) <= phi_MQ(Q(S)), so P(S) <= phi_PM(phi_MQ(Q(S))). Nothing
 better follows from the two functions: with U uniform on [0, 1] under Q, and under M and P of distribution functions
@@ -52,7 +52,8 @@ class PowerCurve:
         """Of the pair with these masses; `lost` is a mass of either that may be anywhere, and is detected here."""
         with localcontext(_DIGITS):
             masses = [(Decimal(q), Decimal(p)) for p, q in zip(upper, lower, strict=True)]
-            finite = sorted((each for each in masses if min(each) > 0), key=lambda each: each[1] / each[0], reverse=True)
+            finite = [each for each in masses if min(each) > 0]
+            finite.sort(key=lambda each: each[1] / each[0], reverse=True)
             start = min(Decimal(lost) + sum((p for q, p in masses if q == 0), _ZERO), _ONE)
             rest = min(Decimal(lost) + sum((q for q, p in masses if p == 0), _ZERO), _ONE)
             return cls(start, tuple(_capped(start, _merged(finite))), rest)
@@ -94,7 +95,7 @@ class PowerCurve:
     def thinned(self, most: int, *, above: bool) -> PowerCurve:
         """Of at most about `most` pieces: not below this one if `above`, else not above it.
 
-        Above, an outcome that goes is split between its kept neighbors, masses kept; below, neighbors become one outcome.
+        Above, an outcome that goes is split between its kept neighbors, masses kept; below, neighbors become one.
         """
         stride = -(-len(self.pieces) // max(most, 2))
         if stride < 2:
@@ -112,7 +113,7 @@ class PowerCurve:
         return power
 
     def _cut(self, inner: PowerCurve) -> Iterator[Piece]:
-        """The inner pieces, cut where their power crosses a corner of this function; without gain beyond its last piece."""
+        """The inner pieces, cut where their power crosses a corner of this function; beyond its last, without gain."""
         todo = [*reversed(self.pieces)]
         skipped = inner.start
         while todo and skipped > 0:
@@ -148,9 +149,9 @@ def enclosing(
 ) -> tuple[PowerCurve, PowerCurve]:
     """Power functions above and below every one whose profile has these values, and whose pair in the other order too.
 
-    In a = e^epsilon the profile H is convex, and H(1 / a) = 1 - 1 / a + G(a) / a with G that of the other order. Above:
-    the greatest convex function below the upper ends, constant after the last. Below: between two nodes the larger of the
-    two neighboring chords, prolonged, from an upper to a lower end.
+    In a = e^epsilon the profile H is convex, and H(1 / a) = 1 - 1 / a + G(a) / a with G that of the other order.
+    Above: the greatest convex function below the upper ends, constant after the last. Below: between two nodes the
+    larger of the two neighboring chords, prolonged, from an upper to a lower end.
 
     Args:
         epsilons: Increasing, from 0.

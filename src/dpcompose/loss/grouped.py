@@ -20,11 +20,11 @@ LARGEST_SHIFT = 10**6
 
 @singledispatch
 def grouped(loss: Loss, size: int) -> Pair | None:
-    """The pair of a group of `size` where `loss` is that of one person, the same in both orders; None if it has no closed form.
+    """The pair of a group of `size` where `loss` is one person's, the same in both orders; None without closed form.
 
     Shifts of noise with a log-concave density are a semigroup: the best tests for a shift are half-lines whatever its
-    size, so the power function of a shift by k is that of a shift by 1, iterated k times. The same holds for integer noise
-    and integer shifts, whose power functions are linear between common corners.
+    size, so the power function of a shift by k is that of a shift by 1, iterated k times. The same holds for integer
+    noise and integer shifts, whose power functions are linear between common corners.
 
     Reference: [DongRothSu2022, Theorem 2.14]
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 
 import numpy as np
@@ -27,9 +28,9 @@ _NEGLIGIBLE = 1e-30
 def chained(epsilon: float, *, delta: float, categories: int, steps: int, fuzz: float = 0.0) -> Loss:
     """The loss of a group of `steps` under k-ary randomized response with delta: its power function, iterated.
 
-    The slopes of the power function are e^epsilon, 1 (k > 2) and e^-epsilon after a start at delta; those of the iterate
-    are e^(n epsilon), n from -steps to steps. A group of that size of any mechanism that the pair dominates is dominated
-    by this loss, and no smaller one dominates them all.
+    The slopes of the power function are e^epsilon, 1 (k > 2) and e^-epsilon after a start at delta; those of the
+    iterate are e^(n epsilon), n from -steps to steps. A group of that size of any mechanism that the pair dominates is
+    dominated by this loss, and no smaller one dominates them all.
 
     Reference: [DongRothSu2022, Theorem 2.14]
     """
@@ -47,23 +48,40 @@ def chained(epsilon: float, *, delta: float, categories: int, steps: int, fuzz: 
     return atoms_of(curve, above=True, fuzz=fuzz, lattice=Lattice(epsilon, 0.0) if epsilon > 0 else None)
 
 
-def curves_of(remove: Product, add: Product, *, nodes: int = NODES) -> tuple[PowerCurve, PowerCurve | None]:
-    """Power functions above and below that of a pair, from its losses in both orders.
+@dataclass(frozen=True)
+class Enclosed:
+    """Power functions above and below that of a pair.
 
-    The same one twice where the losses are atoms; none below where some mass may be anywhere.
+    Args:
+        above: One above.
+        below: One below; the same one where the losses are atoms, none where some mass may be anywhere.
+        fuzz: How far the masses of both may be from those meant, relative.
     """
+
+    above: PowerCurve
+    below: PowerCurve | None
+    fuzz: float = 0.0
+
+    def repeated(self, times: int) -> Enclosed:
+        """Iterated; an error of the masses is an error of the power at most as large, once for every iteration."""
+        below = None if self.below is None else self.below.repeated(times)
+        return Enclosed(self.above.repeated(times), below, 2 * times * self.fuzz)
+
+
+def curves_of(remove: Product, add: Product, *, nodes: int = NODES) -> Enclosed:
+    """What encloses the power function of a pair, from its losses in both orders."""
     ends = [product.extremes.upper for product in (remove, add)]
     loss = remove.single
     atoms = loss.atoms() if loss is not None and loss.support and max(ends) <= LARGEST_LOSS else None
     if isinstance(atoms, AtomicLoss):
         exact = PowerCurve.of_atoms(atoms.upper, atoms.lower, lost=atoms.lost)
-        return exact, exact if atoms.lost == 0.0 else None
+        return Enclosed(exact, exact if atoms.lost == 0.0 else None, atoms.fuzz)
     reach = max(_reach(_profile(product), end) for product, end in zip((remove, add), ends, strict=True))
     special = [end * (1 + 4 * U) for end in ends if 0.0 < end < reach]
     grid = np.unique(np.concatenate([np.linspace(0.0, reach * (1 + 4 * U), nodes // 2), special])).tolist()
     deltas = [_profile(remove)(epsilon) for epsilon in grid]
     mirrored = deltas if add == remove else [_profile(add)(epsilon) for epsilon in grid]
-    return enclosing(grid, deltas, mirrored, (remove.infinite, add.infinite))
+    return Enclosed(*enclosing(grid, deltas, mirrored, (remove.infinite, add.infinite)))
 
 
 def atoms_of(curve: PowerCurve, *, above: bool, fuzz: float = 0.0, lattice: Lattice | None = None) -> AtomicLoss:
@@ -109,7 +127,7 @@ def _logarithm(length: Decimal, gain: Decimal) -> float:
 
 
 def _profile(product: Product) -> Callable[[float], Bound]:
-    return lambda epsilon: product.delta(epsilon, tolerance=1e-12)
+    return lambda epsilon: product.delta(epsilon, tolerance=1e-9)
 
 
 def _reach(profile: Callable[[float], Bound], end: float) -> float:
