@@ -37,10 +37,17 @@ class Calibration:
 
 
 def calibrate(
-    family: Callable[[float], Composable], *, epsilon: float, delta: float, parameter: str = "decreasing", integer: bool = False,
-    bracket: tuple[float, float] | None = None, adjacency: Adjacency = Adjacency.ADD_REMOVE,
-    orientation: Orientation = Orientation.SAME, tolerance: float = TOLERANCE,
-) -> Calibration:  # fmt: skip
+    family: Callable[[float], Composable],
+    *,
+    epsilon: float,
+    delta: float,
+    parameter: str = "decreasing",
+    integer: bool = False,
+    bracket: tuple[float, float] | None = None,
+    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    orientation: Orientation = Orientation.SAME,
+    tolerance: float = TOLERANCE,
+) -> Calibration:
     """A parameter p such that the certified upper end of `family(p).epsilon(delta=delta)` is at most `epsilon`.
 
     Where epsilon is decreasing in p (a noise scale) the smallest such p, where it is increasing (a rate, a count) the
@@ -58,7 +65,8 @@ def calibrate(
         parameter: How epsilon depends on the parameter: "decreasing", "increasing" or "unordered" (neither, or not
             known).
         integer: Whether the parameter is an integer >= 0.
-        bracket: Where to search, ends included; by default from 1e-12 to 1e12, or 0 to 10^15.
+        bracket: Where to search, ends included; by default from 1e-12 to 1e12, or 0 to 10^15. The family need not be
+            defined on all of it, but at 1, or at the end of the bracket next to 1.
         adjacency: What one person's data may change.
         orientation: Whether the same world holds the record in every round.
         tolerance: Passed on to `epsilon`.
@@ -70,13 +78,17 @@ def calibrate(
     epsilon, delta = check.nonnegative("epsilon", epsilon), check.probability("delta", delta)
     if not callable(family):
         raise DomainError("family", family, "a function of the parameter")
-    if parameter not in DIRECTIONS:
+    if not isinstance(parameter, str) or parameter not in DIRECTIONS:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("parameter", parameter, "one of 'decreasing', 'increasing', 'unordered'")
+    if not isinstance(integer, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DomainError("integer", integer, "True or False")
     least, most = _bracket(bracket, integer)
 
     def measured(value: float) -> Bound:
-        found = compose(family(int(value) if integer else value))
-        return found.epsilon(delta=delta, adjacency=adjacency, orientation=orientation, tolerance=tolerance)
+        member = family(int(value) if integer else value)
+        if not isinstance(member, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("family", member, "a function whose values are mechanisms or compositions")
+        return compose(member).epsilon(delta=delta, adjacency=adjacency, orientation=orientation, tolerance=tolerance)
 
     search = _Search(measured, epsilon, -1.0 if parameter == "increasing" else 1.0, least, most, integer)
     good, bad = search.run()
@@ -86,7 +98,7 @@ def calibrate(
 def _bracket(bracket: tuple[float, float] | None, integer: bool) -> tuple[float, float]:
     if bracket is None:
         return (_LEAST_COUNT, _MOST_COUNT) if integer else (_LEAST, _MOST)
-    if not isinstance(bracket, tuple | list) or len(bracket) != 2:
+    if not isinstance(bracket, tuple) or len(bracket) != 2:  # pyright: ignore
         raise DomainError("bracket", bracket, "a pair (least, most)")
     guard = check.count if integer else check.positive
     least, most = guard("bracket[0]", bracket[0]), guard("bracket[1]", bracket[1])
@@ -100,7 +112,7 @@ Point = tuple[float, Bound]
 
 @dataclass(frozen=True)
 class _Search:
-    """Towards the safe side (`sign` 1: larger is safer) until the target is met, then between a good and a bad point."""
+    """Towards the safe side (`sign` 1: larger is safer) until the target is met, then between good and bad."""
 
     measured: Callable[[float], Bound]
     target: float
@@ -110,45 +122,29 @@ class _Search:
     integer: bool
 
     def run(self) -> tuple[Point, Point | None]:
-        """The best point that meets the target, and the worst that does not, next to it."""
-        good, bad = self._bracketed()
-        if bad is None:
-            return good, None
+        """The best point that meets the target, and the one next to it that does not; None where there is none."""
+        good: Point
+        wall: float | None
+        bad: Point | None
+        good, wall, bad = self._bracketed()
         for _ in range(200):
-            if self._adjacent(good[0], bad[0]):
+            if wall is None or self._adjacent(good[0], wall):
                 break
-            value = self._between(good, bad)
-            bound = self.measured(value)
-            if bound.upper <= self.target:
+            value: float = self._between(good, bad) if bad is not None else self._middle(good[0], wall)
+            bound = self._tried(value)
+            if bound is None:
+                wall, bad = value, None
+            elif self._meets(bound):
                 good = (value, bound)
             else:
-                bad = (value, bound)
-            pinned = None if self.integer else self._pin(good, bad)
-            if pinned is not None:
-                good, bad = pinned
+                wall, bad = value, (value, bound)
+            if bad is not None and not self.integer:
+                good, bad = self._pinned(good, bad)
+                wall = bad[0]
         return good, bad
 
-    def _bracketed(self) -> tuple[Point, Point | None]:
-        """A good and a bad point by doubling the distance (in the logarithm) from a start."""
-        value = float(min(max(1, int(self.least)), int(self.most))) if self.integer else 1.0
-        value = min(max(value, self.least), self.most)
-        here = value, self.measured(value)
-        outward = -self.sign if here[1].upper <= self.target else self.sign
-        limit, stride = self.least if outward < 0 else self.most, 2.0
-        while here[0] != limit and stride > 1.001:
-            value = self._stepped(here[0], stride**outward, limit)
-            bound = self._tried(value) if value != here[0] else None
-            if bound is None:
-                stride = 1.0 if self.integer and abs(value - here[0]) <= 1 else math.sqrt(stride)
-                continue
-            there = value, bound
-            if (there[1].upper <= self.target) != (here[1].upper <= self.target):
-                return (there, here) if there[1].upper <= self.target else (here, there)
-            here, stride = there, min(stride * stride, 2.0**12)
-        if here[1].upper <= self.target:
-            return here, None
-        remedy = "Widen the bracket, or ask for a larger epsilon or delta"
-        raise UnreachableError("calibrate", self.target, here[1].upper, remedy)
+    def _meets(self, bound: Bound) -> bool:
+        return bound.upper <= self.target
 
     def _tried(self, value: float) -> Bound | None:
         """The bound, or None where the family has no member."""
@@ -156,6 +152,41 @@ class _Search:
             return self.measured(value)
         except DomainError:
             return None
+
+    def _bracketed(self) -> tuple[Point, float | None, Point | None]:
+        """A good point, and one beyond which nothing is good, by ever longer strides (in the logarithm) from a start.
+
+        The second is where the target is missed, with its bound, or where the family has no member; None if the range
+        ends first.
+        """
+        start = min(max(1.0, float(self.least)), float(self.most))
+        last: Point = (start, self.measured(start))
+        met = self._meets(last[1])
+        limit = self.most if (self.sign > 0) != met else self.least
+        stride, best = 2.0, last[1].upper
+        while last[0] != limit:
+            value = self._stepped(last[0], stride if limit > last[0] else 1 / stride, limit)
+            bound = self._tried(value)
+            stride = min(stride * stride, 2.0**12)
+            if bound is None and not met:
+                # The family ends before the target is met: whatever is left lies before its end.
+                while bound is None and not self._adjacent(last[0], value):
+                    limit, value = value, self._middle(last[0], value)
+                    bound = self._tried(value)
+                if bound is None:
+                    break
+            if bound is None:
+                return last, value, None
+            best = min(best, bound.upper)
+            if self._meets(bound) != met:
+                good, bad = (last, (value, bound)) if met else ((value, bound), last)
+                return good, bad[0], bad
+            last = (value, bound)
+        if met:
+            return last, None, None
+        raise UnreachableError(
+            "calibrate", self.target, best, "Widen the bracket, or ask for a larger epsilon or delta"
+        )
 
     def _stepped(self, value: float, factor: float, limit: float) -> float:
         moved = value * factor if value > 0 else 1.0 if factor > 1 else 0.0
@@ -166,31 +197,31 @@ class _Search:
     def _adjacent(self, good: float, bad: float) -> bool:
         return abs(good - bad) <= 1 if self.integer else abs(good - bad) <= CLOSE * max(good, bad)
 
+    def _middle(self, one: float, other: float) -> float:
+        return float((int(one) + int(other)) // 2) if self.integer else math.sqrt(one * other)
+
     def _between(self, good: Point, bad: Point) -> float:
-        """A secant step in the logarithms where both epsilons are positive and finite, kept well inside; else the middle."""
+        """A secant step in the logarithms where both epsilons are positive and finite; else the middle."""
         low, high = sorted((good[0], bad[0]))
-        if self.integer:
-            return float((int(low) + int(high)) // 2)
-        middle = math.sqrt(low * high)
         ends = good[1].upper, bad[1].upper
-        if not (0 < ends[0] < ends[1] < math.inf and self.target > 0) or high > 4 * low:
-            return middle
+        if self.integer or not (0 < ends[0] < ends[1] < math.inf and self.target > 0) or high > 4 * low:
+            return self._middle(low, high)
         share = math.log(self.target / ends[0]) / math.log(ends[1] / ends[0])
         value = good[0] * (bad[0] / good[0]) ** share
-        return value if low < value < high else middle
+        return value if low < value < high else self._middle(low, high)
 
-    def _pin(self, good: Point, bad: Point) -> tuple[Point, Point] | None:
-        """Once the secant lands next to one end, probe a hair on the other side of it."""
-        near = good if abs(math.log(self.target / good[1].upper)) < 1e-8 else None if good[1].upper > 0 else None
-        if near is None or self._adjacent(good[0], bad[0]):
-            return None
-        slope = (
-            math.log(bad[1].upper / good[1].upper) / math.log(bad[0] / good[0]) if 0 < bad[1].upper < math.inf else -1.0
-        )
-        reach = max(0.9 * CLOSE, 2 * abs(math.log(self.target / good[1].upper) / slope)) if slope else CLOSE
-        value = good[0] * (1 - self.sign * reach)
+    def _pinned(self, good: Point, bad: Point) -> tuple[Point, Point]:
+        """Once the secant lands next to the good end, probe a hair on the other side of it."""
+        ends = good[1].upper, bad[1].upper
+        if self._adjacent(good[0], bad[0]) or not (0 < ends[0] < ends[1] < math.inf and self.target > 0):
+            return good, bad
+        miss = abs(math.log(self.target / ends[0]))
+        slope = math.log(ends[1] / ends[0]) / math.log(bad[0] / good[0])
+        value = good[0] * (1 - self.sign * max(0.9 * CLOSE, 2 * abs(miss / slope)))
         low, high = sorted((good[0], bad[0]))
-        if not low < value < high:
-            return None
-        bound = self.measured(value)
-        return (good, (value, bound)) if bound.upper > self.target else ((value, bound), bad)
+        if not (miss < 1e-8 and low < value < high):
+            return good, bad
+        bound = self._tried(value)
+        if bound is None:
+            return good, bad
+        return ((value, bound), bad) if self._meets(bound) else (good, (value, bound))
