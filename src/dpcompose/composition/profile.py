@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcompose.composition.numerical import Question
+from dpcompose.errors import DomainError
 from dpcompose.guarantee.dual import BestTest, best_test
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound
@@ -23,6 +26,16 @@ class Curve:
     upper: NDArray[np.float64]
 
 
+def _entries(name: str, given: ArrayLike, guard: Callable[[str, Any], float]) -> NDArray[np.float64]:
+    """The entries of an array of any shape, each passed through the guard before numpy could make a number of it."""
+    try:
+        entries = np.asarray(given, dtype=object)
+    except ValueError:
+        raise DomainError(name, given, "numbers in an array with rows of one length") from None
+    values: list[Any] = entries.ravel().tolist()
+    return np.array([guard(name, value) for value in values], dtype=np.float64).reshape(entries.shape)
+
+
 @dataclass(frozen=True)
 class Profile:
     """delta as a function of epsilon, certified at every point where it is asked.
@@ -34,9 +47,9 @@ class Profile:
     question: Question
 
     def __call__(self, epsilon: ArrayLike) -> Curve:
-        """delta at each entry of an array of epsilons, of any shape."""
-        points = np.asarray(epsilon, dtype=np.float64)
-        bounds = [self.question.delta(check.real("epsilon", float(point))) for point in points.ravel()]
+        """delta at each entry of an array of epsilons, of any shape; DomainError if an entry is not a real number."""
+        points = _entries("epsilon", epsilon, check.real)
+        bounds = [self.question.delta(point) for point in points.ravel().tolist()]
         lower = np.array([bound.lower for bound in bounds]).reshape(points.shape)
         upper = np.array([bound.upper for bound in bounds]).reshape(points.shape)
         return Curve(lower, upper)
@@ -76,8 +89,7 @@ class Profile:
         return Curve(test.power_lower, test.power_upper)
 
     def _test(self, alpha: ArrayLike) -> BestTest:
-        given = np.asarray(alpha)
-        levels = np.array([check.probability("alpha", level) for level in given.ravel().tolist()]).reshape(given.shape)
+        levels = _entries("alpha", alpha, check.probability)
         return best_test(
             levels, profile=self._ends, infinite=self._infinite, kinks=self._kinks, tolerance=self.question.tolerance
         )
