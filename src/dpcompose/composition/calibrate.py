@@ -126,6 +126,9 @@ class _Search:
         good: Point
         wall: float | None
         bad: Point | None
+        good: Point
+        wall: float | None
+        bad: Point | None
         good, wall, bad = self._bracketed()
         for _ in range(200):
             if wall is None or self._adjacent(good[0], wall):
