@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -49,6 +50,15 @@ class Question:
             return _apart(self._deltas(self.below, epsilon), self._curve.delta(epsilon))
         upper = _largest(self._deltas(self.above, epsilon))
         return upper if self.attained else _apart(self._deltas(self.below, epsilon), upper)
+
+    def deltas(self, epsilons: Sequence[float]) -> list[Bound]:
+        """`delta` at many epsilons, in any order; neighbors share the lines that they are read from."""
+        order = sorted({epsilon for epsilon in epsilons if math.isfinite(epsilon)})
+        if not self.attained or len(order) < 8 or self.proof:
+            return [self.delta(epsilon) for epsilon in epsilons]
+        rows = [product.deltas(order, tolerance=self.tolerance) for product in self.above]
+        known = {epsilon: _largest([row[at] for row in rows]) for at, epsilon in enumerate(order)}
+        return [known[epsilon] if epsilon in known else self.delta(epsilon) for epsilon in epsilons]
 
     def epsilon(self, delta: float) -> Bound:
         """The largest epsilon(delta) of the directions."""

@@ -49,7 +49,7 @@ class Profile:
     def __call__(self, epsilon: ArrayLike) -> Curve:
         """delta at each entry of an array of epsilons, of any shape; DomainError if an entry is not a real number."""
         points = _entries("epsilon", epsilon, check.real)
-        bounds = [self.question.delta(point) for point in points.ravel().tolist()]
+        bounds = self.question.deltas(points.ravel().tolist())
         lower = np.array([bound.lower for bound in bounds]).reshape(points.shape)
         upper = np.array([bound.upper for bound in bounds]).reshape(points.shape)
         return Curve(lower, upper)

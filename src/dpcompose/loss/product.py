@@ -90,14 +90,24 @@ class Product:
 
     def delta(self, epsilon: float, *, tolerance: float) -> Bound:
         """E[(1 - e^(epsilon - L))_+], never outside [max(0, 1 - e^epsilon), 1]."""
+        return self._clipped(epsilon, tolerance, None)
+
+    def deltas(self, epsilons: Sequence[float], *, tolerance: float) -> list[Bound]:
+        """`delta` at many epsilons in increasing order, sharing lines between neighbors."""
+        known = not self.reduced or self.single is not None or self.infinite.lower == 1.0
+        inside = [] if known else [epsilon for epsilon in epsilons if epsilon >= -40]
+        readings = dict(zip(inside, invert.values_at(self.transform, inside, tolerance=tolerance), strict=True)) if inside else {}
+        return [self._clipped(epsilon, tolerance, readings.get(epsilon)) for epsilon in epsilons]
+
+    def _clipped(self, epsilon: float, tolerance: float, reading: Reading | None) -> Bound:
         floor = max(down(-math.expm1(epsilon)), 0.0) if epsilon < 0 else 0.0
         if epsilon < -40:
             return Bound(floor, 1.0, Certificate("1 - e^epsilon <= delta <= 1"))
-        bound = self._delta(epsilon, tolerance)
+        bound = self._delta(epsilon, tolerance, reading)
         upper = min(bound.upper, 1.0)
         return Bound(min(max(bound.lower, floor), upper), upper, bound.certificate)
 
-    def _delta(self, epsilon: float, tolerance: float) -> Bound:
+    def _delta(self, epsilon: float, tolerance: float, reading: Reading | None) -> Bound:
         if not self.reduced:
             exact = max(-math.expm1(epsilon), 0.0)
             return Bound(
@@ -109,7 +119,7 @@ class Product:
             return Bound(bound.lower, bound.upper, _closed(bound.certificate))
         if self.infinite.lower == 1.0:
             return Bound(1.0, 1.0)
-        reading = invert.value_at(self.transform, epsilon, tolerance=tolerance)
+        reading = reading or invert.value_at(self.transform, epsilon, tolerance=tolerance)
         low, high = self.infinite.lower, self.infinite.upper
         slack = 4 * UNIT_ROUNDOFF
         lower, upper = low + (1 - low) * reading.lower * (1 - slack), high + (1 - high) * reading.upper * (1 + slack)

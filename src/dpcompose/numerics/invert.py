@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,9 +32,6 @@ def value_at(transform: Transform, x: float, *, tolerance: float) -> Reading:
     """g(x), to a relative `tolerance` if that can be reached; always 0 <= lower <= g(x) <= upper <= 1."""
     if x >= transform.maximum:
         return Reading(0.0, 0.0)
-    if x < transform.minimum:
-        exact = -math.expm1(x)
-        return Reading(exact * (1 - 1e-15), min(exact * (1 + 1e-15), 1.0))
     order = saddle.for_value(transform, x)
     log_m, first, variance = transform.cumulants(order)
     if not (
@@ -46,8 +43,24 @@ def value_at(transform: Transform, x: float, *, tolerance: float) -> Reading:
         transform, order=order, x=x, log_mass=log_mass, tolerance=max(tolerance, _FINEST), budget=_budget(tolerance)
     )
     bracket = contour.bracket(x)
-    floor = max(-math.expm1(min(x, 0.0)), 0.0) * (1 - 1e-15)
-    lower, upper = max(bracket.lower, floor), min(bracket.upper, 1.0)
+    return _read(contour, bracket)
+
+
+def values_at(transform: Transform, xs: Sequence[float], *, tolerance: float) -> list[Reading]:
+    """g at many points in increasing order: a line serves its neighbors for as long as it keeps the tolerance there."""
+    found: list[Reading] = []
+    for x in xs:
+        contour = found[-1].contour if found else None
+        bracket = contour.bracket(x) if contour is not None and x < transform.maximum else None
+        if contour is None or bracket is None or not bracket.upper - bracket.lower <= tolerance * bracket.upper:
+            found.append(value_at(transform, x, tolerance=tolerance / 4))
+        else:
+            found.append(_read(contour, bracket))
+    return found
+
+
+def _read(contour: Contour, bracket: Bracket) -> Reading:
+    lower, upper = max(bracket.lower, 0.0), min(bracket.upper, 1.0)
     return Reading(min(lower, upper), upper, contour, bracket)
 
 
@@ -83,7 +96,7 @@ def point_of(transform: Transform, least: float, most: float, *, tolerance: floa
     """
     log_mass = math.log(min(max(least, 5e-324), 1.0))
     order = saddle.for_mass(transform, log_mass)
-    best = Reading(transform.minimum, transform.maximum)
+    best = Reading(-math.inf, transform.maximum)
     _, first, _ = transform.cumulants(order)
     x = first - 1 / order - 1 / (order + 1)
     for _ in range(4):
@@ -146,12 +159,12 @@ def _on_contour(
     if not bracket.upper > 0 or x >= transform.maximum:
         # The solution is within rounding of the largest value: only how far below it can be told.
         step = 1e-16 * (abs(x) + 1e-3 / contour.order)
-        lower = -walk(lambda point: contour.bracket(-point).lower >= most, -x, step, -transform.minimum, growth=4.0)
+        lower = -walk(lambda point: contour.bracket(-point).lower >= most, -x, step, math.inf, growth=4.0)
         return x, Reading(lower, transform.maximum, contour, bracket)
     offset = min(max(bracket.upper - bracket.lower, 1e-16 * least) / least / rate, 0.1 / contour.order)
     upper = walk(lambda point: contour.bracket(point).upper <= least, x, offset, transform.maximum)
     start = x - math.log(most / least) / rate
-    lower = -walk(lambda point: contour.bracket(-point).lower >= most, -start, offset, -transform.minimum)
+    lower = -walk(lambda point: contour.bracket(-point).lower >= most, -start, offset, math.inf)
     return x, Reading(lower, upper, contour, bracket)
 
 
