@@ -77,6 +77,7 @@ def compare(
     Reference: [KairouzOhViswanath2015, Theorem 3.3], [Mironov2017, Proposition 1], [BunSteinke2016, Lemma 2.3]
     """
     delta = check.probability("delta", delta)
+    composition = compose(composition)
     asked = question(composition, adjacency, orientation, tolerance, False)
     pairs, promises = gathered(composition, adjacency)
     stated = () if promises else _stated(pairs)

@@ -152,7 +152,8 @@ def gathered(
     pairs: list[tuple[Pair, int]] = []
     promises: list[tuple[Part, int]] = []
     refusals: list[UnsupportedError] = []
-    for part, times in composition.parts:
+    # In one fixed order, so that equal compositions have answers equal to the last bit.
+    for part, times in sorted(composition.parts, key=lambda entry: repr(entry[0])):
         try:
             found = part.pairs(adjacency)
         except UnsupportedError as refusal:

@@ -110,6 +110,8 @@ def parallel(*cells: Composable, adjacency: Adjacency = Adjacency.ADD_REMOVE, mo
         raise DomainError("cells", cells, "at least one mechanism or composition")
     if not isinstance(adjacency, Adjacency):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("adjacency", adjacency, "an Adjacency, such as Adjacency.ADD_REMOVE")
+    if not isinstance(moves, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DomainError("moves", moves, "True or False")
     if adjacency is Adjacency.ZERO_OUT and moves:
         reason = "a null record belongs to no cell that is known"
         raise UnsupportedError(

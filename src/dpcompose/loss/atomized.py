@@ -23,20 +23,24 @@ Point = tuple[Fraction, Fraction]
 
 
 def atomized(
-    profile: Callable[[float], Bound], maximum: float, *, minimum: float | None = None
+    profiles: Callable[[list[float]], list[Bound]], maximum: float, *, minimum: float | None = None
 ) -> tuple[AtomicLoss, AtomicLoss]:
     """Two atomic losses, one dominating and one dominated by every loss with the given profile.
 
     Args:
-        profile: A certified enclosure of delta(epsilon) at every real epsilon.
+        profiles: Certified enclosures of delta(epsilon) at a list of increasing real epsilons.
         maximum: The largest loss, or inf.
         minimum: The smallest loss, or -inf; by default minus the maximum.
     """
+
+    def profile(epsilon: float) -> Bound:
+        return profiles([epsilon])[0]
+
     high = _reach(profile, maximum, lambda epsilon, bound: bound.lower <= 0 or bound.upper < 1e-17)
     end = maximum if minimum is None else -minimum
     low = -_reach(lambda e: profile(-e), end, lambda epsilon, bound: bound.upper + math.expm1(-epsilon) < 1e-14)
     grid = np.unique(np.concatenate([np.linspace(low, high, POINTS), [0.0]]))
-    values = [profile(float(epsilon)) for epsilon in grid]
+    values = profiles(grid.tolist())
     x = [Fraction(0), *map(Fraction, np.exp(grid).tolist())]
     upper = [Fraction(1), *(Fraction(bound.upper) for bound in values)]
     lower = [

@@ -33,11 +33,11 @@ def sampled_pair(remove: Product, add: Product, rate: float, *, attained: bool) 
 def _enclosing(product: Product, closed: Loss | None) -> tuple[AtomicLoss, AtomicLoss]:
     """Atoms above and below."""
     found = closed.enclosing() if closed is not None else None
-    return found or atomized(_profile(product), product.extremes.upper)
+    return found or atomized(_profiles(product), product.extremes.upper)
 
 
-def _profile(product: Product) -> Callable[[float], Bound]:
-    return lambda epsilon: product.delta(epsilon, tolerance=1e-12)
+def _profiles(product: Product) -> Callable[[list[float]], list[Bound]]:
+    return lambda epsilons: product.deltas(epsilons, tolerance=1e-8)
 
 
 def _closed(product: Product) -> Loss | None:

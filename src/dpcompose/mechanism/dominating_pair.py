@@ -90,7 +90,7 @@ class DominatingPair(Mechanism):
                 raise DomainError(f"profile({epsilon!r})", delta, f"at least 1 - e^epsilon = {floor!r}")
             return Bound(low, high)
 
-        above, below = atomized(enclosed, math.inf)
+        above, below = atomized(lambda epsilons: [enclosed(epsilon) for epsilon in epsilons], math.inf)
         inside = Pair(below, below.reverse)
         return cls(Pair(above, above.reverse, False, (inside,)), _adjacency(adjacency), "DominatingPair from a profile")
 
