@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Literal
 
 from dpcompose.composition import gdp, zcdp
-from dpcompose.composition.container import TOLERANCE, Composition, Pairs
+from dpcompose.composition.container import TOLERANCE, Composition, Pairs, compose
 from dpcompose.composition.numerical import Question, gathered, question
 from dpcompose.composition.renyi import Curve
 from dpcompose.guarantee import advanced, concentrated, gaussian

@@ -18,7 +18,7 @@ from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.numerics.bound import Bound
 from dpcompose.numerics.elementary import U
 
-POINTS = 600
+POINTS = 2048
 Point = tuple[Fraction, Fraction]
 
 

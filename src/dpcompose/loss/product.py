@@ -96,7 +96,8 @@ class Product:
         """`delta` at many epsilons in increasing order, sharing lines between neighbors."""
         known = not self.reduced or self.single is not None or self.infinite.lower == 1.0
         inside = [] if known else [epsilon for epsilon in epsilons if epsilon >= -40]
-        readings = dict(zip(inside, invert.values_at(self.transform, inside, tolerance=tolerance), strict=True)) if inside else {}
+        found = invert.values_at(self.transform, inside, tolerance=tolerance) if inside else []
+        readings = dict(zip(inside, found, strict=True))
         return [self._clipped(epsilon, tolerance, readings.get(epsilon)) for epsilon in epsilons]
 
     def _clipped(self, epsilon: float, tolerance: float, reading: Reading | None) -> Bound:
