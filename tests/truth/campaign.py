@@ -1,13 +1,13 @@
 """Random compositions: is the truth inside every interval that the library certifies?
 
-    PYTHONPATH=src:tests python -m truth.campaign --compositions 300 --seed 1 [--family sgd] [--processes 2]
+    PYTHONPATH=src:tests python -m truth.campaign --compositions 300 --seed 1 [--family sgd] [--processes 2] [--proof]
 
 draws that many compositions of every family (truth/families.py) and asks each for epsilon(delta), delta from 0.5 to
 1e-300, and for delta(epsilon), epsilon also negative, 0 and next to the largest loss, at tolerances down to 1e-12. An
 answer is *inside* if ball arithmetic proves lower <= truth <= upper, *outside* if it proves the opposite, *open* if
-its ball is too wide to tell, *vacuous* if the upper epsilon is infinite and the truth is not, and *refused* or
-*failed* if there was none. One line for every family; everything that is not inside is printed with the line of
-Python that repeats it. Exit status 1 if anything was outside or failed.
+its ball is too wide to tell, *vacuous* if it says nothing (an infinite upper epsilon, delta between 0 and 1), and
+*refused* or *failed* if there was none. One line for every family; everything that is not inside is printed with the
+line of Python that repeats it. Exit status 1 if anything was outside or failed.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 from flint import arb
@@ -42,16 +43,17 @@ class Outcome:
     seconds: float
 
 
-def examine(family: str, seed: int) -> list[Outcome]:
+def examine(family: str, seed: int, *, proof: bool = False) -> list[Outcome]:
     """The composition number `seed` of a family, asked twice."""
     rng = Random(f"{family} {seed}")
     parts = FAMILIES[family](rng)
     adjacency = ADJACENCY.get(family, dpcompose.Adjacency.ADD_REMOVE)
     composition = eval(subject.code(parts), vars(dpcompose))
     delta, tolerance = _delta(rng), rng.choice([1e-6, 1e-9, 1e-9, 1e-12])
-    first, bound = _asked(family, composition, parts, adjacency, tolerance, delta=delta)
+    options: dict[str, object] = {"tolerance": tolerance, "adjacency": adjacency, "proof": proof}
+    first, bound = _asked(family, composition, parts, options, delta=delta)
     epsilon = _epsilon(rng, parts, bound)
-    second, _ = _asked(family, composition, parts, adjacency, tolerance, epsilon=epsilon)
+    second, _ = _asked(family, composition, parts, options, epsilon=epsilon)
     return [first, second]
 
 
@@ -70,13 +72,19 @@ def _epsilon(rng: Random, parts: subject.Parts, bound: dpcompose.Bound | None) -
     )
 
 
-def _asked(family, composition, parts, adjacency, tolerance, **question) -> tuple[Outcome, dpcompose.Bound | None]:  # type: ignore[no-untyped-def]
+def _asked(
+    family: str,
+    composition: dpcompose.Composition,
+    parts: subject.Parts,
+    options: dict[str, object],
+    **question: float,
+) -> tuple[Outcome, dpcompose.Bound | None]:
     ((name, value),) = question.items()
-    asked, answer = ("epsilon", "delta")[name == "epsilon"], None
-    options = f"{name}={value!r}, tolerance={tolerance}" + (f", adjacency={adjacency}" if family in ADJACENCY else "")
-    line, start = f"{subject.code(parts)}.{asked}({options})", time.perf_counter()
+    asked = ("epsilon", "delta")[name == "epsilon"]
+    shown = ", ".join(f"{key}={each}" for key, each in options.items())
+    line, start = f"{subject.code(parts)}.{asked}({name}={value!r}, {shown})", time.perf_counter()
     try:
-        answer = getattr(composition, asked)(**question, tolerance=tolerance, adjacency=adjacency)
+        answer = getattr(composition, asked)(**question, **options)
     except dpcompose.UnsupportedError as error:
         return Outcome(family, "refused", f"{line}  # {error}", math.inf, 0.0), None
     except Exception as error:  # whatever it is, it is what the campaign looks for
@@ -96,7 +104,8 @@ def delta_verdict(answer: dpcompose.Bound, epsilon: float, parts: subject.Parts)
     if truth < answer.lower or truth > answer.upper:
         return "outside", shown
     proved = (answer.lower <= 0 or answer.lower <= truth) and (answer.upper >= 1 or truth <= answer.upper)
-    return ("inside" if proved else "open"), shown
+    empty = answer.lower <= 0 and answer.upper >= 1 and truth < 0.5
+    return ("vacuous" if empty else "inside" if proved else "open"), shown
 
 
 def epsilon_verdict(answer: dpcompose.Bound, delta: float, parts: subject.Parts) -> tuple[str, str]:
@@ -118,25 +127,26 @@ def epsilon_verdict(answer: dpcompose.Bound, delta: float, parts: subject.Parts)
     return max(verdicts, key=("inside", "vacuous", "open", "outside").index), "truth " + ", ".join(shown)
 
 
-def run(families: Iterable[str], seeds: Iterable[int], *, processes: int = 1) -> Iterator[Outcome]:
+def run(families: Iterable[str], seeds: Iterable[int], *, processes: int = 1, proof: bool = False) -> Iterator[Outcome]:
     """Every outcome, family by family."""
     jobs = [(family, seed) for family in families for seed in seeds]
+    one = partial(examine, proof=proof)
     if processes == 1:
         for family, seed in jobs:
-            yield from examine(family, seed)
+            yield from one(family, seed)
         return
     with ProcessPoolExecutor(processes) as pool:
-        for outcomes in pool.map(examine, *zip(*jobs, strict=True), chunksize=5):
+        for outcomes in pool.map(one, *zip(*jobs, strict=True), chunksize=5):
             yield from outcomes
 
 
 def report(outcomes: Iterable[Outcome]) -> Counter[str]:
-    """Print everything that is not inside, then a line for every family; return the count of each verdict."""
+    """Print everything that is not inside, then a line for the family; return the count of each verdict."""
     table: defaultdict[str, list[Outcome]] = defaultdict(list)
     for outcome in outcomes:
         table[outcome.family].append(outcome)
         if outcome.verdict not in ("inside", "refused"):
-            print(f"{outcome.verdict.upper()} {outcome.family}: {outcome.line}")
+            print(f"{outcome.verdict.upper()} {outcome.family}: {outcome.line}", flush=True)
     total: Counter[str] = Counter()
     for family, rows in table.items():
         count = Counter(row.verdict for row in rows)
@@ -149,7 +159,6 @@ def report(outcomes: Iterable[Outcome]) -> Counter[str]:
             + f"  width median {widths[len(rows) // 2]:.1e} p95 {widths[len(rows) * 95 // 100]:.1e}"
             + f"  ms median {1e3 * times[len(rows) // 2]:.1f} p95 {1e3 * times[len(rows) * 95 // 100]:.1f}"
         )
-    print(f"total {sum(total.values())}: " + ", ".join(f"{verdict} {number}" for verdict, number in total.items()))
     return total
 
 
@@ -160,10 +169,14 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="the number of the first composition")
     parser.add_argument("--family", action="append", choices=sorted(FAMILIES), help="default: all of them")
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--proof", action="store_true", help="ask the library for its answer in ball arithmetic")
     options = parser.parse_args()
     seeds = range(options.seed, options.seed + options.compositions)
     print(f"seeds {seeds.start} to {seeds.stop - 1}")
-    total = report(run(options.family or FAMILIES, seeds, processes=options.processes))
+    total: Counter[str] = Counter()
+    for family in options.family or FAMILIES:
+        total += report(run([family], seeds, processes=options.processes, proof=options.proof))
+    print(f"total {sum(total.values())}: " + ", ".join(f"{verdict} {number}" for verdict, number in total.items()))
     return 1 if total["outside"] + total["failed"] else 0
 
 
