@@ -60,6 +60,10 @@ class FiniteMoments(Moments):
         return [Term(mass, place) for mass, place in self.listed]
 
     @property
+    def effort(self) -> float:
+        return 20.0 + len(self.listed)
+
+    @property
     def vague(self) -> tuple[float, float]:
         return self.doubt
 

@@ -49,6 +49,12 @@ class MixtureMoments(StripMoments):
         growing = self._growing(self.field.disc(x)).real
         return growing / (1 - self.rate + growing)
 
+    def _turned(self, x: Ball, y: Ball) -> Ball:
+        """|r(x + iy)|^2 / r(x)^2 = 1 - 4 w (1 - w) sin^2(theta / 2), from cos^2(theta / 2) to 1."""
+        share, sine = self._share(x), (y / (2 * self.noise)).sin()
+        exact = 1 - 4 * share * (1 - share) * sine**2
+        return exact.max(1 - sine**2).min(self.field.exact(1))
+
     def _falling_growth(self, order: float, y: Ball) -> Ball:
         """e^(y^2 / 2) cos(mu y / 2)^-order: what |r^-order| may gain off the real line."""
         return (y * y / 2).exp() * (y / (2 * self.noise)).cos() ** -self.field.exact(order)
@@ -62,6 +68,22 @@ class MixtureMoments(StripMoments):
             middle = ((low + high) / 2).mid()
             low, high = (middle, high) if -middle >= fixed + steep * self._share(middle) else (low, middle)
         return low
+
+    def _between_modes(self, order: float, far: float) -> tuple[float, float, Ball] | None:
+        """Where x^2 / 2 outweighs (order + 1) log r, between the modes of f(x) = e^(-x^2 / 2) r(x)^(order + 1).
+
+        The derivative of log f, G(x) = -x + (order + 1) mu w(x), first falls, then rises, then falls (w is a logistic function). So where
+        G(a) < 0 < G(b), a < b, it changes its sign once in between: f is at most the larger of f(a) and f(b) there.
+        """
+        steep = (self.field.exact(order) + 1) / self.noise
+        low, high = far, float(steep.mid()) - far
+        if not low + far < high:
+            return None
+        a, b = self.field.exact(low), self.field.exact(high)
+        if not (steep * self._share(a) < a and steep * self._share(b) > b):
+            return None
+        ends = [(-x * x / 2).exp() * self._log_ratio(self.field.disc(x)).real.exp() ** (order + 1) for x in (a, b)]
+        return low, high, ends[0].max(ends[1]).upper()
 
 
 @dataclass(frozen=True)
@@ -83,8 +105,17 @@ class RemovedMoments(MixtureMoments):
     def _growth(self, order: float, y: Ball) -> Ball:
         return (y * y / 2).exp()
 
+    def _slope(self, order: float, x: Ball) -> Ball:
+        return (self.field.exact(order) + 1) / self.noise * self._share(x) - x
+
+    def _lift(self, order: float, x: Ball, y: Ball) -> Ball:
+        return (y * y / 2).exp() * self._turned(x, y) ** ((self.field.exact(order) + 1) / 2)
+
     def _centers(self, order: float) -> tuple[Ball, Ball]:
         return self.field.exact(0), (self.field.exact(order) + 1) / self.noise
+
+    def _valley(self, order: float, far: float) -> tuple[float, float, Ball] | None:
+        return self._between_modes(order, far)
 
     def profile(self, x: Ball) -> Ball:
         """q times the profile without sampling at ln(1 + (e^x - 1) / q)."""
@@ -115,6 +146,12 @@ class AddedMoments(MixtureMoments):
     def _growth(self, order: float, y: Ball) -> Ball:
         return self._falling_growth(order, y)
 
+    def _slope(self, order: float, x: Ball) -> Ball:
+        return -order / self.noise * self._share(x) - x
+
+    def _lift(self, order: float, x: Ball, y: Ball) -> Ball:
+        return (y * y / 2).exp() * self._turned(x, y) ** (-self.field.exact(order) / 2)
+
     def _centers(self, order: float) -> tuple[Ball, Ball]:
         zero = self.field.exact(0)
         return self._left_of(zero, order / self.noise), zero
@@ -144,9 +181,25 @@ class ReplacedMoments(MixtureMoments):
     def _growth(self, order: float, y: Ball) -> Ball:
         return self._falling_growth(order, y)
 
+    def _slope(self, order: float, x: Ball) -> Ball:
+        steep = self.field.exact(order) / self.noise
+        return -(steep + 1 / self.noise) * self._share(-x) - steep * self._share(x) - x
+
+    def _lift(self, order: float, x: Ball, y: Ball) -> Ball:
+        half = self.field.exact(order) / 2
+        return (y * y / 2).exp() * self._turned(-x, y) ** (half + 0.5) * self._turned(x, y) ** -half
+
     def _centers(self, order: float) -> tuple[Ball, Ball]:
         steep = self.field.exact(order) / self.noise
         return self._left_of(steep + 1 / self.noise, steep), self.field.exact(0)
+
+    def _valley(self, order: float, far: float) -> tuple[float, float, Ball] | None:
+        """That of e^(-x^2 / 2) r(-x)^(order + 1), mirrored; r(x)^-order adds at most (1 - q)^-order."""
+        found = self._between_modes(order, far)
+        if found is None:
+            return None
+        low, high, bound = found
+        return -high, -low, (bound * (1 - self.rate) ** -self.field.exact(order)).upper()
 
     def profile(self, x: Ball) -> Ball:
         """P(X < c) - e^x Q(X < c) at the point c where the loss is x: mu c = asinh(-(1 - q) / q e^(mu^2 / 2) sinh(x / 2)) - x / 2."""

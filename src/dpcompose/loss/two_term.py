@@ -91,7 +91,10 @@ class LaplaceMoments(TwoTermMoments):
     @property
     def terms(self) -> list[Term]:
         half = self.field.exact(0.5)
-        return [Term(half, self.epsilon, after=1, order=1), Term(half * (-self.epsilon).exp(), -self.epsilon, at=1, order=1)]
+        return [
+            Term(half, self.epsilon, after=1, order=1),
+            Term(half * (-self.epsilon).exp(), -self.epsilon, at=1, order=1),
+        ]
 
     def decay(self, order: float) -> Callable[[Ball], Ball]:
         """The atoms, and the tilted density: it is monotone, so its transform is at most twice its largest value over u."""

@@ -89,6 +89,11 @@ class Moments(ABC):
         """(f, s): truly each mass is this one times a number in [1 / (1 + f), 1 + f], each place this one moved by at most s."""
         return 0.0, 0.0
 
+    @property
+    def effort(self) -> float:
+        """Roughly how many multiplications one value of M costs."""
+        return 20.0
+
     @abstractmethod
     def at(self, order: float, frequencies: Sequence[Ball]) -> list[Disc]:
         """M(order + iu) at frequencies u, order > 0."""

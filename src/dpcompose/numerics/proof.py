@@ -155,7 +155,9 @@ def draw(field: Field, factors: Factors, route: Route) -> ProvedLine:
         faded = whole * lift * (-(smoothing**2) * edge**2 / 2).exp() * (step + 1 / (smoothing**2 * edge)) / field.pi
         tail, bump_tail, whole = faded / edge**2, faded * gap, whole * lift
     else:
-        rest = Rest(field, factors, route.order, route.variance).beyond(edge, step, field.exact(route.share) * field.pi)
+        rest = Rest(field, factors, route.order, route.variance, route.magnitude).beyond(
+            edge, step, field.exact(route.share) * field.pi
+        )
         tail, bump_tail = whole * rest / field.pi, field.exact(0)
     smooth = field.power_sum([gap * term for term in bump]) if route.smoothing > 0 else None
     name = "smoothed contour" if route.smoothing > 0 else "contour"
@@ -219,8 +221,12 @@ def _left_out(field: Field, factors: Factors, route: Route, step: Ball, first: i
     while indices[-1] <= half:
         further = min(0.25 * indices[-1], wide if len(indices) < 400 else half)
         indices.append(min(indices[-1] + max(1, math.floor(further)), half + 1))
-    bounds = Rest(field, factors, route.order, route.variance, circle=True).within([step * index for index in indices])
-    total = sum((bound * (high - low) for bound, low, high in zip(bounds, indices, indices[1:], strict=False)), field.exact(0))
+    bounds = Rest(field, factors, route.order, route.variance, route.magnitude, circle=True).within(
+        [step * index for index in indices]
+    )
+    total = sum(
+        (bound * (high - low) for bound, low, high in zip(bounds, indices, indices[1:], strict=False)), field.exact(0)
+    )
     return total * step / field.pi
 
 

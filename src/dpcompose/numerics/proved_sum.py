@@ -16,7 +16,8 @@ from dpcompose.numerics.residue import Residues
 from dpcompose.numerics.moments import Factors
 from dpcompose.numerics.transform import Transform
 
-MOST_STATES, MOST_COEFFICIENTS, MOST_NODES, MOST_BITS = 20_000, 60_000, 30_000, 4096
+MOST_STATES, MOST_COEFFICIENTS, MOST_BITS = 20_000, 60_000, 4096
+_MOST_NODES, _MOST_WORK = 30_000, 6e6
 _CLOSED, _ROUNDED = 72, 2.0**-56
 
 
@@ -175,8 +176,11 @@ class ProvedSum:
     def _line(self, x: float, tolerance: float, digits: float) -> Proved:
         """A line through the saddle point at x, at a precision that makes its rounding negligible."""
         transform = self.transform()
+        with self.field.precision(64):
+            effort = sum(moments.effort for moments, _ in self.factors())
+        most = min(_MOST_NODES, math.ceil(_MOST_WORK / effort))
         for falling in (True, False):
-            planned = route.plan(transform, x, tolerance=tolerance, digits=digits, most=MOST_NODES, falling=falling)
+            planned = route.plan(transform, x, tolerance=tolerance, digits=digits, most=most, falling=falling)
             if planned is None:
                 return Proved(
                     lambda _: self._known(self._mass.union(self.field.exact(0))), "no saddle point: nothing is proved"
@@ -204,7 +208,9 @@ class ProvedSum:
                 line = draw(self.field, self.factors(), planned)
                 found = line.enclosure(self.field.exact(x))
                 others = found.aliasing + found.truncation + found.smoothing
-                if found.rounding <= found.upper * self.field.exact(_ROUNDED) + others / 16 or 2 * bits > MOST_BITS:
+                if not found.upper.is_finite() or 2 * bits > MOST_BITS:
+                    return line, bits, found
+                if found.rounding <= found.upper * self.field.exact(_ROUNDED) + others / 16:
                     return line, bits, found
             bits *= 2
 

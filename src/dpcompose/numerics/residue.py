@@ -70,4 +70,6 @@ class Residues:
             return self.field.polynomial([2 * sign * (-2 * sign) ** degree for degree in range(length)])
         half = self.field.exact(0.5 * sign)
         count = min(power + 1, length)
-        return self.field.polynomial([self.field.ball.bin_uiui(power, degree) * half ** (power - degree) for degree in range(count)])
+        return self.field.polynomial(
+            [self.field.ball.bin_uiui(power, degree) * half ** (power - degree) for degree in range(count)]
+        )

@@ -30,6 +30,7 @@ class Rest:
         factors: The variables with their counts.
         order: The real part of the line.
         variance: Roughly the tilted variance of the sum: decides widths, bounds nothing.
+        magnitude: log2 of the largest exponent that occurs.
         circle: Whether the line is a circle, so that only frequencies up to half of it matter.
     """
 
@@ -37,30 +38,34 @@ class Rest:
     factors: Factors
     order: float
     variance: float
+    magnitude: float
     circle: bool = False
 
     def beyond(self, edge: Ball, step: Ball, enough: Ball) -> Ball:
-        """A bound on step times the sum of |M(order + iu)| / (M(order) u^2) over nodes u = edge, edge + step, ...; infinite if there is none.
+        """A bound on step times the sum of |M(order + iu)| / (M(order) u^2) over nodes u = edge, edge + step, ...
 
         Args:
             edge: The first node.
             step: The distance of the nodes.
             enough: A value that need not be improved on.
         """
-        ends = [edge * self.field.exact(_RATIO) ** stride for stride in _STRIDES]
-        for stride, end in zip(_STRIDES, ends, strict=True):
-            last = self._for_ever(end).exp() * (1 / end + step / end**2)
-            if last <= enough / 2 or stride == _STRIDES[-1]:
-                return last + self._blocks([edge * self.field.exact(_RATIO) ** n for n in range(stride + 1)], step)
-        raise AssertionError
+        with self.field.precision(self._bits):
+            last, stride = self.field.exact(math.inf), 0
+            for stride in _STRIDES:
+                end = edge * self.field.exact(_RATIO) ** stride
+                last = self._for_ever(end).exp() * (1 / end + step / end**2)
+                if last <= enough / 2:
+                    break
+            return last + self._blocks([edge * self.field.exact(_RATIO) ** n for n in range(stride + 1)], step)
 
     def within(self, edges: Sequence[Ball]) -> list[Ball]:
         """For each edge but the last, a bound on |M(order + iu)| / M(order) from there to the next."""
-        total = [self.field.exact(0)] * (len(edges) - 1)
-        for index, (_, times) in enumerate(self.factors):
-            shares = [square.log() / 2 for square in self._squares(index, edges)]
-            total = [log + times * share for log, share in zip(total, shares, strict=True)]
-        return [log.exp() for log in total]
+        with self.field.precision(self._bits):
+            total = [self.field.exact(0)] * (len(edges) - 1)
+            for index, (_, times) in enumerate(self.factors):
+                shares = [square.log() / 2 for square in self._squares(index, edges)]
+                total = [log + times * share for log, share in zip(total, shares, strict=True)]
+            return [log.exp() for log in total]
 
     def _blocks(self, edges: Sequence[Ball], step: Ball) -> Ball:
         total = self.field.exact(0)
@@ -73,6 +78,13 @@ class Rest:
         return sum(
             (times * decay(edge).log() for decay, (_, times) in zip(self._decays, self.factors, strict=True)),
             self.field.exact(0),
+        )
+
+    @property
+    def _bits(self) -> int:
+        """Digits enough to tell each |phi| from 1 as far as its power matters."""
+        return min(
+            self.field.bits, 64 + sum(times for _, times in self.factors).bit_length() + math.ceil(self.magnitude)
         )
 
     @cached_property

@@ -70,9 +70,7 @@ def plan(
     """
     order = saddle.for_value(transform, x)
     log_m, first, variance = transform.cumulants(order)
-    if not (
-        math.isfinite(log_m) and variance > 0 and abs(first - x - 1 / order - 1 / (order + 1)) <= 1e-2 * (abs(x) + 1)
-    ):
+    if not (math.isfinite(log_m) and 0 < variance < math.inf):
         return None
     log_mass = min(log_m - order * x + math.log(relative_value(variance, order)), 0.0)
     order, period, beyond = _placed(transform, order, x, log_mass, digits)
@@ -120,7 +118,18 @@ def _placed(
     place = int(np.argmin(periods))
     place = _SADDLE if periods[_SADDLE] <= 1.15 * periods[place] else place
     kept = short(float(orders[place]), bits=24)
-    return kept, min(float(periods[place]), 64 * quiet / kept), short(float(orders[best[place]]), bits=24)
+    period, beyond = math.inf, kept
+    # Many orders at once are good for a choice; the period is taken from each one's own moment.
+    for index in np.argsort(needed[place])[:6]:
+        candidate = short(float(orders[index]), bits=24)
+        bound = transform.cumulants(candidate)[0] - candidate * x
+        bound += candidate * math.log(candidate) - (candidate + 1) * math.log1p(candidate)
+        found = (bound - log_mass + digits + 3.0) / (candidate - kept) if candidate > kept * 1.005 else math.inf
+        if found < period:
+            period, beyond = found, candidate
+        if found <= 1.2 * needed[place, index] + quiet / kept:
+            break
+    return kept, min(max(period, quiet / kept), 64 * quiet / kept), beyond
 
 
 def _end(transform: Transform, order: float, period: float, variance: float, share: float, most: int) -> float | None:

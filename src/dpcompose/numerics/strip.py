@@ -5,9 +5,8 @@ F(x) = e^(-x^2 / 2 + w(x) + order v(x)) has |F(x + iy)| <= growth(y) F(x), growt
 Im v >= 0, so that for t = order + iu, u >= 0, the factor e^(iuv) only helps: at every u alike the sum of step h over the middle of
 the strip between 0 and y misses M(t) by at most M(order) (1 + growth(y)) / (e^(pi y / h) - 1).
 
-The modulus |F(x + ic) e^(iuv(x + ic))| is analytic in x as well, as the square root of the product of F e^(iuv) at x + ic and its reflection at
-x - ic; moved by id, d < c, it integrates (Cauchy-Schwarz) to at most growth(c + d) M(order). Its sum bounds |M(order + iu)|, and
-falls with u.
+On the line Im x = c within the strip |F e^(iuv)| integrates to a bound on |M(order + iu)| that falls with u. It is taken over cells: on each, F
+lies between its values with the extreme slopes, |F(x + ic)| is at most lift(x) F(x) and e^(-u Im v) is largest where Im v is smallest.
 
 Reference: [TrefethenWeideman2014, Theorem 5.1]
 """
@@ -26,7 +25,7 @@ from dpcompose.numerics.moments import Moments, exponential_sums
 from dpcompose.numerics.saddle import short
 
 MOST_POINTS = 40_000
-_HEIGHTS = (0.1, 0.25, 0.5, 0.8)
+_HEIGHTS = (0.8, 0.4, 0.2, 0.1, 0.04, 0.015, 0.005)
 
 
 @dataclass(frozen=True)
@@ -36,6 +35,14 @@ class Samples:
     logs: list[Disc]
     values: list[Disc]
     missed: Ball
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A stretch of the real line, and the integral of F over it."""
+
+    place: Ball
+    mass: Ball
 
 
 class StripMoments(Moments):
@@ -60,8 +67,24 @@ class StripMoments(Moments):
         """At least |F(x + iy)| / F(x) and |F(x - iy)| / F(x) for all real x, 0 <= y < limit; increasing in y."""
 
     @abstractmethod
+    def _slope(self, order: float, x: Ball) -> Ball:
+        """The derivative of log F at real x."""
+
+    @abstractmethod
+    def _lift(self, order: float, x: Ball, y: Ball) -> Ball:
+        """|F(x + i side y)| / F(x) at real x, 0 <= y < limit."""
+
+    @abstractmethod
     def _centers(self, order: float) -> tuple[Ball, Ball]:
         """(a, b): the derivative of log F is at least a - x for x < a, and at most b - x for x > b."""
+
+    def _valley(self, order: float, far: float) -> tuple[float, float, Ball] | None:
+        """(a, b, bound): F is at most `bound` between a and b, both at least `far` from where F is large; None if there is no such stretch."""
+        return None
+
+    @property
+    def effort(self) -> float:
+        return 1000.0
 
     def at(self, order: float, frequencies: Sequence[Ball]) -> list[Disc]:
         samples, values = self._samples(order), list[Disc]()
@@ -81,18 +104,24 @@ class StripMoments(Moments):
         return [self.field.padded(value, samples.missed) for value in sums]
 
     def decay(self, order: float) -> Callable[[Ball], Ball]:
-        whole = self.at(order, [self.field.exact(0)])[0].real
+        whole, (cells, outside) = self.at(order, [self.field.exact(0)])[0].real, self._cells(order)
         highest = min(float(self._limit.mid()), 8.0)
-        lines = [self._modulus(order, share * highest, whole.upper()) for share in _HEIGHTS]
+        while not self._growth(order, self.field.exact(0.8 * highest)) < math.exp(40):
+            highest *= 0.8
+        missing = whole.upper() - sum((cell.mass.lower() for cell in cells), self.field.exact(0))
+        lines = [self._shifted(order, self.field.exact(short(share * highest, bits=20)), cells) for share in _HEIGHTS]
 
         def bound(frequency: Ball) -> Ball:
-            best = self.field.exact(1)
-            for logs, turns, missed in lines:
-                total = sum(
-                    ((log - frequency * turn).exp() for log, turn in zip(logs, turns, strict=True)), self.field.exact(0)
-                )
-                best = best.min(((total + missed) / whole.lower()).upper())
-            return best
+            best = whole.upper()
+            for lifts, turns, grown in lines:
+                # Far out the sum itself is small; near, what the cells lose from the whole is known better.
+                total, change = grown * outside, (grown - 1) * missing
+                for cell, lift, turn in zip(cells, lifts, turns, strict=True):
+                    share = lift * (-frequency * turn).exp()
+                    total += cell.mass * share
+                    change += (share - 1) * (cell.mass.lower() if share < 1 else cell.mass)
+                best = best.min(total.upper()).min((whole + change).upper())
+            return (best / whole.lower()).upper()
 
         return bound
 
@@ -136,22 +165,33 @@ class StripMoments(Moments):
         exact, (left, right) = self.field.exact, self._centers(order)
         far = math.sqrt(2 * (digits + float(self._growth(order, exact(height)).log().mid()))) + 1
         first, last = math.floor((float(left.mid()) - far) / step), math.ceil((float(right.mid()) + far) / step)
-        if not last - first <= MOST_POINTS:
-            raise UnsupportedError("proof=True", f"the quadrature at order {order!r} would need {last - first} points")
         scale = (step / (2 * self.field.pi).sqrt()).log()
+        kept, skipped = self._kept(order, far, first, last + 1, step)
         logs, values = list[Disc](), list[Disc]()
-        for j in range(first, last + 1):
+        for j in kept:
             x = self.field.disc(exact(step) * j, exact(height) * self._side)
             weight, value = self._terms(x)
             logs.append(scale - x * x / 2 + weight + order * value)
             values.append(value)
         # Left of `a` each term is at most e^(-step (a - x)) times the one before it; likewise on the right.
-        cut = exact(0)
+        cut = skipped * scale.exp()
         for j, slope in ((first, left - exact(step) * first), (last, exact(step) * last - right)):
             x = self.field.disc(exact(step) * j)
             weight, value = self._terms(x)
             cut += (scale + (weight + order * value - x * x / 2).real).exp() / (step * slope.lower()).expm1()
         return logs, values, cut * self._growth(order, exact(height))
+
+    def _kept(self, order: float, far: float, first: int, last: int, step: float) -> tuple[list[int], Ball]:
+        """The j from `first` up to `last` whose stretch [step j, step (j + 1)] is not all in a valley; the rest times a bound on F there."""
+        valley = self._valley(order, far)
+        if valley is None:
+            low, high, floor = last, last, self.field.exact(0)
+        else:
+            low = max(math.ceil(valley[0] / step) + 1, first)
+            high, floor = max(math.floor(valley[1] / step) - 1, low), valley[2]
+        if not last - first - (high - low) <= MOST_POINTS:
+            raise UnsupportedError("proof=True", f"the quadrature at order {order!r} would need too many points")
+        return [*range(first, low), *range(high, last)], (high - low) * floor
 
     def _thinned(self, logs: list[Disc], values: list[Disc]) -> tuple[list[Disc], list[Disc], Ball]:
         """Without the terms that are negligible, and a bound on their sum at any u."""
@@ -160,13 +200,33 @@ class StripMoments(Moments):
         dropped = (len(logs) - len(kept)) * self.field.exact(least).exp()
         return [logs[index] for index in kept], [values[index] for index in kept], dropped
 
-    def _modulus(self, order: float, height: float, whole: Ball) -> tuple[list[Ball], list[Ball], Ball]:
-        """log (|F| step / sqrt(2 pi)) on Im x = height, Im v there, and a bound on what their sum misses at any u."""
-        digits = self.field.bits * math.log(2)
-        half = 0.9 * min(height, float(self._limit.mid()) - height)
-        grown = 2 * self._growth(order, self.field.exact(height + half))
-        step = short(2 * math.pi * half / (digits + float(grown.log().mid())), bits=20)
-        logs, values, cut = self._along(order, height, step, digits)
-        logs, values, dropped = self._thinned(logs, values)
-        missed = grown / (2 * self.field.pi * half / step).expm1()
-        return [log.real for log in logs], [value.imag for value in values], (missed * whole + cut + dropped).upper()
+    def _cells(self, order: float) -> tuple[list[Cell], Ball]:
+        """Where F is large, and a bound on the integral of F elsewhere, both divided by sqrt(2 pi)."""
+        exact, (left, right) = self.field.exact, self._centers(order)
+        far = math.sqrt(2 * self.field.bits * math.log(2)) + 1
+        width = short(0.1 * min(1.0, float(self._limit.mid()) / 2), bits=12)
+        first, last = math.floor((float(left.mid()) - far) / width), math.ceil((float(right.mid()) + far) / width)
+        kept, skipped = self._kept(order, far, first, last, width)
+        root, cells, half = (2 * self.field.pi).sqrt(), list[Cell](), self.field.ball(0, width / 2)
+        for j in kept:
+            middle = exact(width) * (j + 0.5)
+            weight, value = self._terms(self.field.disc(middle))
+            log = (weight + order * value).real - middle * middle / 2 + self._slope(order, middle + half) * half
+            cells.append(Cell(middle + half, log.exp() * width / root))
+        outside = skipped * width
+        for edge, slope in (
+            (exact(width) * first, left - exact(width) * first),
+            (exact(width) * last, exact(width) * last - right),
+        ):
+            weight, value = self._terms(self.field.disc(edge))
+            outside += ((weight + order * value).real - edge * edge / 2).exp() / slope.lower()
+        return cells, (outside / root).upper()
+
+    def _shifted(self, order: float, height: Ball, cells: list[Cell]) -> tuple[list[Ball], list[Ball], Ball]:
+        """On Im x = height: upper ends of |F(x + iy)| / F(x), lower ends of Im v, for each cell; and what bounds the former anywhere."""
+        lifts, turns = list[Ball](), list[Ball]()
+        for cell in cells:
+            _, value = self._terms(self.field.disc(cell.place, height * self._side))
+            lifts.append(self._lift(order, cell.place, height).upper())
+            turns.append(self.field.positive(value.imag).lower())
+        return lifts, turns, self._growth(order, height).upper()
