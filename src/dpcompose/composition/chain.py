@@ -88,7 +88,7 @@ def sampled_ways(
     if not size <= LARGEST_SAMPLED:
         reason = f"a group on a Poisson sample is followed member by member, up to {LARGEST_SAMPLED}"
         raise UnsupportedError(f"a group of {size}", reason, "Ask for fewer, or without .sampled: an upper bound")
-    pairs = None if adjacency is Adjacency.REPLACE else _symmetric(base, adjacency)
+    pairs = None if adjacency is Adjacency.REPLACE else _pairs(base, adjacency)
     if pairs is None:
         inside = _attained(joint())
         return tuple((_with_inside(_iterated(pair, size), inside), times) for pair, times in own())
@@ -145,18 +145,20 @@ def _curves(pair: Pair) -> tuple[Enclosed, Enclosed]:
 
 
 def _together(pairs: Pairs, size: int) -> Enclosed:
-    """Of a group of `size` under a composition of losses that are the same in both orders."""
-    if len(pairs) == 1 and pairs[0][1] == 1 and grouped(pairs[0][0].remove, size) is None:
+    """Of a group of `size`, all of it removed, under a composition of these losses."""
+    if len(pairs) == 1 and pairs[0][1] == 1 and _closed(pairs[0][0], size) is None:
         return _curves(pairs[0][0])[0].repeated(size)
-    product = Product(tuple((found.pair.remove, times) for found, times in ways(pairs, size)))
-    return curves_of(product, product, nodes=NODES if product.single is not None else FEW_NODES)
+    found = ways(pairs, size)
+    remove = Product(tuple((each.pair.remove, times) for each, times in found))
+    add = Product(tuple((each.pair.add, times) for each, times in found))
+    return curves_of(remove, add, nodes=NODES if remove.single is not None else FEW_NODES)
 
 
-def _symmetric(base: Composition, adjacency: Adjacency) -> Pairs | None:
-    """All losses of a composition, if they are the same in both orders."""
+def _pairs(base: Composition, adjacency: Adjacency) -> Pairs | None:
+    """All losses of a composition, if every part has some."""
     found = [(part.pairs(adjacency), times) for part, times in base.parts]
     pairs = tuple((pair, count * times) for some, times in found for pair, count in some or ())
-    return pairs if all(some is not None for some, _ in found) and all(pair.symmetric for pair, _ in pairs) else None
+    return pairs if all(some is not None for some, _ in found) else None
 
 
 def _mixed(curves: Sequence[PowerCurve], number: int, rate: float) -> PowerCurve:
