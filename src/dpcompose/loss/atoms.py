@@ -10,11 +10,12 @@ from functools import cached_property
 import numpy as np
 
 from dpcompose.loss.base import Loss
-from dpcompose.loss.finite import FiniteMoments
-from dpcompose.numerics.ball import Ball, Field
+from dpcompose.loss.finite import by_floats, by_formula
+from dpcompose.loss.law import AtomLaw, GivenLaw, ReversedLaw, SampledLaw
+from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, up
 from dpcompose.numerics.elementary import Reals, U, minus_log1p
-from dpcompose.numerics.moments import Ends, Grid
+from dpcompose.numerics.moments import Ends
 from dpcompose.numerics.tilted import Points, careful_nodes
 from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
 
@@ -31,6 +32,7 @@ class AtomicLoss(Loss):
         lattice: The lattice on which the finite losses lie, if they do.
         fuzz: Relative error of the masses and of the log-ratios.
         slack: Mass (of either measure) that is not in the lists, or may be misplaced.
+        law: The formula of the masses, if they have one: what proofs use in their place.
     """
 
     upper: tuple[float, ...]
@@ -39,6 +41,7 @@ class AtomicLoss(Loss):
     lattice: Lattice | None = None
     fuzz: float = 0.0
     lost: float = field(default=0.0)
+    law: AtomLaw | None = None
 
     @property
     def slack(self) -> float:
@@ -57,7 +60,8 @@ class AtomicLoss(Loss):
         """The loss of (Q, P)."""
         lattice = None if self.lattice is None else Lattice(self.lattice.spacing, -self.lattice.offset)
         ratio = tuple(-value for value in self.log_ratio)
-        return AtomicLoss(self.lower, self.upper, ratio, lattice, self.fuzz, self.lost)
+        law = None if self.formula is None else ReversedLaw(self.formula)
+        return AtomicLoss(self.lower, self.upper, ratio, lattice, self.fuzz, self.lost, law)
 
     @cached_property
     def common(self) -> tuple[Reals, Reals, Reals]:
@@ -131,7 +135,8 @@ class AtomicLoss(Loss):
         upper, lower = (tuple(mixed), self.lower) if remove else (self.upper, tuple(mixed))
         # ln(1 - q + q e^l) has a relative condition number of at most 1 + |l|.
         largest = max((abs(value) for value in self.ratios if math.isfinite(value)), default=0.0)
-        return AtomicLoss(upper, lower, tuple(ratio), None, (2 + largest) * (self.fuzz + 16 * U), self.lost)
+        law = None if self.formula is None else SampledLaw(self.formula, rate, remove)
+        return AtomicLoss(upper, lower, tuple(ratio), None, (2 + largest) * (self.fuzz + 16 * U), self.lost, law)
 
     @cached_property
     def ratios(self) -> tuple[float, ...]:
@@ -155,32 +160,31 @@ class AtomicLoss(Loss):
         lost = max(abs(1 - math.fsum(upper)), abs(1 - math.fsum(lower)))
         return cls(tuple(upper), tuple(lower), lost=0.0 if lost == 0 else up(lost))
 
+    @property
+    def formula(self) -> AtomLaw | None:
+        """The exact masses: the given ones if they are exact themselves, else by their formula if there is one."""
+        exact = self.fuzz == 0 and not self.log_ratio
+        return self.law or (GivenLaw(self.upper, self.lower) if exact else None)
+
     def ball(self, field: Field) -> Ends:
-        """Masses and losses as listed, with what they may be off by; exact where only exact masses are given."""
-        listed: list[tuple[Ball, Ball]] = []
-        lattice, moved = self.lattice, self._ratio_error * (1 + 1e-9) if self.fuzz > 0 or self.log_ratio else 0.0
-        if self.fuzz > 0 and not self.log_ratio:
-            moved += 2.1 * self.fuzz
-        shaken = moved
-        for p, q, ratio in zip(self.upper, self.lower, self.ratios, strict=True):
-            if p > 0 and q > 0:
-                place = field.exact(ratio)
-                if moved == 0:
-                    place = (field.exact(p) / field.exact(q)).log()
-                elif lattice is not None:
-                    place = field.exact(lattice.offset) + round(
-                        (ratio - lattice.offset) / lattice.spacing
-                    ) * field.exact(lattice.spacing)
-                    shaken = max(shaken, up(moved + field.up(abs(place - field.exact(ratio)))))
-                listed.append((field.exact(p), place))
-        grid = (
-            None if lattice is None or moved == 0 else Grid(field.exact(lattice.spacing), field.exact(lattice.offset))
+        """By the formula of the masses; where there is none by the floats, with what they may be off by."""
+        formula = self.formula
+        if formula is not None:
+            below = by_formula(field, formula.outcomes(field), formula.grid(field), 0.0)
+            above = (
+                below if self.lost == 0 else by_formula(field, formula.outcomes(field), formula.grid(field), self.lost)
+            )
+            return Ends(below, above)
+        moved = self._ratio_error * (1 + 1e-9) + (0.0 if self.log_ratio else 2.1 * self.fuzz)
+        listed = [
+            (p, ratio) for p, q, ratio in zip(self.upper, self.lower, self.ratios, strict=True) if p > 0 and q > 0
+        ]
+        outside = [p for p, q in zip(self.upper, self.lower, strict=True) if p > 0 and q == 0]
+        below, above = (
+            by_floats(field, listed, outside, self.lattice, 1.01 * self.fuzz, moved, side, self.lost)
+            for side in (-1, 1)
         )
-        outside = sum((field.exact(p) for p, q in zip(self.upper, self.lower, strict=True) if q == 0), field.exact(0))
-        spread, doubt = 1 + field.exact(self.fuzz), (1.01 * self.fuzz, shaken)
-        below = FiniteMoments(field, tuple(listed), outside / spread, grid, doubt)
-        above = FiniteMoments(field, tuple(listed), outside * spread + field.exact(self.lost), grid, doubt)
-        return Ends(below, below if self.lost == 0 and (self.fuzz == 0 or outside.is_zero()) else above)
+        return Ends(below, above if outside or self.lost > 0 else below)
 
 
 def _log_ratio(p: float, q: float) -> float:

@@ -7,6 +7,7 @@ import math
 from dpcompose.errors import UnsupportedError
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
+from dpcompose.loss.law import DiscreteLaplaceLaw
 from dpcompose.loss.two_point import TwoPointLoss
 from dpcompose.numerics.elementary import U
 from dpcompose.numerics.transform import Lattice
@@ -39,4 +40,5 @@ def discrete_laplace(scale: float, shift: int) -> Loss:
     ]
     ratios = tuple(rate * (shift - 2 * x) for x in range(shift + 1))
     fuzz = U * (24 + 4 * rate * shift)
-    return AtomicLoss(tuple(masses), tuple(reversed(masses)), ratios, Lattice(2 * rate, rate * shift), fuzz)
+    law = DiscreteLaplaceLaw(scale, shift)
+    return AtomicLoss(tuple(masses), tuple(reversed(masses)), ratios, Lattice(2 * rate, rate * shift), fuzz, law=law)

@@ -5,8 +5,51 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpcompose.numerics.ball import Ball, Disc
+from dpcompose.numerics.ball import Ball, Disc, Field
 from dpcompose.numerics.moments import Grid, Moments, Term, exponential_sums
+from dpcompose.numerics.transform import Lattice
+
+
+def by_formula(field: Field, outcomes: Sequence[tuple[Ball, Ball]], grid: Grid | None, lost: float) -> FiniteMoments:
+    """Exact masses under P and Q; `lost` counts as infinite."""
+    listed = tuple((p, (p / q).log()) for p, q in outcomes if p > 0 and q > 0)
+    outside = sum((p for p, q in outcomes if q.is_zero()), field.exact(lost))
+    return FiniteMoments(field, listed, outside, grid, (0.0, 0.0))
+
+
+def by_floats(
+    field: Field,
+    listed: Sequence[tuple[float, float]],
+    outside: Sequence[float],
+    lattice: Lattice | None,
+    fuzz: float,
+    moved: float,
+    side: int,
+    lost: float,
+) -> FiniteMoments:
+    """Masses under P good to `fuzz`, losses good to `moved`, put on the lattice if there is one.
+
+    Args:
+        field: Where balls come from.
+        listed: (mass, loss) of every finite loss.
+        outside: The masses of infinite losses.
+        lattice: The lattice of the losses, if they lie on one.
+        fuzz: The relative error of the masses.
+        moved: The absolute error of the losses.
+        side: -1 for the least, 1 for the largest infinite mass.
+        lost: What counts as infinite at the upper end.
+    """
+    exact, shaken, atoms = field.exact, moved, list[tuple[Ball, Ball]]()
+    for mass, loss in listed:
+        place = exact(loss)
+        if lattice is not None:
+            place = exact(lattice.offset) + round((loss - lattice.offset) / lattice.spacing) * exact(lattice.spacing)
+            shaken = max(shaken, field.up(exact(moved) + abs(place - exact(loss))))
+        atoms.append((exact(mass), place))
+    spread, whole = 1 + exact(fuzz), sum((exact(mass) for mass in outside), exact(0))
+    infinite = whole / spread if side < 0 else whole * spread + exact(lost)
+    grid = None if lattice is None else Grid(exact(lattice.spacing), exact(lattice.offset))
+    return FiniteMoments(field, tuple(atoms), infinite, grid, (fuzz, shaken))
 
 
 @dataclass(frozen=True)

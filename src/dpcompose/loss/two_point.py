@@ -13,6 +13,7 @@ import numpy as np
 from dpcompose.guarantee import optimal
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
+from dpcompose.loss.law import PromiseLaw
 from dpcompose.loss.two_term import TwoPointMoments
 from dpcompose.numerics.ball import Ball, Field
 from dpcompose.numerics.bound import Bound
@@ -87,7 +88,8 @@ class TwoPointLoss(Loss):
         if self.delta > 0:
             upper, lower, ratio = [*upper, self.delta, 0.0], [*lower, 0.0, self.delta], [*ratio, 0.0, 0.0]
         lattice = Lattice(2 * self.epsilon, self.epsilon) if self.epsilon > 0 else None
-        return AtomicLoss(tuple(upper), tuple(lower), tuple(ratio), lattice, 24 * U)
+        law = PromiseLaw(self.epsilon, self.delta) if self.ulps == 0 else None
+        return AtomicLoss(tuple(upper), tuple(lower), tuple(ratio), lattice, 24 * U, law=law)
 
     def _binomial(self) -> AtomicLoss:
         """`times` copies of the two points, by repeated addition of positive masses."""

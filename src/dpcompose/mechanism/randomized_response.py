@@ -10,6 +10,7 @@ from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
+from dpcompose.loss.law import ResponseLaw
 from dpcompose.loss.twice import two_in_a_row
 from dpcompose.loss.two_point import TwoPointLoss
 from dpcompose.mechanism.base import Stated, adjacency_of, set_fields, symmetric
@@ -80,5 +81,10 @@ def _loss(epsilon: float, categories: int) -> Loss:
     truth, other = 1 / (1 + others), math.exp(-epsilon) / (1 + others)
     rest = (categories - 2) * other
     return AtomicLoss(
-        (truth, rest, other), (other, rest, truth), (epsilon, 0.0, -epsilon), Lattice(epsilon, 0.0), 16 * UNIT_ROUNDOFF
+        (truth, rest, other),
+        (other, rest, truth),
+        (epsilon, 0.0, -epsilon),
+        Lattice(epsilon, 0.0),
+        16 * UNIT_ROUNDOFF,
+        law=ResponseLaw(epsilon, categories),
     )
