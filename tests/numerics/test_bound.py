@@ -1,0 +1,99 @@
+"""Numbers with two ends, rounding outward, and what a certificate says."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpcompose.errors import DomainError
+from dpcompose.numerics import UNIT_ROUNDOFF, Bound, Certificate, around, down, up
+from dpcompose.numerics.bound import EXACT
+
+FLOATS = st.floats(allow_nan=False)
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(FLOATS, FLOATS)
+def test_ends_are_kept_and_must_be_in_order(one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    bound = Bound(low, high)
+    assert (bound.lower, bound.upper, float(bound)) == (low, high, high)
+    assert bound.contains(low) and bound.contains(high)
+    assert bound.width >= 0
+    if low < high:
+        with pytest.raises(DomainError, match="lower <= upper"):
+            Bound(high, low)
+
+
+@pytest.mark.parametrize("ends", [(math.nan, 1.0), (0.0, math.nan), (math.nan, math.nan), (1.0, 0.0), (math.inf, 0.0)])
+def test_what_is_no_bound(ends: tuple[float, float]) -> None:
+    with pytest.raises(DomainError):
+        Bound(*ends)
+
+
+def test_containing() -> None:
+    assert not Bound(0.0, 1.0).contains(math.nan)
+    assert not Bound(0.0, 1.0).contains(math.nextafter(1.0, 2.0))
+    assert Bound(-math.inf, math.inf).contains(1e308)
+    assert Bound(math.inf, math.inf).contains(math.inf) and not Bound(math.inf, math.inf).contains(1e308)
+
+
+def test_widths() -> None:
+    assert Bound(math.inf, math.inf).width == 0 and Bound(1.0, math.inf).width == math.inf
+    assert Bound(-1.0, 2.0).width == 3 and Bound(2.0, 2.0).width == 0
+
+
+def test_bounds_are_values() -> None:
+    one, same = Bound(0.5, 1, Certificate("one")), Bound(0.5, 1.0, Certificate("other"))
+    assert one == same and hash(one) == hash(same) and len({one, same}) == 1
+    assert one != Bound(0.5, 2.0) and one != 0.5 and one != (0.5, 1.0)
+    assert Bound(np.float64(0.5), np.float32(1.0)) == one and type(Bound(np.float64(0.5), 1).lower) is float
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        one.upper = 0.0  # type: ignore[misc]
+    assert repr(one) == "Bound(lower=0.5, upper=1.0)"
+
+
+@given(FINITE, st.floats(0, 1e-3), st.floats(0, 1e10))
+def test_around_rounds_outward(value: float, relative: float, absolute: float) -> None:
+    bound = around(value, relative=relative, absolute=absolute)
+    if math.isfinite(bound.lower) and math.isfinite(bound.upper):
+        # One rounding of the sum is undone; those of the slack itself are for the caller's constants to cover.
+        slack = (Fraction(relative) * abs(Fraction(value)) + Fraction(absolute)) * (1 - Fraction(2) ** -50)
+        assert Fraction(bound.lower) <= Fraction(value) - slack or slack == 0
+        assert Fraction(bound.upper) >= Fraction(value) + slack
+    assert bound.lower < value < bound.upper
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf])
+def test_around_an_infinite_value(value: float) -> None:
+    assert around(value, relative=0.1, absolute=1.0) == Bound(value, value)
+
+
+@given(FINITE)
+def test_up_and_down_are_the_next_floats(value: float) -> None:
+    assert down(value) < value < up(value)
+    assert down(up(value)) == value == up(down(value)) or abs(value) == 5e-324 or abs(value) > 1.7e308
+    assert up(math.inf) == math.inf and down(-math.inf) == -math.inf
+    assert UNIT_ROUNDOFF == 2.0**-53
+
+
+def test_certificates() -> None:
+    certificate = Certificate("sum", (("aliasing", 1e-12), ("rounding", 3e-11), ("truncation", 0.0)), notes=("a note",))
+    assert certificate.widest == "rounding" and EXACT.widest == "" and EXACT.method == "exact"
+    assert certificate.unit == "relative delta"
+    assert Bound(0, 1).certificate is EXACT
+    assert Bound(0.0, 1.0, certificate).certificate.notes == ("a note",)
+
+
+@pytest.mark.parametrize("end", ["0.5", "x", None, True, 1j, [0.5], 10**400], ids=lambda end: f"{end!r:.10}")
+def test_what_is_no_number_is_no_end(end: Any) -> None:
+    for ends in ((end, 2.0), (-1.0, end)):
+        with pytest.raises(DomainError, match="expected"):
+            Bound(*ends)

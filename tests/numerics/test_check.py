@@ -1,0 +1,76 @@
+"""Guards let through exactly their domain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpcompose.errors import DomainError
+from dpcompose.numerics import check
+
+INF, LEAST, BELOW_ONE, ABOVE_ONE = math.inf, 5e-324, math.nextafter(1, 0), math.nextafter(1, 2)
+REALS = [-INF, -1e308, -1.0, -LEAST, 0.0, LEAST, 0.5, BELOW_ONE, 1.0, ABOVE_ONE, 1e308, INF]
+DOMAINS: list[tuple[Callable[[str, Any], float], list[float]]] = [
+    (check.real, REALS),
+    (check.finite, REALS[1:-1]),
+    (check.positive, REALS[5:-1]),
+    (check.nonnegative, REALS[4:-1]),
+    (check.probability, REALS[4:9]),
+    (check.open_probability, REALS[5:8]),
+]
+NUMBERS = [True, False, None, "1", b"1", 1j, [1.0], math.nan, np.nan, np.bool_(True), np.array(1.0), 10**400]
+
+
+@pytest.mark.parametrize(("guard", "domain"), [pytest.param(*row, id=row[0].__name__) for row in DOMAINS])
+def test_a_guard_lets_its_domain_pass_and_nothing_else(guard: Callable[[str, Any], float], domain: list[float]) -> None:
+    for value in REALS:
+        for given in (value, np.float64(value), Fraction(value) if math.isfinite(value) else value):
+            if value in domain:
+                assert guard("x", given) == value and type(guard("x", given)) is float
+            else:
+                with pytest.raises(DomainError, match=r"x = .*expected"):
+                    guard("x", given)
+    for given in NUMBERS:
+        with pytest.raises(DomainError, match="x = "):
+            guard("x", given)
+
+
+def test_no_negative_zero_comes_through() -> None:
+    for guard in (check.nonnegative, check.probability):
+        assert math.copysign(1.0, guard("x", -0.0)) == 1
+
+
+@pytest.mark.parametrize(
+    "given", [True, 1.0, "1", None, math.nan, math.inf, 1j, np.float64(1), Fraction(1), np.bool_(True)]
+)
+def test_only_integers_are_integers(given: Any) -> None:
+    for guard in (check.count, check.integer):
+        with pytest.raises(DomainError, match="times"):
+            guard("times", given)
+
+
+def test_integers() -> None:
+    for given in (3, np.int64(3), np.uint8(3)):
+        assert check.count("n", given) == 3 and type(check.count("n", given)) is int
+        assert check.integer("n", given) == 3 and type(check.integer("n", given)) is int
+    assert check.integer("n", -(10**400)) == -(10**400)
+    assert check.count("n", 2, least=2) == 2
+    for given, least in ((-1, 0), (1, 2)):
+        with pytest.raises(DomainError, match=f"integer >= {least}"):
+            check.count("n", given, least=least)
+
+
+def test_an_error_carries_its_data() -> None:
+    with pytest.raises(DomainError) as caught:
+        check.positive("sigma", -1, "Try a larger one")
+    error = caught.value
+    assert (error.name, error.value, error.remedy) == ("sigma", -1, "Try a larger one")
+    assert isinstance(error, ValueError) and str(error) == "sigma = -1: expected a finite number > 0. Try a larger one"
+    with pytest.raises(DomainError) as caught:
+        check.positive("sigma", "x" * 10_000)
+    assert len(str(caught.value)) < 200
