@@ -58,6 +58,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--patience", type=float, help="seconds of the processor after which a turn of most peers is ended"
     )
+    parser.add_argument("--without", nargs="*", default=(), choices=PEERS, help="systems to leave out")
     parser.add_argument("--show", type=Path, help="measure nothing; show this JSON again")
     return parser.parse_args()
 
@@ -67,7 +68,8 @@ def _measured(chosen: argparse.Namespace) -> Run:
     if chosen.patience is not None:
         effort = replace(effort, others=chosen.patience)
     asked = [case for case in cases() if (case.quick or not chosen.quick) and chosen.only in ("", case.group)]
-    found = [available(chosen.peers, QUICK_PEERS if chosen.quick else PEERS, ours=OURS) for _ in range(chosen.teams)]
+    names = tuple(name for name in (QUICK_PEERS if chosen.quick else PEERS) if name not in chosen.without)
+    found = [available(chosen.peers, names, ours=OURS) for _ in range(chosen.teams)]
     for name, version in found[0][1].items():
         print(f"{TITLES[name]}: {version}", flush=True)
     teams: Queue[list[Worker]] = Queue()
