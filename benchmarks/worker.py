@@ -55,8 +55,8 @@ def _turn(system: ModuleType, case: Case, *, share: float, patience: float) -> d
     _forget_peak()
     signal.setitimer(signal.ITIMER_PROF, patience)
     try:
+        gc.collect()
         while sum(seconds) < share:
-            gc.collect()
             start = time.thread_time()
             answer = system.solve(case)
             seconds.append(time.thread_time() - start)
