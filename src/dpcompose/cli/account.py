@@ -13,7 +13,7 @@ from dpcompose.cli.patience import Patience, patience
 from dpcompose.errors import DomainError, PlanError
 
 if TYPE_CHECKING:
-    from dpcompose.plan import Plan, PlanAccount, Question
+    from dpcompose.plan import Plan, PlanAccount, PlanRisk, Question
 
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file (TOML).", show_default=False)]
 
@@ -41,6 +41,7 @@ def account(
     plot: Annotated[
         Path | None, typer.Option(help="Write the pictures as PNG.", metavar="FILE.png", show_default=False)
     ] = None,
+    risk: Annotated[bool, typer.Option("--risk", help="Say also what an attacker gains from all answers.")] = False,
 ) -> None:
     """Certify what a PLAN costs in total.
 
@@ -48,7 +49,7 @@ def account(
     mechanism contributes. The question is the plan's own `delta` or `epsilon`, unless --delta or --epsilon is given.
     """
     with outcome(), patience() as progress:
-        from dpcompose.plan import Plan
+        from dpcompose.plan import Plan, risk_of
         from dpcompose.plan import account as account_of
         from dpcompose.report import account_document, account_page, dumps
 
@@ -57,14 +58,15 @@ def account(
         read = Plan.read(plan)
         question, limit = _question(read, delta, epsilon)
         found = account_of(read, question, limit=limit, every=explain, progress=progress)
+        attack = risk_of(read, progress=progress) if risk else None
         if html is not None or plot is not None:
-            _draw(found, html, plot, progress)
+            _draw(found, attack, html, plot, progress)
     if json:
-        print(dumps({"command": "account", "dpcompose": package_version()} | account_document(found)))
+        print(dumps({"command": "account", "dpcompose": package_version()} | account_document(found, risk=attack)))
     else:
         from dpcompose.cli.terminal import show
 
-        show(account_page(found, explain=explain))
+        show(account_page(found, explain=explain, risk=attack))
     if found.within is False:
         raise typer.Exit(REFUSED)
 
@@ -81,7 +83,9 @@ def _question(plan: Plan, delta: float | None, epsilon: float | None) -> tuple[Q
     return asked, None
 
 
-def _draw(found: PlanAccount, html: Path | None, plot: Path | None, progress: Patience) -> None:
+def _draw(
+    found: PlanAccount, attack: PlanRisk | None, html: Path | None, plot: Path | None, progress: Patience
+) -> None:
     from dpcompose import report
     from dpcompose.plan import over_delta, over_times
     from dpcompose.plan.curve import drawn_delta
@@ -91,13 +95,13 @@ def _draw(found: PlanAccount, html: Path | None, plot: Path | None, progress: Pa
     curve, growth = over_delta(found, progress=progress), over_times(found, progress=progress)
     asked = drawn_delta(found)
     if html is not None:
-        pictures = picture.svgs(over_delta=curve, growth=growth, asked=asked)
-        page = report.account_page(found, explain=True)
+        pictures = picture.svgs(over_delta=curve, growth=growth, asked=asked, risk=attack)
+        page = report.account_page(found, explain=True, risk=attack)
         write("--html", html, report.html(page, pictures=pictures, producer=f"Made by dpcompose {package_version()}."))
         say(f"wrote {html}")
     if plot is not None:
         try:
-            picture.save(plot, over_delta=curve, growth=growth, asked=asked)
+            picture.save(plot, over_delta=curve, growth=growth, asked=asked, risk=attack)
         except OSError as error:
             raise DomainError("--plot", str(plot), f"a file that can be written ({error.strerror})") from None
         say(f"wrote {plot}")

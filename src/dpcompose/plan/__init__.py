@@ -6,6 +6,7 @@ from dpcompose.plan.curve import Curve, Growth, over_delta, over_times
 from dpcompose.plan.entry import Entry
 from dpcompose.plan.plan import Plan
 from dpcompose.plan.question import Question
+from dpcompose.plan.risk import PlanRisk, risk_of
 
 __all__ = [
     "Curve",
@@ -14,10 +15,12 @@ __all__ = [
     "Plan",
     "PlanAccount",
     "PlanCalibration",
+    "PlanRisk",
     "Question",
     "Share",
     "account",
     "calibrate",
     "over_delta",
     "over_times",
+    "risk_of",
 ]

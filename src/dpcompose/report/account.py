@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from dpcompose.composition import Comparison
-from dpcompose.plan import PlanAccount, Share
+from dpcompose.plan import PlanAccount, PlanRisk, Share
 from dpcompose.report.document import bound_document, plan_document
 from dpcompose.report.number import above, digits_of, exactly, interval, near
 from dpcompose.report.page import Column, Fact, Page, Table, Tone
+from dpcompose.report.risk import risk_document, risk_table
 
 NUMBER = "right"
 
@@ -16,9 +17,11 @@ NUMBER = "right"
 _TONES: dict[bool | None, Tone] = {None: "plain", True: "good", False: "bad"}
 
 
-def account_page(account: PlanAccount, *, explain: bool = False) -> Page:
+def account_page(account: PlanAccount, *, explain: bool = False, risk: PlanRisk | None = None) -> Page:
     """The account for people; `explain` adds how the total was certified and what the theorems assume."""
     tables = [_mechanisms(account), _theorems(account, explain)]
+    if risk is not None:
+        tables.insert(0, risk_table(risk))
     if explain and account.total.certificate.budget:
         tables.append(_certificate(account))
     return Page(
@@ -32,7 +35,7 @@ def account_page(account: PlanAccount, *, explain: bool = False) -> Page:
     )
 
 
-def account_document(account: PlanAccount) -> dict[str, Any]:
+def account_document(account: PlanAccount, *, risk: PlanRisk | None = None) -> dict[str, Any]:
     """The account for programs: every number in full precision, infinite ones as "inf"."""
     return {
         "plan": plan_document(account.plan),
@@ -45,7 +48,7 @@ def account_document(account: PlanAccount) -> dict[str, Any]:
         "mechanisms": [_shared(share) for share in account.shares],
         "unbounded": list(account.unbounded),
         "total_without_unbounded": None if account.finite is None else bound_document(account.finite),
-    }
+    } | ({} if risk is None else {"risk": risk_document(risk)})
 
 
 def _headline(account: PlanAccount) -> str:

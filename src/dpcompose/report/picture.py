@@ -1,4 +1,4 @@
-"""The two pictures of an account: epsilon over delta, and how epsilon grows for each theorem.
+"""The pictures of an account: epsilon over delta, how epsilon grows for each theorem, and what an attacker gains.
 
 The one file that touches matplotlib, and only when a picture is drawn.
 """
@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpcompose.errors import MissingExtraError
-from dpcompose.plan import Curve, Growth
-from dpcompose.report.number import exactly
+from dpcompose.plan import Curve, Growth, PlanRisk
+from dpcompose.report.number import above, below, exactly
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,26 +27,37 @@ _COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8
 _DASHES = ("-", "--", "-.", ":")
 
 
-def save(path: str | Path, *, over_delta: Curve, growth: Growth, asked: float) -> None:
-    """Write both pictures side by side to `path`, as PNG.
+def save(path: str | Path, *, over_delta: Curve, growth: Growth, asked: float, risk: PlanRisk | None = None) -> None:
+    """Write the pictures side by side to `path`, as PNG.
 
     Raises:
         MissingExtraError: If matplotlib is not installed.
         OSError: If the file cannot be written.
     """
-    figure = _figure(13.0)
-    left, right = figure.subplots(1, 2)
-    _draw_profile(left, over_delta, asked)
-    _draw_growth(right, growth)
+    count = 2 if risk is None else 3
+    figure = _figure(6.5 * count)
+    panels = figure.subplots(1, count)
+    _draw_profile(panels[0], over_delta, asked)
+    _draw_growth(panels[1], growth)
+    if risk is not None:
+        _draw_risk(panels[2], risk)
     figure.savefig(path, format="png", dpi=130, facecolor="white")
 
 
-def svgs(*, over_delta: Curve, growth: Growth, asked: float) -> tuple[tuple[str, str], ...]:
-    """Captions and SVG elements of both pictures, in the color of the page they are put on."""
+def svgs(
+    *, over_delta: Curve, growth: Growth, asked: float, risk: PlanRisk | None = None
+) -> tuple[tuple[str, str], ...]:
+    """Captions and SVG elements of the pictures, in the color of the page they are put on."""
     profile, theorems = _figure(7.5), _figure(7.5)
     _draw_profile(profile.subplots(), over_delta, asked)
     _draw_growth(theorems.subplots(), growth)
+    attack: tuple[tuple[str, str], ...] = ()
+    if risk is not None:
+        figure = _figure(7.5)
+        _draw_risk(figure.subplots(), risk)
+        attack = (("No attack is above the line; the shaded rest of the square cannot be reached.", _svg(figure)),)
     return (
+        *attack,
         ("The certified epsilon for every delta; the mark is the question that was asked.", _svg(profile)),
         (f"Epsilon at delta = {exactly(growth.delta)} under each theorem; dotted lines are estimates.", _svg(theorems)),
     )
@@ -98,6 +109,29 @@ def _draw_growth(axes: Axes, growth: Growth) -> None:
         axes.legend(frameon=False, fontsize=8, labelcolor=_INK, loc="upper left")
     else:
         _say(axes, "no theorem gives a finite epsilon here")
+    _quiet(axes)
+
+
+def _draw_risk(axes: Axes, found: PlanRisk) -> None:
+    rates, most = list(found.rates), [power.upper for power in found.powers]
+    least = [power.lower for power in found.powers]
+    axes.fill_between(rates, most, 1.0, color=_INK, alpha=0.12, linewidth=0)
+    axes.fill_between(rates, least, most, color=_COLORS[0], alpha=0.35, linewidth=0)
+    axes.plot(rates, most, color=_COLORS[0], linewidth=2, label="the best test")
+    axes.plot(rates, rates, color=_INK, linewidth=0.8, linestyle=":", label="guessing blindly")
+    shown = found.risk
+    axes.plot([shown.false_positive_rate], [shown.true_positive_rate.upper], color=_COLORS[1], marker="o")
+    axes.set(xscale="log", yscale="log", xlabel="false positive rate", ylabel="true positive rate")
+    axes.set(title="What an attacker gains", xlim=(rates[0], 1.0), ylim=(rates[0], 1.0))
+    axes.legend(frameon=False, fontsize=8, labelcolor=_INK, loc="lower right")
+    said = (
+        f"advantage <= {above(shown.advantage.upper, 4)}",
+        f"Bayes error >= {below(shown.bayes_error.lower, 4)} at prior {exactly(shown.prior)}",
+        f"true positive rate <= {above(shown.true_positive_rate.upper, 4)}"
+        f" at false positive rate {exactly(shown.false_positive_rate)}",
+        f"reconstruction <= {above(shown.reconstruction.upper, 4)} of a secret guessed with {exactly(shown.prior)}",
+    )
+    axes.text(0.03, 0.96, "\n".join(said), transform=axes.transAxes, va="top", fontsize=8, color=_INK)
     _quiet(axes)
 
 

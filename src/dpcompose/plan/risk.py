@@ -1,0 +1,57 @@
+"""What an attacker gains from all answers of a plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpcompose.composition.risk import Risk, risk
+from dpcompose.numerics.bound import Bound
+from dpcompose.plan.account import Progress, require_common_adjacency
+from dpcompose.plan.plan import Plan
+
+PRIOR, FALSE_POSITIVE_RATE = 0.5, 1e-3
+DECADES, STEPS = 6, 4
+"""False positive rates are drawn from 10^-6 to 1, four a decade."""
+TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class PlanRisk:
+    """The numbers and the curve that say it.
+
+    Args:
+        risk: At even odds, and at a false positive rate of 1 in 1,000.
+        rates: False positive rates, increasing.
+        powers: The largest true positive rate at each of them.
+    """
+
+    risk: Risk
+    rates: tuple[float, ...]
+    powers: tuple[Bound, ...]
+
+    def power(self, rate: float) -> Bound:
+        """The largest true positive rate at one of the rates."""
+        return self.powers[self.rates.index(rate)]
+
+
+def risk_of(plan: Plan, *, progress: Progress | None = None) -> PlanRisk:
+    """What someone who sees every answer and knows all but one person's data can do at best.
+
+    Args:
+        plan: The plan.
+        progress: Told of each step before it is taken.
+
+    Raises:
+        UnsupportedError: If some mechanisms have no sound guarantee under the plan's adjacency; it lists them.
+    """
+    require_common_adjacency(plan)
+    profile = plan.composition().profile(adjacency=plan.adjacency, tolerance=TOLERANCE)
+    if progress is not None:
+        progress("what an attacker gains", 0, 2)
+    found = risk(profile, prior=PRIOR, false_positive_rate=FALSE_POSITIVE_RATE)
+    rates = tuple(float(f"1e{step // STEPS}") * 10 ** (step % STEPS / STEPS) for step in range(-DECADES * STEPS, 1))
+    if progress is not None:
+        progress("the best test at every false positive rate", 1, 2)
+    curve = profile.power(rates)
+    powers = tuple(Bound(low, high) for low, high in zip(curve.lower.tolist(), curve.upper.tolist(), strict=True))
+    return PlanRisk(found, rates, powers)
