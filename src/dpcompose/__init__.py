@@ -10,6 +10,10 @@ answered by a `Bound`: two floats between which the truth lies. Rooms: `numerics
 
 from dpcompose.composition.calibrate import Calibration, calibrate
 from dpcompose.composition.container import Composition, compose
+from dpcompose.composition.group import Group
+from dpcompose.composition.parallel import Parallel, parallel
+from dpcompose.composition.profile import Profile
+from dpcompose.composition.risk import Risk
 from dpcompose.errors import (
     DomainError,
     DPComposeError,
@@ -51,13 +55,18 @@ __all__ = [
     "Exponential",
     "Gaussian",
     "GaussianDP",
+    "Group",
     "Laplace",
     "MissingExtraError",
     "Orientation",
+    "Parallel",
     "PlanError",
+    "Profile",
     "RandomizedResponse",
+    "Risk",
     "UnreachableError",
     "UnsupportedError",
     "calibrate",
     "compose",
+    "parallel",
 ]

@@ -220,3 +220,13 @@ def test_what_no_cell_can_promise_is_refused() -> None:
     assert parallel(stated, stated, adjacency=REPLACE, moves=False).epsilon(delta=0).contains(1.0)
     with pytest.raises(UnsupportedError):
         parallel(Gaussian(1.0).sampled(0.1), Gaussian(2.0)).epsilon(delta=1e-6, orientation=Orientation.FREE)
+
+
+def test_cells_are_not_composed_further() -> None:
+    """What sees everybody belongs into every cell, but not under replacement: who moves is replaced there, not two."""
+    cells = parallel(Laplace(1.0), Laplace(2.0))
+    for attempt in (lambda: cells + Laplace(1.0), lambda: Laplace(1.0) + cells, lambda: cells * 2):
+        with pytest.raises(UnsupportedError, match="not composed further"):
+            attempt()
+    with pytest.raises(DomainError, match="a mechanism or a composition"):
+        compose(cells, Laplace(1.0))  # pyright: ignore[reportArgumentType]

@@ -3,17 +3,22 @@
 from dpcompose.composition.calibrate import Calibration, calibrate
 from dpcompose.composition.compare import Comparison, compare
 from dpcompose.composition.container import Composable, Composition, Part, compose
+from dpcompose.composition.group import Group
 from dpcompose.composition.parallel import Parallel, parallel
-from dpcompose.composition.profile import Profile
+from dpcompose.composition.profile import Curve, Profile
+from dpcompose.composition.risk import Risk
 
 __all__ = [
     "Calibration",
     "Comparison",
     "Composable",
     "Composition",
+    "Curve",
+    "Group",
     "Parallel",
     "Part",
     "Profile",
+    "Risk",
     "calibrate",
     "compare",
     "compose",

@@ -301,7 +301,7 @@ def compose(*items: Composable) -> Composition:
     """
     for item in items:
         if not isinstance(item, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("item", item, "a mechanism or a composition")
+            raise DomainError("item", item, "a mechanism or a composition", getattr(item, "instead_of_composing", ""))
     if len(items) == 1 and isinstance(items[0], Composition):
         return items[0]
     return _gathered(entry for item in items for entry in item._counted())  # pyright: ignore[reportPrivateUsage]

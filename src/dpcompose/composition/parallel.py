@@ -7,6 +7,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar, NoReturn
 
 from dpcompose.composition.container import TOLERANCE, Composable, Composition, Pairs, Part, compose
 from dpcompose.errors import DomainError, UnsupportedError
@@ -27,6 +28,14 @@ class Parallel:
 
     cases: tuple[Composition, ...]
     adjacency: Adjacency
+    instead_of_composing: ClassVar[str] = (
+        "Under add-remove, not under replacement, what runs on everybody goes into each cell: parallel(a + c, b + c)"
+    )
+
+    def __add__(self, other: object) -> NoReturn:
+        raise UnsupportedError("parallel(...) + ...", "cells are not composed further", self.instead_of_composing)
+
+    __radd__ = __mul__ = __rmul__ = __add__
 
     def epsilon(
         self, *, delta: float, orientation: Orientation = Orientation.SAME,
