@@ -86,7 +86,7 @@ def _sums(
             power = moment**times * turned * weight
             value += math.fsum((power / (t * (t + 1))).real)
             bump += math.fsum(power.real)
-            spread = times * (size + each) ** (times - 1) * each + (8 * times + 60) * UNIT * size**times
+            spread = times * (size + each) ** (times - 1) * each + (8 * times + 300) * UNIT * size**times
             reach = max(1.0, 1.0 / (plan.order * (plan.order + 1))) if plan.smoothing else 1 / np.abs(t * (t + 1))
             error += float(np.sum(spread * weight * reach)) + 4 * UNIT * (abs(value) + abs(bump))
     return value, bump, 1.01 * error
