@@ -66,7 +66,8 @@ class BoundedRangeLoss(Loss):
         return Bound(around(low, relative=16 * U).lower, around(high, relative=16 * U).upper)
 
     def ball(self, field: Field) -> Ends:
-        return ends(self.epsilon, lambda epsilon: BoundedRangeMoments(field, epsilon), field=field, ulps=0, rising=True)
+        # Perhaps multiplied by the size of a group.
+        return ends(self.epsilon, lambda epsilon: BoundedRangeMoments(field, epsilon), field=field, ulps=1, rising=True)
 
 
 def attained_losses(epsilon: float) -> list[tuple[AtomicLoss, AtomicLoss]]:

@@ -92,7 +92,8 @@ class LaplaceLoss(Loss):
         return [LaplaceSum(epsilon[:, None], times[:, None])]
 
     def ball(self, field: Field) -> Ends:
-        return ends(self.epsilon, lambda epsilon: LaplaceMoments(field, epsilon), field=field, ulps=1, rising=True)
+        # A quotient of two floats, perhaps multiplied by the size of a group.
+        return ends(self.epsilon, lambda epsilon: LaplaceMoments(field, epsilon), field=field, ulps=2, rising=True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,5 @@
-"""A composition in one order whose profile is evaluated in ball arithmetic: every error is a theorem, none a model of rounding."""
+"""A composition in one order whose profile is evaluated in ball arithmetic: every error is a theorem, none a model of
+rounding."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from dpcompose.numerics.proved_sum import Proved, ProvedSum
 class ProvedProduct(Product):
     """The sum of the given losses, each so many times: what `Product` says of it, proved.
 
-    Where the parameters of a loss are rounded, the lower end is that of a loss which the true one dominates and the upper end that of
+    Where the parameters of a loss are rounded, the lower end is that of a loss which the true one dominates and the
+    upper end that of
     one which dominates it, exactly known both; domination survives composition.
 
     Reference: [ZhuDongWang2022, Theorem 10]
@@ -40,23 +42,22 @@ class ProvedProduct(Product):
         return Bound(self._field.down(self._below.largest), self._field.up(self._above.largest))
 
     def delta(self, epsilon: float, *, tolerance: float) -> Bound:
-        level, field = self._field.exact(epsilon), self._field
-        with field.precision(128):
-            floor = max(field.down(-level.expm1()), 0.0)
-        if epsilon < -40:
-            return Bound(floor, 1.0, Certificate("1 - e^epsilon <= delta <= 1"))
-        if not self._counted:
+        field = self._field
+        level = field.exact(epsilon)
+        if not self._counted or epsilon < -40:
             with field.precision(128):
                 exact = -level.min(field.exact(0)).expm1()
-            return Bound(field.down(exact), field.up(exact), Certificate("nothing composed"))
+            if not self._counted:
+                return Bound(field.down(exact), field.up(exact), Certificate("nothing composed"))
+            return Bound(field.down(exact), 1.0, Certificate("1 - e^epsilon <= delta <= 1"))
         low, high = (side.near(epsilon, tolerance=tolerance) for side in self._sides)
-        lower, upper = low.enclosure(level), high.enclosure(level) if high is not low else None
-        upper = upper or lower
-        with field.precision(256):
+        upper = high.enclosure(level)
+        lower = upper if self._below is self._above else low.enclosure(level)
+        with field.precision(512):
             least = self._below.infinite + lower.lower
             most = self._above.infinite + upper.upper
         end = min(field.up(most), 1.0)
-        return Bound(min(max(field.down(least), floor), end), end, _certificate(field, high, upper))
+        return Bound(min(max(field.down(least), 0.0), end), end, _certificate(field, high, upper))
 
     def epsilon(self, delta: float, *, tolerance: float) -> Bound:
         if not self._counted or delta >= 1:
@@ -85,9 +86,12 @@ class ProvedProduct(Product):
     def at_most(self, epsilon: float, delta: float) -> bool:
         if not self._counted or not math.isfinite(epsilon):
             return False
-        high = self._above.near(epsilon, tolerance=1e-2, digits=6.0).enclosure(self._field.exact(epsilon))
         with self._field.precision(512):
-            return high.upper <= self._field.exact(delta) - self._above.infinite
+            target = self._field.exact(delta) - self._above.infinite
+        if self._above.far_below(epsilon, target):
+            return True
+        high = self._above.near(epsilon, tolerance=1e-2, digits=6.0).enclosure(self._field.exact(epsilon))
+        return high.upper <= target
 
     @cached_property
     def _field(self) -> Field:

@@ -82,7 +82,8 @@ class Field:
         return value.rel_accuracy_bits()
 
     def powers(self, first: Disc, ratio: Disc, count: int) -> list[Disc]:
-        """first * ratio^j for j < count, each from two of half its degree: radii would grow without end if multiplied step by step."""
+        """first * ratio^j for j < count, each from two of half its degree: radii would grow without end if multiplied
+        step by step."""
         values = [self.disc(1), ratio]
         for j in range(2, count):
             values.append(values[j // 2] * values[j - j // 2])

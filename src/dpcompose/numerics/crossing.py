@@ -13,7 +13,8 @@ Curve = Callable[[float], tuple[Ball, Ball]]
 
 @dataclass(frozen=True)
 class Crossing:
-    """The value is at least the target up to `lower`, at most the target from `upper` on; `middle` is where floats put it."""
+    """The value is at least the target up to `lower`, at most the target from `upper` on; `middle` is where floats put
+    it."""
 
     lower: float
     upper: float

@@ -12,7 +12,8 @@ from dpcompose.numerics.moments import Factors, Term
 
 
 def states(factors: Factors) -> tuple[float, int]:
-    """How many terms the product of all moment generating functions has, infinite if it is no finite sum; and their largest order."""
+    """How many terms the product of all moment generating functions has, infinite if it is no finite sum; and their
+    largest order."""
     count, order = 1.0, 0
     for moments, times in factors:
         terms = moments.terms
@@ -70,7 +71,8 @@ class Enumeration:
 
     @cached_property
     def _sums(self) -> tuple[list[Ball], list[Ball], list[Ball], Ball]:
-        """The middles of the places, falling; the mass, and the mass times e^-place, of all up to each; the largest radius."""
+        """The middles of the places, falling; the mass, and the mass times e^-place, of all up to each; the largest
+        radius."""
         masses, damped, radius = [self.field.exact(0)], [self.field.exact(0)], self.field.exact(0)
         ordered = sorted(self.atoms, key=lambda atom: atom.shift.mid(), reverse=True)
         for atom in ordered:

@@ -1,6 +1,8 @@
-"""A positive measure on the line seen through its moment generating function, in balls: what the proof engine asks of it.
+"""A positive measure on the line seen through its moment generating function, in balls: what the proof engine asks of
+it.
 
-The measure has `mass` on the real line and `infinite` at +infinity. Every number is enclosed at the working precision of
+The measure has `mass` on the real line and `infinite` at +infinity. Every number is enclosed at the working precision
+of
 the moment it is asked; g(x) stands for the integral of (1 - e^(x - l))_+ over the real line.
 """
 
@@ -86,7 +88,8 @@ class Moments(ABC):
 
     @property
     def vague(self) -> tuple[float, float]:
-        """(f, s): truly each mass is this one times a number in [1 / (1 + f), 1 + f], each place this one moved by at most s."""
+        """(f, s): truly each mass is this one times a number in [1 / (1 + f), 1 + f], each place this one moved by at
+        most s."""
         return 0.0, 0.0
 
     @property
@@ -149,7 +152,7 @@ def ends(value: float, make: Callable[[Ball], Moments], *, field: Field, ulps: i
 
 
 def exponential_sums(field: Field, logs: Sequence[Disc], rates: Sequence[Disc], count: int) -> list[Disc]:
-    """The sums over all terms of e^(log + j rate), j < count: one product of two matrices, j = row * columns + column."""
+    """The sums over terms of e^(log + j rate), j < count: one product of two matrices, j = row * columns + column."""
     columns = math.isqrt(max(count - 1, 0)) + 1
     rows = (count + columns - 1) // columns
     left: list[list[Disc]] = [[] for _ in range(rows)]

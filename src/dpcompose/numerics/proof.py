@@ -1,10 +1,15 @@
-"""g(x) = integral of (1 - e^(x - L))_+ for a sum of independent variables, in ball arithmetic: the contour sum with every error a theorem.
+"""g(x) = integral of (1 - e^(x - L))_+ for a sum of independent variables, in ball arithmetic: the contour sum with
+every error a theorem.
 
-The formulas are those of `contour`: for t = order + iu the trapezoid sum of M(t) e^(-t x) / (t (t + 1)) with period W is exactly the sum over integers n
-of e^(order n W) g(x + n W), all terms nonnegative. Here M comes in balls that contain it, the sum is evaluated in balls, and
-  the terms n < 0 are at most M(0) e^(-order W |n|), those n > 0 at most M(l) e^(-l x) l^l / (1 + l)^(1 + l) e^(-(l - order) n W) at any l > order;
+The formulas are those of `contour`: for t = order + iu the trapezoid sum of M(t) e^(-t x) / (t (t + 1)) with period W
+is exactly the sum over integers n
+of e^(order n W) g(x + n W), all terms nonnegative. Here M comes in balls that contain it, the sum is evaluated in
+balls, and
+  the terms n < 0 are at most M(0) e^(-order W |n|), those n > 0 at most M(l) e^(-l x) l^l / (1 + l)^(1 + l) e^(-(l -
+  order) n W) at any l > order;
   the nodes left out are bounded by `rest`;
-  a Gaussian of variance s^2, if one is added, raises g by at most the expectation of s^2 e^(-y / 2) n_s(y) at y = L - x, whose transform is
+  a Gaussian of variance s^2, if one is added, raises g by at most the expectation of s^2 e^(-y / 2) n_s(y) at y = L -
+  x, whose transform is
   s^2 e^(s^2 / 8) e^(s^2 t (t + 1) / 2) M(t).
 
 Reference: [ZhuDongWang2022, Theorem 10]
@@ -43,7 +48,8 @@ class ProvedLine:
         field: Where balls come from.
         order: Its real part.
         step: The distance of the nodes.
-        main: The nodes' terms at x = 0, as a polynomial in e^(-i step x): for a lattice without the part that e^x multiplies.
+        main: The nodes' terms at x = 0, as a polynomial in e^(-i step x): for a lattice without the part that e^x
+            multiplies.
         other: The part of a lattice's terms that e^x multiplies, or None.
         bump: The terms of the smoothing gap, or None.
         tail: A bound on the nodes left out, to be multiplied by e^(-order x).
@@ -94,7 +100,8 @@ class ProvedLine:
         return Enclosure(lower.min(upper), upper, aliasing, 2 * truncation.upper(), gap.upper(), 2 * value.rad())
 
     def _anchor(self, x: Ball) -> tuple[Ball, Ball]:
-        """The first lattice point above x, and what can be wrong if x cannot be told from it: almost nothing, as its term vanishes there."""
+        """The first lattice point above x, and what can be wrong if x cannot be told from it: almost nothing, as its
+        term vanishes there."""
         assert self.grid is not None
         spacing, offset = self.grid.spacing, self.grid.offset
         index = math.ceil(float(((x - offset) / spacing).mid()))
@@ -189,7 +196,8 @@ def _on_grid(
     mass: Ball,
     largest: Ball,
 ) -> ProvedLine:
-    """The finite sum over the circle that the line is for a lattice; nodes from `last` on are left out if that is worth it."""
+    """The finite sum over the circle that the line is for a lattice; nodes from `last` on are left out if that is worth
+    it."""
     spacing = grid.spacing
     half = max(1, math.ceil(route.period / float(spacing.mid()) / 2))
     step = 2 * field.pi / (spacing * (2 * half + 1))
@@ -209,8 +217,8 @@ def _on_grid(
         other.append(weighted / -(-spacing * (t + 1)).expm1())
     whole = powers[0].real
     return ProvedLine(
-        field, route.order, step, field.power_sum(main), field.power_sum(other), None, (tail * whole).upper(), field.exact(0),
-        mass, whole, beyond, largest, grid, kept, "lattice",
+        field, route.order, step, field.power_sum(main), field.power_sum(other), None, (tail * whole).upper(),
+        field.exact(0), mass, whole, beyond, largest, grid, kept, "lattice",
     )  # fmt: skip
 
 

@@ -1,23 +1,25 @@
-"""A sum of independent variables whose g(x) = E[(1 - e^(x - L))_+; L < inf] is proved, by whatever proves it cheapest."""
+"""A sum of independent variables whose g(x) = E[(1 - e^(x - L))_+; L < inf] is proved by what proves it cheapest."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dpcompose.numerics import route
 from dpcompose.numerics.ball import Ball, Field
 from dpcompose.numerics.crossing import Crossing, crossing
 from dpcompose.numerics.enumeration import Enumeration, expanded, states
+from dpcompose.numerics.moments import Factors
 from dpcompose.numerics.proof import Enclosure, ProvedLine, draw
 from dpcompose.numerics.residue import Residues
-from dpcompose.numerics.moments import Factors
+from dpcompose.numerics.rest import Rest
 from dpcompose.numerics.transform import Transform
 
 MOST_STATES, MOST_COEFFICIENTS, MOST_BITS = 20_000, 60_000, 4096
 _MOST_NODES, _MOST_WORK = 30_000, 6e6
+_FEW_ORDERS = (4.0, 32.0, 256.0, 2048.0)
 _CLOSED, _ROUNDED = 72, 2.0**-56
 
 
@@ -77,7 +79,8 @@ class ProvedSum:
             )
 
     def near(self, x: float, *, tolerance: float, digits: float = route.FINE) -> Proved:
-        """The cheapest proof of g around x; its smoothing may stop at the relative `tolerance`, all else at e^-`digits`."""
+        """The cheapest proof of g around x; its smoothing may stop at the relative `tolerance`, all else at
+        e^-`digits`."""
         level = self.field.exact(x)
         if level >= self.largest:
             return Proved(lambda x: self._within(self.field.exact(0), x >= self.largest), "beyond the largest value")
@@ -109,6 +112,22 @@ class ProvedSum:
                 return found, proved
             guess = found.middle
         raise AssertionError
+
+    def far_below(self, x: float, target: Ball) -> bool:
+        """Whether one of a few moments proves that g(x) is at most the target: M(l) e^(-l x) l^l / (1 + l)^(1 + l)."""
+        point = self.field.exact(x)
+        if point >= self.largest:
+            return target >= 0
+        with self.field.precision(128):
+            factor, distance = self._doubt
+            for few in _FEW_ORDERS if target > 0 else ():
+                log, order = self.field.exact(0), self.field.exact(few)
+                for moments, times in self.factors():
+                    log += times * moments.at(few, [self.field.exact(0)])[0].real.log()
+                log += order * order.log() - (1 + order) * order.log1p() - order * (point - distance)
+                if factor * log.exp() <= target:
+                    return True
+        return False
 
     # ------------------------------------------------------------------------------------------- what is in closed form
 
@@ -182,15 +201,12 @@ class ProvedSum:
         for falling in (True, False):
             planned = route.plan(transform, x, tolerance=tolerance, digits=digits, most=most, falling=falling)
             if planned is None:
-                return Proved(
-                    lambda _: self._known(self._mass.union(self.field.exact(0))), "no saddle point: nothing is proved"
-                )
+                return Proved(lambda _: self._within(self.field.exact(0), False), "no saddle point: nothing is proved")
+            if planned.smoothing > 0 and falling:
+                planned = self._ended(x, digits, most) or planned
             line, bits, found = self._drawn(planned, x)
-            if (
-                found.truncation <= found.upper * self.field.exact(tolerance)
-                or planned.smoothing > 0
-                or line.grid is not None
-            ):
+            narrow = found.truncation <= found.upper * self.field.exact(tolerance)
+            if narrow or planned.smoothing > 0 or line.grid is not None:
                 break
 
         def enclosure(point: Ball) -> Enclosure:
@@ -198,6 +214,16 @@ class ProvedSum:
                 return self._vague(line.enclosure, point)
 
         return Proved(enclosure, f"{line.name}, {line.nodes} nodes, {bits} bits", planned.order)
+
+    def _ended(self, x: float, digits: float, most: int) -> route.Route | None:
+        """A line that ends where the variables' own bounds prove that it may, if that takes at most `most` nodes."""
+        planned = route.plan(self.transform(), x, tolerance=0.5, digits=digits, most=most, last=1.0)
+        if planned is None:
+            return None
+        with self.field.precision(512):
+            rest = Rest(self.field, self.factors(), planned.order, planned.variance, planned.magnitude)
+            last = rest.reach(self.field.exact(planned.share), limit=most * 2 * math.pi / planned.period)
+        return None if last is None else replace(planned, last=last)
 
     def _drawn(self, planned: route.Route, x: float) -> tuple[ProvedLine, int, Enclosure]:
         with self.field.precision(64):
@@ -223,7 +249,8 @@ class ProvedSum:
                 total *= moments.mass**times
             return (total * self._doubt[0]).upper()
 
-    # ---------------------------------------------------------------------------------------------- what is not exactly known
+    # ---------------------------------------------------------------------------------------------- what is not exactly
+    # known
 
     @cached_property
     def _doubt(self) -> tuple[Ball, Ball]:

@@ -1,7 +1,10 @@
-"""g of a sum of variables whose moment generating functions are finite sums of e^(t shift) times a rational function: exactly.
+"""g of a sum of variables whose moment generating functions are finite sums of e^(t shift) times a rational function:
+exactly.
 
-Their product is a sum of such terms again. For the term constant e^(t shift) (t + 1)^after t^at (t + 1/2)^-order the integral
-(1 / 2 pi i) of term e^(-t x) / (t (t + 1)) over Re t > 0 vanishes if d = shift - x <= 0 (close to the right); else (close to the
+Their product is a sum of such terms again. For the term constant e^(t shift) (t + 1)^after t^at (t + 1/2)^-order the
+integral
+(1 / 2 pi i) of term e^(-t x) / (t (t + 1)) over Re t > 0 vanishes if d = shift - x <= 0 (close to the right); else
+(close to the
 left) it is constant times the sum of the residues at 0, -1 and -1/2. They cancel: it takes balls of enough digits.
 """
 

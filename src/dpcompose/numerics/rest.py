@@ -1,8 +1,10 @@
 """What the nodes of a vertical line beyond a frequency can add up to: a bound in ball arithmetic.
 
-For one variable phi(u) = M(order + iu) / M(order) and f = |phi|^2. Two bounds hold from an edge to the next: the variable's own,
+For one variable phi(u) = M(order + iu) / M(order) and f = |phi|^2. Two bounds hold from an edge to the next: the
+variable's own,
 which holds for ever after, and that from the values at the two edges: f is the characteristic function of a symmetrized
-variable of variance 2 v, so |f''| <= 2 v and on a block of width D it is at most max(f at its ends) + v D^2 / 4. The tilted variance is
+variable of variance 2 v, so |f''| <= 2 v and on a block of width D it is at most max(f at its ends) + v D^2 / 4. The
+tilted variance is
 bounded by l^2 <= 2 (cosh(h l) - 1) / h^2: v <= (2 / h^2) (sqrt(M(order + h) M(order - h)) / M(order) - 1).
 """
 
@@ -58,6 +60,18 @@ class Rest:
                     break
             return last + self._blocks([edge * self.field.exact(_RATIO) ** n for n in range(stride + 1)], step)
 
+    def reach(self, enough: Ball, *, limit: float) -> float | None:
+        """The first frequency up to `limit`, in steps of a quarter, from which on the variables' own bounds leave no
+        more than `enough`."""
+        with self.field.precision(self._bits):
+            frequency = 1.0 / math.sqrt(self.variance)
+            while frequency <= limit:
+                end = self.field.exact(frequency)
+                if self._for_ever(end).exp() / end <= enough:
+                    return frequency
+                frequency *= _RATIO
+        return None
+
     def within(self, edges: Sequence[Ball]) -> list[Ball]:
         """For each edge but the last, a bound on |M(order + iu)| / M(order) from there to the next."""
         with self.field.precision(self._bits):
@@ -106,9 +120,19 @@ class Rest:
         return bounds
 
     def _variance(self, moments: Moments, times: int, whole: Ball) -> Ball:
-        """An upper bound on the tilted variance; infinite where order -+ h are no floats."""
-        move = short(min(self.order / 2, 0.3 / math.sqrt(self.variance / times)), bits=12)
-        if not (self.order + move) - self.order == move == self.order - (self.order - move):
-            return self.field.exact(math.inf)
-        up, down = (moments.at(self.order + side * move, [self.field.exact(0)])[0].real for side in (1, -1))
-        return (2 / self.field.exact(move) ** 2 * ((up * down).sqrt() / whole - 1)).upper()
+        """An upper bound on the tilted variance: the first h that cannot be halved with profit; infinite where order -+
+        h are no floats."""
+        best, move = (
+            self.field.exact(math.inf),
+            short(min(self.order / 2, 0.3 / math.sqrt(self.variance / times)), bits=12),
+        )
+        for _ in range(12):
+            if not (self.order + move) - self.order == move == self.order - (self.order - move):
+                break
+            up, down = (moments.at(self.order + side * move, [self.field.exact(0)])[0].real for side in (1, -1))
+            bound = (2 / self.field.exact(move) ** 2 * ((up * down).sqrt() / whole - 1)).upper()
+            settled = not bound < 0.9 * best
+            best, move = best.min(bound), move / 2
+            if settled or bound <= 1.1 * self.variance / times:
+                break
+        return best

@@ -1,6 +1,7 @@
 """Where a line for a proof should run: its order, period, last frequency and smoothing, from the float engine.
 
-Nothing here is proved and nothing need be: every line gives a valid enclosure, these choices only decide how narrow it is.
+Nothing here is proved and nothing need be: every line gives a valid enclosure, these choices only decide how narrow it
+is.
 """
 
 from __future__ import annotations
@@ -53,9 +54,17 @@ class Route:
 
 
 def plan(
-    transform: Transform, x: float, *, tolerance: float, digits: float = FINE, most: int, falling: bool = True
+    transform: Transform,
+    x: float,
+    *,
+    tolerance: float,
+    digits: float = FINE,
+    most: int,
+    falling: bool = True,
+    last: float | None = None,
 ) -> Route | None:
-    """The line for g near x: to e^-`digits` where |M| falls by itself within `most` nodes, else smoothed, to `tolerance` if they suffice.
+    """The line for g near x: to e^-`digits` where |M| falls by itself within `most` nodes, else smoothed, to
+    `tolerance` if they suffice.
 
     Args:
         transform: The variable.
@@ -64,6 +73,7 @@ def plan(
         digits: Minus the logarithm of the relative width that all other errors may have.
         most: How many nodes a line may have, if it is not one over a lattice.
         falling: Whether |M| may be taken to fall by itself.
+        last: The frequency by which it does so, if that is known.
 
     Returns:
         None where no saddle point can be found.
@@ -81,7 +91,8 @@ def plan(
     if transform.lattice is not None:
         last = math.sqrt(2 * (3 - math.log(share)) / variance)
         return Route(order, period, beyond, last, 0.0, variance, share, magnitude)
-    last = _end(transform, order, period, variance, share * math.pi, most) if falling else None
+    if last is None and falling:
+        last = _end(transform, order, period, variance, share * math.pi, most)
     if last is not None:
         return Route(order, period, beyond, last, 0.0, variance, share, magnitude)
     wanted = math.sqrt(tolerance / 10 / (order * (order + 1)))
@@ -100,7 +111,8 @@ def plan(
 def _placed(
     transform: Transform, order: float, x: float, log_mass: float, digits: float, *, bounded: bool = True
 ) -> tuple[float, float, float | None]:
-    """Order, period, and the order that bounds the aliases above x; a little below the saddle point where M explodes beyond it."""
+    """Order, period, and the order that bounds the aliases above x; a little below the saddle point where M explodes
+    beyond it."""
     quiet = digits - log_mass
     if bounded and x + 1.2 * quiet / order >= transform.maximum:
         return order, max(quiet / order, transform.maximum - x) + 2 / order, None

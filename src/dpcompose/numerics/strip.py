@@ -1,12 +1,17 @@
 """Moments of a function of a normal variable, by trapezoid sums whose error is proved from a strip of analyticity.
 
-With X standard normal, M(t) = E e^(w(X) + t v(X)): w and v are real on the real line and analytic for |Im x| < `limit`, and
-F(x) = e^(-x^2 / 2 + w(x) + order v(x)) has |F(x + iy)| <= growth(y) F(x), growth increasing. On one side of the real line
-Im v >= 0, so that for t = order + iu, u >= 0, the factor e^(iuv) only helps: at every u alike the sum of step h over the middle of
+With X standard normal, M(t) = E e^(w(X) + t v(X)): w and v are real on the real line and analytic for |Im x| < `limit`,
+and
+F(x) = e^(-x^2 / 2 + w(x) + order v(x)) has |F(x + iy)| <= growth(y) F(x), growth increasing. On one side of the real
+line
+Im v >= 0, so that for t = order + iu, u >= 0, the factor e^(iuv) only helps: at every u alike the sum of step h over
+the middle of
 the strip between 0 and y misses M(t) by at most M(order) (1 + growth(y)) / (e^(pi y / h) - 1).
 
-On the line Im x = c within the strip |F e^(iuv)| integrates to a bound on |M(order + iu)| that falls with u. It is taken over cells: on each, F
-lies between its values with the extreme slopes, |F(x + ic)| is at most lift(x) F(x) and e^(-u Im v) is largest where Im v is smallest.
+On the line Im x = c within the strip |F e^(iuv)| integrates to a bound on |M(order + iu)| that falls with u. It is
+taken over cells: on each, F
+lies between its values with the extreme slopes, |F(x + ic)| is at most lift(x) F(x) and e^(-u Im v) is largest where Im
+v is smallest.
 
 Reference: [TrefethenWeideman2014, Theorem 5.1]
 """
@@ -46,7 +51,8 @@ class Cell:
 
 
 class StripMoments(Moments):
-    """A member says what w and v are, how F grows off the real line, and beyond which two points log F is steeper than x^2 / 2."""
+    """A member says what w and v are, how F grows off the real line, and beyond which two points log F is steeper than
+    x^2 / 2."""
 
     @property
     @abstractmethod
@@ -79,7 +85,8 @@ class StripMoments(Moments):
         """(a, b): the derivative of log F is at least a - x for x < a, and at most b - x for x > b."""
 
     def _valley(self, order: float, far: float) -> tuple[float, float, Ball] | None:
-        """(a, b, bound): F is at most `bound` between a and b, both at least `far` from where F is large; None if there is no such stretch."""
+        """(a, b, bound): F is at most `bound` between a and b, both at least `far` from where F is large; None if there
+        is no such stretch."""
         return None
 
     @property
@@ -161,7 +168,8 @@ class StripMoments(Moments):
         return short(min((widest * 1.15**-i for i in range(40)), key=cost), bits=20)
 
     def _along(self, order: float, height: float, step: float, digits: float) -> tuple[list[Disc], list[Disc], Ball]:
-        """log (F step / sqrt(2 pi)) and v at the multiples of `step` on Im x = height, and a bound on all terms left out at any u."""
+        """log (F step / sqrt(2 pi)) and v at the multiples of `step` on Im x = height, and a bound on all terms left
+        out at any u."""
         exact, (left, right) = self.field.exact, self._centers(order)
         far = math.sqrt(2 * (digits + float(self._growth(order, exact(height)).log().mid()))) + 1
         first, last = math.floor((float(left.mid()) - far) / step), math.ceil((float(right.mid()) + far) / step)
@@ -182,7 +190,8 @@ class StripMoments(Moments):
         return logs, values, cut * self._growth(order, exact(height))
 
     def _kept(self, order: float, far: float, first: int, last: int, step: float) -> tuple[list[int], Ball]:
-        """The j from `first` up to `last` whose stretch [step j, step (j + 1)] is not all in a valley; the rest times a bound on F there."""
+        """The j from `first` up to `last` whose stretch [step j, step (j + 1)] is not all in a valley; the rest times a
+        bound on F there."""
         valley = self._valley(order, far)
         if valley is None:
             low, high, floor = last, last, self.field.exact(0)
@@ -223,7 +232,8 @@ class StripMoments(Moments):
         return cells, (outside / root).upper()
 
     def _shifted(self, order: float, height: Ball, cells: list[Cell]) -> tuple[list[Ball], list[Ball], Ball]:
-        """On Im x = height: upper ends of |F(x + iy)| / F(x), lower ends of Im v, for each cell; and what bounds the former anywhere."""
+        """On Im x = height: upper ends of |F(x + iy)| / F(x), lower ends of Im v, for each cell; and what bounds the
+        former anywhere."""
         lifts, turns = list[Ball](), list[Ball]()
         for cell in cells:
             _, value = self._terms(self.field.disc(cell.place, height * self._side))
