@@ -73,6 +73,7 @@ BAD: dict[str, list[Any]] = {
     "epsilon": NOT_A_NUMBER,
     "order": [*NOT_A_NUMBER, *INFINITE, 1.0, 1, 0.5, 0, -3.0],
     "rate": [*PROBABILITY, 0, 0.0, -0.0],
+    "size": [*NOT_A_NUMBER, *INFINITE, 0, -1, 1.0, 0.5, np.float64(2.0), "2", 10**6],
     "times": [*NOT_A_NUMBER, *INFINITE, -1, 1.0, 0.5, np.float64(2.0), "2", 10**16],
     "prior": PROBABILITY,
     "false_positive_rate": [*NOT_A_NUMBER, *INFINITE, -1.0, -5e-324, 1.0000000000000002],
@@ -89,7 +90,7 @@ BAD: dict[str, list[Any]] = {
     "composition": [None, 1.0, "x", [], Laplace],
     "item": [None, 1, "x", Laplace, [Laplace(1.0)], (Laplace(1.0), 2), math.nan, True],
 }  # fmt: skip
-GOOD: dict[str, Any] = {"delta": 1e-6, "epsilon": 0.5, "order": 3.0, "rate": 0.5, "times": 2, "alpha": 0.1}
+GOOD: dict[str, Any] = {"delta": 1e-6, "epsilon": 0.5, "order": 3.0, "rate": 0.5, "times": 2, "size": 2, "alpha": 0.1}
 
 ONE, NOTHING = Laplace(1.0), compose()
 ASKED: dict[str, Composable] = {
@@ -111,6 +112,12 @@ CELLS = parallel(Laplace(2.0), Gaussian(2.0), adjacency=Adjacency.REPLACE)
 QUESTIONS |= {
     f"parallel.{name}": getattr(CELLS, name)
     for name, _ in inspect.getmembers(Parallel, inspect.isfunction)
+    if not name.startswith("_")
+}
+CROWD = (Laplace(2.0) + BlackBox(0.5, delta=1e-9)).group(2)
+QUESTIONS |= {
+    f"group.{name}": getattr(CROWD, name)
+    for name, _ in inspect.getmembers(type(CROWD), inspect.isfunction)
     if not name.startswith("_")
 }
 CURVE = Laplace(2.0).profile()

@@ -1,4 +1,4 @@
-"""A composition is a multiset: how it is written changes nothing, and asking twice gives the same answer, bit for bit."""
+"""A composition is a multiset: how it is written changes nothing; asking twice gives the same answer, bit for bit."""
 
 from __future__ import annotations
 

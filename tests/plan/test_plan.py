@@ -74,7 +74,7 @@ def test_every_constructor_parameter_is_a_key() -> None:
 
 def test_what_is_read() -> None:
     plan = Plan.parse(GOOD)
-    assert [entry.name for entry in plan.entries][0] == "training"
+    assert plan.entries[0].name == "training"
     assert plan.composition() == dpcompose.Gaussian(1.0).sampled(0.005) * 1000 + dpcompose.Laplace(2.0)
 
 

@@ -176,9 +176,7 @@ def _between(remove: PowerCurve, add: PowerCurve) -> PowerCurve:
     return remove.after(add).least(add.after(remove))
 
 
-def _loss(
-    curve: PowerCurve, fuzz: float = 0.0, lattice: Lattice | None = None, *, above: bool = True
-) -> AtomicLoss:
+def _loss(curve: PowerCurve, fuzz: float = 0.0, lattice: Lattice | None = None, *, above: bool = True) -> AtomicLoss:
     return atoms_of(curve.thinned(MOST_ATOMS, above=above), above=above, fuzz=fuzz, lattice=lattice)
 
 

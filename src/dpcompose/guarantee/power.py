@@ -9,7 +9,8 @@ For pairs in a row, (P, M) and (M, Q), and any test S: M(S) <= phi_MQ(Q(S)), so 
 better follows from the two functions: with U uniform on [0, 1] under Q, and under M and P of distribution functions
 phi_MQ and phi_PM(phi_MQ), the tests [0, alpha] attain both functions and the composite.
 
-For a mixture, P = sum of w_j P_j, P(S) = sum of w_j P_j(S) <= sum of w_j phi_j(Q(S)); attained where one family of tests
+For a mixture, P = sum of w_j P_j, P(S) = sum of w_j P_j(S) <= sum of w_j phi_j(Q(S)); attained where one family of
+tests
 is best for all j, as for shifts of noise with a log-concave density.
 
 Numbers are decimals of 100 digits: their roundings are far below those of the floats that come in and go out.
@@ -23,6 +24,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
+from itertools import pairwise
 
 from dpcompose.numerics.bound import Bound
 
@@ -179,7 +181,7 @@ def enclosing(
 def _of_profile(points: list[Piece]) -> PowerCurve:
     """From corners (a, H) of a convex profile, (0, 1) first: the length of a piece is a change of slope."""
     corners = _hull(points)
-    slopes = [(y2 - y1) / (x2 - x1) for (x1, y1), (x2, y2) in zip(corners, corners[1:], strict=False)]
+    slopes = [(y2 - y1) / (x2 - x1) for (x1, y1), (x2, y2) in pairwise(corners)]
     lengths = [after - before for before, after in zip(slopes, [*slopes[1:], _ZERO], strict=True)]
     pieces = [(length, x * length) for (x, _), length in zip(corners[1:], lengths, strict=True) if length > 0]
     return PowerCurve(corners[-1][1], tuple(reversed(pieces)), max(slopes[0] + 1, _ZERO))
@@ -298,7 +300,7 @@ def _split(pieces: Sequence[Piece], stride: int) -> Iterator[Piece]:
     kept = [*range(0, len(pieces) - 1, stride), len(pieces) - 1]
     lengths = {index: pieces[index][0] for index in kept}
     slopes = {index: pieces[index][1] / pieces[index][0] for index in kept}
-    for first, last in zip(kept, kept[1:], strict=False):
+    for first, last in pairwise(kept):
         for length, gain in pieces[first + 1 : last]:
             spread = slopes[first] - slopes[last]
             share = min(max((gain - length * slopes[last]) / spread, _ZERO), length) if spread > 0 else length

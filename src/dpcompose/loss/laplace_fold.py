@@ -10,7 +10,7 @@ import numpy as np
 
 from dpcompose.loss.base import Loss
 from dpcompose.numerics.bound import Bound, Certificate, up
-from dpcompose.numerics.elementary import U, Reals
+from dpcompose.numerics.elementary import Reals, U
 from dpcompose.numerics.transform import Transform
 
 MOST_COPIES, LARGEST_EPSILON = 24, 8.0
@@ -21,11 +21,16 @@ _CERTIFICATE = Certificate("finite sum over atoms and B-splines")
 class LaplaceFoldLoss(Loss):
     """The sum of k copies of `LaplaceLoss(epsilon)`, k at most 24, epsilon at most 8.
 
-    Of k copies n hit an atom (j of them -epsilon) and m = k - n the smooth part, whose m-fold convolution in units of 2 epsilon, from its
-    left end, is (epsilon / 2)^m e^(-m epsilon) e^(epsilon x) N_m(x) dx with N_m the cardinal B-spline on [0, m]. So delta(e) is the sum over m
-    and j of C(k, m) C(n, j) 2^-n e^(-j epsilon) times the integral of 1 - e^(2 epsilon (y - x)) against that over x > y, where
-    y = e / (2 epsilon) + k / 2 - n + j. All terms are positive. On a unit cell the integrand is a polynomial of degree m - 1 times
-    exponentials: Gauss-Legendre with m + 16 points errs by less than 10^-18 of its largest value there (ellipse of radius 4).
+    Of k copies n hit an atom (j of them -epsilon) and m = k - n the smooth part, whose m-fold convolution in units of 2
+    epsilon, from its
+    left end, is (epsilon / 2)^m e^(-m epsilon) e^(epsilon x) N_m(x) dx with N_m the cardinal B-spline on [0, m]. So
+    delta(e) is the sum over m
+    and j of C(k, m) C(n, j) 2^-n e^(-j epsilon) times the integral of 1 - e^(2 epsilon (y - x)) against that over x >
+    y, where
+    y = e / (2 epsilon) + k / 2 - n + j. All terms are positive. On a unit cell the integrand is a polynomial of degree
+    m - 1 times
+    exponentials: Gauss-Legendre with m + 16 points errs by less than 10^-18 of its largest value there (ellipse of
+        radius 4).
     """
 
     epsilon: float
@@ -70,7 +75,8 @@ class LaplaceFoldLoss(Loss):
         for m in range(1, k + 1):
             smooth, falling = self._smooth(m, share, start, parts[m - 1])
             value, slope = value + smooth, slope + falling
-        # All terms positive: their roundings, those of the recursion included, and the rounding of the place, which moves epsilon.
+        # All terms positive: their roundings, those of the recursion included, and the rounding of the place, which
+        # moves epsilon.
         doubt = value * U * (64 + 16 * k + 8 * k * width) + slope * U * 16 * (abs(epsilon) + k * width)
         return Bound(max(value - doubt, 0.0), min(up(value + doubt), 1.0), _CERTIFICATE)
 
@@ -87,7 +93,7 @@ class LaplaceFoldLoss(Loss):
         return value, slope
 
     def _smooth(self, m: int, share: float, start: int, part: Reals) -> tuple[float, float]:
-        """m copies on the smooth part, k - m = n on atoms: rows j, the cell that y cuts apart from those to its right."""
+        """m copies on the smooth part, k - m = n on atoms, rows j; the cell that y cuts apart from those beyond it."""
         k, width, n = self.times, self.epsilon, self.times - m
         nodes, weights = self._rule
         first = start - n + np.arange(n + 1)
@@ -113,7 +119,8 @@ class LaplaceFoldLoss(Loss):
         return self._splines(self._rule[0])
 
     def _splines(self, offsets: Reals) -> list[Reals]:
-        """N_m at cell + offsets, shape (m, n), for every m up to k: the recursion of positive terms from N_1 = 1 on [0, 1)."""
+        """N_m at cell + offsets, shape (m, n), for every m up to k: the recursion of positive terms from N_1 = 1 on [0,
+        1)."""
         tables = [np.ones((1, len(offsets)))]
         for degree in range(2, self.times + 1):
             x = np.arange(degree)[:, None] + offsets

@@ -1,4 +1,5 @@
-"""Pairs of distributions on finitely many outcomes by their formulas, for proofs: floats hold them only up to their rounding."""
+"""Pairs of distributions on finitely many outcomes by their formulas, for proofs: floats hold them only up to their
+rounding."""
 
 from __future__ import annotations
 
@@ -70,7 +71,7 @@ class PromiseLaw(AtomLaw):
 
 @dataclass(frozen=True)
 class DiscreteLaplaceLaw(AtomLaw):
-    """Noise like e^(-|x| / scale) on the integers, against itself moved by `shift`: the outcomes merged by their ratio."""
+    """Noise like e^(-|x| / scale) on the integers, against itself moved by `shift`: outcomes merged by their ratio."""
 
     scale: float
     shift: int

@@ -105,8 +105,9 @@ def atoms_of(curve: PowerCurve, *, above: bool, fuzz: float = 0.0, lattice: Latt
                 place = round((place - lattice.offset) / lattice.spacing) * lattice.spacing + lattice.offset
             if places and places[-1][0] == place:
                 _, before, gained = places.pop()
-                length, gain = length + before, gain + gained
-            places.append((place, length, gain))
+                places.append((place, length + before, gain + gained))
+            else:
+                places.append((place, length, gain))
     ratios = [place for place, _, _ in places]
     upper, lower = [float(gain) for _, _, gain in places], [float(length) for _, length, _ in places]
     if start > 0:
