@@ -121,7 +121,7 @@ class LaplaceFoldLoss(Loss):
     def _splines(self, offsets: Reals) -> list[Reals]:
         """N_m at cell + offsets, shape (m, n), for every m up to k: the recursion of positive terms from N_1 = 1 on [0,
         1)."""
-        tables = [np.ones((1, len(offsets)))]
+        tables: list[Reals] = [np.ones((1, len(offsets)))]
         for degree in range(2, self.times + 1):
             x = np.arange(degree)[:, None] + offsets
             edge = np.zeros((1, len(offsets)))
