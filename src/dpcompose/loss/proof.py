@@ -18,6 +18,8 @@ from dpcompose.numerics.normal import NormalMoments
 from dpcompose.numerics.proof import Enclosure
 from dpcompose.numerics.proved_sum import Proved, ProvedSum
 
+_STATED = "the masses of atoms that have no formula are floats, each taken to be within its stated error"
+
 
 class ProvedProduct(Product):
     """The sum of the given losses, each so many times: what `Product` says of it, proved.
@@ -57,7 +59,7 @@ class ProvedProduct(Product):
             least = self._below.infinite + lower.lower
             most = self._above.infinite + upper.upper
         end = min(field.up(most), 1.0)
-        return Bound(min(max(field.down(least), 0.0), end), end, _certificate(field, high, upper))
+        return Bound(min(max(field.down(least), 0.0), end), end, self._certificate(high, upper))
 
     def epsilon(self, delta: float, *, tolerance: float) -> Bound:
         if not self._counted or delta >= 1:
@@ -81,7 +83,7 @@ class ProvedProduct(Product):
             found, proved = below.crossing(least.upper(), guess=guess, low=0.0, high=top, tolerance=tolerance)
             lower = found.lower
         enclosure = None if proved is None else proved.enclosure(field.exact(min(max(guess, lower), upper)))
-        return Bound(min(lower, upper), upper, _certificate(field, proved, enclosure))
+        return Bound(min(lower, upper), upper, self._certificate(proved, enclosure))
 
     def at_most(self, epsilon: float, delta: float) -> bool:
         if not self._counted or not math.isfinite(epsilon):
@@ -131,6 +133,22 @@ class ProvedProduct(Product):
     def _ends(self) -> list[tuple[Ends, int]]:
         return [(loss.ball(self._field), times) for loss, times in self._counted]
 
+    def _certificate(self, proved: Proved | None, found: Enclosure | None) -> Certificate:
+        """The method, and what each source adds to the width, relative to delta."""
+        notes = (_STATED,) if self._above.stated else ()
+        if proved is None or found is None:
+            return Certificate("ball arithmetic, largest loss", notes=notes)
+        with self._field.precision(64):
+            terms = (
+                ("aliasing", found.aliasing),
+                ("truncation", found.truncation),
+                ("smoothing", found.smoothing),
+                ("rounding", found.rounding),
+            )
+            shares = [self._field.up(term / found.upper) if found.upper > 0 else 0.0 for _, term in terms]
+        budget = tuple((name, share) for (name, _), share in zip(terms, shares, strict=True))
+        return Certificate(f"ball arithmetic, {proved.method}", budget, notes=notes)
+
     def _guess(self, delta: float, tolerance: float) -> float:
         """Where floats put epsilon."""
         found = super().epsilon(delta, tolerance=tolerance)
@@ -147,18 +165,3 @@ def _merged(field: Field, factors: Iterable[tuple[Moments, int]]) -> Factors:
         else:
             variance += times * moments.normal
     return [(NormalMoments(field, variance), 1), *found] if variance > 0 else found
-
-
-def _certificate(field: Field, proved: Proved | None, found: Enclosure | None) -> Certificate:
-    """The method, and what each source adds to the width, relative to delta."""
-    if proved is None or found is None:
-        return Certificate("ball arithmetic, largest loss")
-    terms = (
-        ("aliasing", found.aliasing),
-        ("truncation", found.truncation),
-        ("smoothing", found.smoothing),
-        ("rounding", found.rounding),
-    )
-    with field.precision(64):
-        shares = tuple((name, field.up(term / found.upper) if found.upper > 0 else 0.0) for name, term in terms)
-    return Certificate(f"ball arithmetic, {proved.method}", shares)

@@ -9,20 +9,24 @@ from dataclasses import dataclass
 from dpcompose.numerics.ball import Ball
 
 Curve = Callable[[float], tuple[Ball, Ball]]
+Point = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
 class Crossing:
-    """The value is at least the target up to `lower`, at most the target from `upper` on; `middle` is where floats put
-    it."""
+    """The value is at least the target up to `lower`, at most the target from `upper` on."""
 
     lower: float
     upper: float
-    middle: float
+
+    @property
+    def middle(self) -> float:
+        """Where the function about falls to the target; the finite end if the other one is not."""
+        return (self.lower + self.upper) / 2 if self.upper < math.inf else self.lower
 
 
 def crossing(curve: Curve, target: Ball, *, guess: float, rate: float, low: float, high: float) -> Crossing:
-    """The crossing in [low, high].
+    """The crossing in [low, high], as narrow as the brackets allow.
 
     Args:
         curve: The bracket of the function at a float.
@@ -30,56 +34,61 @@ def crossing(curve: Curve, target: Ball, *, guess: float, rate: float, low: floa
         guess: Where it roughly does.
         rate: Roughly the relative slope there, > 0.
         low: The lower end that is returned if none is proved.
-        high: The upper end that is returned if none is proved.
+        high: The upper end that is returned if none is proved; may be infinite.
     """
-    middle, rate, width = _approach(curve, target, min(max(guess, low), high), rate, low, high)
-    offset = max(math.ulp(middle), width)
-    upper = _walk(lambda x: curve(x)[1] <= target, middle, offset, high)
-    lower = -_walk(lambda x: curve(-x)[0] >= target, -middle, offset, -low)
-    return Crossing(lower, upper, middle)
+    seen: dict[float, tuple[Ball, Ball]] = {}
 
+    def at(x: float) -> Point:
+        """x, log of the bracket's middle over the target (-inf if that is 0), and the bracket's relative width."""
+        if x not in seen:
+            seen[x] = curve(x)
+        least, most = seen[x]
+        middle = (least + most) / 2
+        if not middle.mid() > 0:
+            return x, -math.inf, math.inf
+        return x, float((middle / target).log().mid()), float(((most - least) / (2 * middle.mid())).upper())
 
-def _approach(curve: Curve, target: Ball, x: float, rate: float, low: float, high: float) -> tuple[float, float, float]:
-    """Secant steps on the logarithm of the bracket's middle; the relative slope, and the bracket's half width in x."""
-    before: tuple[float, float] | None = None
-    width = 0.0
-    for _ in range(40):
-        least, most = curve(x)
-        middle = ((least + most) / 2).mid()
-        if not middle > 0:
-            high, x, before = x, (max(low, x - 4 / rate) + x) / 2, None
-            continue
-        gap = float((middle / target).log().mid())
-        if gap > 0:
-            low = max(low, x)
-        else:
-            high = min(high, x)
-        if before is not None and before[0] != x and (gap - before[1]) / (before[0] - x) > 0:
-            rate = (gap - before[1]) / (before[0] - x)
-        width = float(((most - least) / (2 * middle)).upper()) / rate
-        before, moved = (x, gap), gap / rate
-        if abs(moved) <= 2 * math.ulp(x) + 0.01 * width or low == high:
+    left, right = _around(at, min(max(guess, low), high), rate, low, high)
+    middle, doubt = _narrowed(at, left, right)
+    offset = max(math.ulp(middle), doubt)
+    for _ in range(80):
+        lower = max((x for x, (least, _) in seen.items() if least >= target), default=low)
+        upper = min((x for x, (_, most) in seen.items() if most <= target), default=high)
+        if middle - offset <= lower and middle + offset >= upper:
             break
-        moved = min(max(moved, -4 / rate), 4 / rate)
-        x = (
-            x + moved
-            if low < x + moved < high
-            else (low + min(high, x + 4 / rate)) / 2
-            if gap > 0
-            else (max(low, x - 4 / rate) + high) / 2
-        )
-    return x, rate, width
+        for point, open_end in ((middle - offset, middle - offset > lower), (middle + offset, middle + offset < upper)):
+            if open_end:
+                at(point)
+        offset *= 1.6
+    lower = max((x for x, (least, _) in seen.items() if least >= target), default=low)
+    upper = min((x for x, (_, most) in seen.items() if most <= target), default=high)
+    return Crossing(max(lower, low), min(upper, high))
 
 
-def _walk(proved: Callable[[float], bool], x: float, offset: float, end: float) -> float:
-    """The first of x, x + offset, x + 2 offset, ... that is proved to lie beyond; `end` if none is."""
-    if x < end and proved(x):
-        return x
-    for _ in range(60):
-        point = x + offset
-        if point >= end:
+def _around(at: Callable[[float], Point], x: float, rate: float, low: float, high: float) -> tuple[Point, Point]:
+    """Two points, the function above the target at the first and below it at the second, as far as middles can tell."""
+    left = right = at(x)
+    reach = 4.0 / rate
+    step = min(max(1.1 * abs(left[1]) / rate, 4 * math.ulp(x)), reach)
+    while left[1] < 0 and left[0] > low:
+        left, right, step = at(max(left[0] - step, low)), left, 2 * step
+    while right[1] > 0 and right[0] < high and math.isfinite(right[0] + step):
+        left, right, step = right, at(min(right[0] + step, high)), 2 * step
+    return left, right
+
+
+def _narrowed(at: Callable[[float], Point], left: Point, right: Point) -> tuple[float, float]:
+    """Regula falsi, every third step a bisection: the crossing, and how far the bracket there may be off in x."""
+    for turn in range(120):
+        (a, above, _), (b, below, _) = left, right
+        if not (above > 0 > below and b - a > 2 * math.ulp(a)):
             break
-        if proved(point):
-            return point
-        offset = max(1.6 * offset, offset + math.ulp(x))
-    return end
+        x = a + (b - a) * (above / (above - below) if turn % 3 < 2 and math.isfinite(below) else 0.5)
+        x = x if a < x < b else (a + b) / 2
+        if not a < x < b:
+            break
+        middle = at(x)
+        if abs(middle[1]) <= 0.02 * middle[2] and math.isfinite(below):
+            return x, middle[2] * (b - a) / (above - below)
+        left, right = (middle, right) if middle[1] > 0 else (left, middle)
+    return (left[0] if left[1] > 0 else right[0]), max(right[0] - left[0], 0.0)

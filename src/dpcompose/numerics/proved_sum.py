@@ -78,6 +78,12 @@ class ProvedSum:
                 sum((moments.smallest * times for moments, times in self.factors()), self.field.exact(0))
             )
 
+    @property
+    def stated(self) -> bool:
+        """Whether some masses or places are taken as stated, up to an error that is stated with them."""
+        factor, distance = self._doubt
+        return not (factor == 1 and distance.is_zero())
+
     def near(self, x: float, *, tolerance: float, digits: float = route.FINE) -> Proved:
         """The cheapest proof of g around x; its smoothing may stop at the relative `tolerance`, all else at
         e^-`digits`."""

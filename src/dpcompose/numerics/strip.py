@@ -35,11 +35,12 @@ _HEIGHTS = (0.8, 0.4, 0.2, 0.1, 0.04, 0.015, 0.005)
 
 @dataclass(frozen=True)
 class Samples:
-    """The sum over x of e^(logs + iu values) is M(order + iu) up to `missed`, for every u >= 0."""
+    """The sum over x of e^(logs + iu values) is M(order + iu) up to `missed` for every u >= 0, added up with `bits`."""
 
     logs: list[Disc]
     values: list[Disc]
     missed: Ball
+    bits: int
 
 
 @dataclass(frozen=True)
@@ -94,21 +95,21 @@ class StripMoments(Moments):
         return 1000.0
 
     def at(self, order: float, frequencies: Sequence[Ball]) -> list[Disc]:
-        samples, values = self._samples(order), list[Disc]()
-        for frequency in frequencies:
-            turn = self.field.disc(0, frequency)
-            value = sum(
-                ((log + turn * place).exp() for log, place in zip(samples.logs, samples.values, strict=True)),
-                self.field.disc(0),
-            )
-            values.append(self.field.padded(value, samples.missed))
-        return values
+        samples, found = self._samples(order), list[Disc]()
+        with self.field.precision(samples.bits):
+            for frequency in frequencies:
+                turn, total = self.field.disc(0, frequency), self.field.disc(0)
+                for log, value in zip(samples.logs, samples.values, strict=True):
+                    total += (log + turn * value).exp()
+                found.append(self.field.padded(total, samples.missed))
+        return found
 
     def line(self, order: float, step: Ball, count: int) -> list[Disc]:
         samples = self._samples(order)
-        turn = self.field.disc(0, step)
-        sums = exponential_sums(self.field, samples.logs, [turn * value for value in samples.values], count)
-        return [self.field.padded(value, samples.missed) for value in sums]
+        with self.field.precision(samples.bits):
+            turn = self.field.disc(0, step)
+            sums = exponential_sums(self.field, samples.logs, [turn * value for value in samples.values], count)
+            return [self.field.padded(value, samples.missed) for value in sums]
 
     def decay(self, order: float) -> Callable[[Ball], Ball]:
         whole, (cells, outside) = self.at(order, [self.field.exact(0)])[0].real, self._cells(order)
@@ -149,14 +150,18 @@ class StripMoments(Moments):
         height = self._height(order, digits)
         grown = 1 + self._growth(order, self.field.exact(height))
         step = short(math.pi * height / (digits + float(grown.log().mid())), bits=20)
-        logs, values, cut = self._along(order, height / 2, step, digits)
-        logs, values, dropped = self._thinned(logs, values)
-        missed = grown / (self.field.pi * height / step).expm1()
-        if not missed < 0.5:
-            raise UnsupportedError("proof=True", f"no quadrature is proved at order {order!r}")
-        zero = sum((log.exp() for log in logs), self.field.disc(0))
-        whole = (zero.real.abs_upper() + cut + dropped) / (1 - missed)
-        return Samples(logs, values, (missed * whole + cut + dropped).upper())
+        # Off the real line the terms are larger than their sum.
+        extra = math.ceil(float(self._growth(order, self.field.exact(height / 2)).log().mid()) / math.log(2)) + 4
+        bits = self.field.bits + extra
+        with self.field.precision(bits):
+            logs, values, cut = self._along(order, height / 2, step, digits)
+            logs, values, dropped = self._thinned(logs, values)
+            missed = grown / (self.field.pi * height / step).expm1()
+            if not missed < 0.5:
+                raise UnsupportedError("proof=True", f"no quadrature is proved at order {order!r}")
+            zero = sum((log.exp() for log in logs), self.field.disc(0))
+            whole = (zero.real.abs_upper() + cut + dropped) / (1 - missed)
+            return Samples(logs, values, (missed * whole + cut + dropped).upper(), bits)
 
     def _height(self, order: float, digits: float) -> float:
         """The height of the strip that needs the fewest points."""
