@@ -31,6 +31,7 @@ from dpcompose import (
 )
 from dpcompose.composition.container import Composable
 from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
+from dpcompose.loss.product import Product
 
 ADD_REMOVE, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE
 
@@ -161,6 +162,21 @@ def test_the_certificate_says_how() -> None:
     assert certificate.notes == ()
     stated = Laplace(3.0).sampled(0.1).delta(epsilon=0.01, proof=True).certificate
     assert any("stated error" in note for note in stated.notes)
+
+
+def test_many_outcomes_do_not_overflow_a_count() -> None:
+    loss = Laplace(3.0).sampled(0.1)
+    assert _meet((loss * 300).delta(epsilon=2.0, proof=True), (loss * 300).delta(epsilon=2.0))
+
+
+def test_floats_that_fail_leave_the_proof_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: Product, delta: float, *, tolerance: float) -> Bound:
+        raise OverflowError("math range error")
+
+    whole = (Gaussian(1.0).sampled(0.1) * 50).epsilon(delta=1e-6, proof=True)
+    monkeypatch.setattr(Product, "epsilon", fail)
+    again = (Gaussian(1.0).sampled(0.1) * 50).epsilon(delta=1e-6, proof=True)
+    assert _meet(whole, again) and again.width <= 1e-12 * again.upper
 
 
 def test_a_profile_in_proof_mode() -> None:

@@ -150,8 +150,11 @@ class ProvedProduct(Product):
         return Certificate(f"ball arithmetic, {proved.method}", budget, notes=notes)
 
     def _guess(self, delta: float, tolerance: float) -> float:
-        """Where floats put epsilon."""
-        found = super().epsilon(delta, tolerance=tolerance)
+        """Where floats put epsilon; anything finite will do, so their failure is none of a proof."""
+        try:
+            found = super().epsilon(delta, tolerance=tolerance)
+        except ArithmeticError:
+            return 1.0
         return (found.lower + found.upper) / 2 if found.upper < math.inf else max(found.lower, 1.0)
 
 

@@ -19,7 +19,8 @@ def states(factors: Factors) -> tuple[float, int]:
         terms = moments.terms
         if terms is None or times > 100_000:
             return math.inf, 0
-        count *= math.comb(times + len(terms) - 1, times)
+        ways = math.comb(times + len(terms) - 1, times)
+        count = count * ways if ways < 10**15 else math.inf
         order += times * max(term.order for term in terms)
     return count, order
 
