@@ -333,3 +333,14 @@ def test_what_is_not_known_is_refused() -> None:
         BlackBox(1.0).group(2).delta(epsilon=1.0, adjacency=Adjacency.ZERO_OUT)
     with pytest.raises(UnsupportedError, match="FREE"):
         BlackBox(0.5).sampled(0.5).group(2).delta(epsilon=0.1, orientation=Orientation.FREE)
+
+
+def test_proofs_where_the_group_is_exact() -> None:
+    asymmetric = MEMBERS[7]
+    for composition in (Gaussian(2.0), BlackBox(0.5, delta=1e-6) * 3, asymmetric):
+        proved = composition.group(2).delta(epsilon=0.3, proof=True)
+        found = composition.group(2).delta(epsilon=0.3)
+        assert max(found.lower, proved.lower) <= min(found.upper, proved.upper)
+        assert proved.width <= 1e-12
+    with pytest.raises(UnsupportedError, match="proof"):
+        Gaussian(1.0).sampled(0.1).group(2).delta(epsilon=0.5, proof=True)

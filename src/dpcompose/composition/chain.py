@@ -46,10 +46,12 @@ class Ways:
     Args:
         pair: All members removed, and all added.
         mixed: Dominating losses where 1, 2, ..., size - 1 members are removed and the others added.
+        exact: Whether they follow from the losses of one person by arithmetic alone, not from values of a profile.
     """
 
     pair: Pair
     mixed: tuple[Loss, ...]
+    exact: bool
 
     @property
     def alike(self) -> bool:
@@ -103,7 +105,8 @@ def sampled_ways(
         inside = (Pair(_loss(attained, fuzz, above=False), _loss(attained.mirrored, fuzz, above=False)),)
     else:
         inside = _attained(joint())
-    return ((Ways(Pair(losses[size], losses[0], False, inside), tuple(losses[1:size])), 1),)
+    exact = all(curve.exact for curve in curves)
+    return ((Ways(Pair(losses[size], losses[0], False, inside), tuple(losses[1:size]), exact), 1),)
 
 
 def joint_rate(rate: float, size: int) -> float:
@@ -113,14 +116,15 @@ def joint_rate(rate: float, size: int) -> float:
 
 def _closed(pair: Pair, size: int) -> Ways | None:
     if size == 1:
-        return Ways(pair, ())
+        return Ways(pair, (), True)
     found = grouped(pair.remove, size) if pair.symmetric else None
-    return None if found is None else Ways(found, (found.remove,) * (size - 1))
+    return None if found is None else Ways(found, (found.remove,) * (size - 1), True)
 
 
 def _iterated(pair: Pair, size: int) -> Ways:
     """From the pair alone: the truth is the supremum over all mechanisms that it dominates."""
     remove, add = _curves(pair)
+    exact = remove.exact and add.exact
     all_removed, all_added = remove.repeated(size), add.repeated(size)
     fuzz, lattice = all_removed.fuzz + all_added.fuzz, _lattice(pair.remove, size)
     first = _loss(all_removed.above, fuzz, lattice)
@@ -131,11 +135,11 @@ def _iterated(pair: Pair, size: int) -> Ways:
         mixed = tuple(_loss(chain, fuzz) for chain in chains)
     if not pair.attained or all_removed.below is None or all_added.below is None:
         # What one member alone can change is attained.
-        return Ways(Pair(first, second, False, (pair,) if pair.attained else pair.inside), mixed)
+        return Ways(Pair(first, second, False, (pair,) if pair.attained else pair.inside), mixed, exact)
     low = _loss(all_removed.below, fuzz, lattice, above=False)
     inside = Pair(low, low if pair.symmetric else _loss(all_added.below, fuzz, above=False))
     same = inside.remove == first and inside.add == second
-    return Ways(inside if same else Pair(first, second, False, (inside,)), mixed)
+    return Ways(inside if same else Pair(first, second, False, (inside,)), mixed, exact)
 
 
 def _curves(pair: Pair) -> tuple[Enclosed, Enclosed]:

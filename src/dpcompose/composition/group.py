@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from dpcompose.composition.chain import Ways, ways
 from dpcompose.composition.container import TOLERANCE, Composable, Composition, Pairs, Part, compose
-from dpcompose.composition.numerical import Question, question
+from dpcompose.composition.numerical import Question, proved, question
 from dpcompose.composition.profile import Profile
 from dpcompose.composition.risk import Risk, risk
 from dpcompose.errors import DomainError, UnsupportedError
@@ -108,14 +108,25 @@ class Group:
         asked = question(self._whole, adjacency, orientation, tolerance, proof)
         if adjacency not in self._mixed:
             self._mixed[adjacency] = self._mixtures(adjacency)
-        return replace(asked, above=(*asked.above, *self._mixed[adjacency]))
+        mixed = self._mixed[adjacency]
+        if proof:
+            if not all(each.exact for each, _ in self._ways(adjacency)):
+                reason = "a group without a closed form is enclosed from values of a profile in floats"
+                raise UnsupportedError("proof=True", reason, "Ask without proof")
+            mixed = proved(mixed, asked.promises)
+        return replace(asked, above=(*asked.above, *mixed))
 
-    def _mixtures(self, adjacency: Adjacency) -> tuple[Product, ...]:
-        """Some members removed, the others added: a product for each number of removed; none if it is all the same."""
+    def _ways(self, adjacency: Adjacency) -> tuple[tuple[Ways, int], ...]:
+        """The group losses of all parts that have some."""
         found: list[tuple[Ways, int]] = []
         for part, times in self._whole.parts:
             grouped = part.ways(adjacency) if isinstance(part, Grouped) else None
             found.extend((each, count * times) for each, count in grouped or ())
+        return tuple(found)
+
+    def _mixtures(self, adjacency: Adjacency) -> tuple[Product, ...]:
+        """Some members removed, the others added: a product for each number of removed; none if it is all the same."""
+        found = self._ways(adjacency)
         if all(each.alike for each, _ in found):
             return ()
         return tuple(

@@ -62,10 +62,16 @@ class Enclosed:
     below: PowerCurve | None
     fuzz: float = 0.0
 
+    @property
+    def exact(self) -> bool:
+        """Whether both are the function itself, up to the masses' stated error."""
+        return self.below is self.above
+
     def repeated(self, times: int) -> Enclosed:
         """Iterated; an error of the masses is an error of the power at most as large, once for every iteration."""
-        below = None if self.below is None else self.below.repeated(times)
-        return Enclosed(self.above.repeated(times), below, 2 * times * self.fuzz)
+        above = self.above.repeated(times)
+        below = above if self.exact else None if self.below is None else self.below.repeated(times)
+        return Enclosed(above, below, 2 * times * self.fuzz)
 
 
 def curves_of(remove: Product, add: Product, *, nodes: int = NODES) -> Enclosed:
