@@ -74,9 +74,9 @@ class LaplaceLoss(Loss):
             + np.concatenate([[0.0], right])
         )
         lower[-1] += far
-        above = AtomicLoss(tuple(lower * np.exp(edges)), tuple(lower), tuple(edges), None, 1e-12)
+        above = AtomicLoss(tuple(lower * np.exp(edges)), tuple(lower), tuple(edges), None, 256 * U)
         ratio = (edges[1:] + edges[:-1]) / 2
-        below = AtomicLoss((far, *p, 0.5), (0.5, *q, far), (-self.epsilon, *ratio, self.epsilon), None, 1e-12)
+        below = AtomicLoss((far, *p, 0.5), (0.5, *q, far), (-self.epsilon, *ratio, self.epsilon), None, 256 * U)
         return above, below
 
     @classmethod

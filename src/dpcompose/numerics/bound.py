@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpcompose.errors import DomainError
+from dpcompose.numerics import check
 
 UNIT_ROUNDOFF = 2.0**-53
 
@@ -59,8 +60,8 @@ class Bound:
     certificate: Certificate = field(default=EXACT, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lower", float(self.lower))
-        object.__setattr__(self, "upper", float(self.upper))
+        object.__setattr__(self, "lower", check.real("lower", self.lower))
+        object.__setattr__(self, "upper", check.real("upper", self.upper))
         if not self.lower <= self.upper:
             raise DomainError("Bound", (self.lower, self.upper), "lower <= upper, neither of them NaN")
 

@@ -126,9 +126,10 @@ def _decaying_at_once(
     outer: tuple[tuple[float, float], ...],
 ) -> Contour | None:
     """The line up to where a Gaussian of this variance would have decayed, if that is proved to be enough."""
-    count = math.ceil(math.sqrt(2 * (max(-math.log(share), 1.0) + 1.0) / variance) / step) + 1
-    if count > min(budget, 512):
+    reach = math.sqrt(2 * (max(-math.log(share), 1.0) + 1.0) / variance) / step if variance > 0 else math.inf
+    if not reach < min(budget, 512):
         return None
+    count = math.ceil(reach) + 1
     nodes, edges = step * np.arange(count), step * count * 1.8 ** np.arange(5)
     combined = getattr(transform, "survey", None)
     line, log_bound = combined(order, nodes, edges) if combined else (None, transform.log_envelope(order, edges))
