@@ -71,7 +71,7 @@ def test_the_right_value_is_inside_and_the_wrong_one_is_not(call: str) -> None:
 
 
 def test_theorems_come_close_to_the_exact_renyi_curve_of_bounded_range() -> None:
-    """That figure uses each order's own supremum over the shapes; ours, epsilon^2 / 8 at all orders, is within a percent."""
+    """That figure takes the supremum over the shapes at each order; ours, epsilon^2 / 8, is within a percent."""
     rows = (Exponential(1.0) * 1000).compare(delta=1e-6)
     assert min(row.epsilon for row in rows if row.kind != "estimate") <= defect(THEOREM)["correct"] * 1.01
 
