@@ -1,11 +1,11 @@
 """The errors of dpcompose.
 
-    DPComposeError
-    ├── DomainError(ValueError)        a value outside its domain: name, value, domain, remedy
-    ├── UnsupportedError               a combination without a sound answer
-    ├── UnreachableError               a target that no parameter can reach; carries the limit
-    ├── PlanError(ValueError)          a plan file that cannot be read: file, table, key, value, expected
-    └── MissingExtraError(ImportError) an optional part that is not installed
+DPComposeError
+├── DomainError(ValueError)        a value outside its domain: name, value, domain, remedy
+├── UnsupportedError               a combination without a sound answer
+├── UnreachableError               a target that no parameter can reach; carries the limit
+├── PlanError(ValueError)          a plan file that cannot be read: file, table, key, value, expected
+└── MissingExtraError(ImportError) an optional part that is not installed
 """
 
 from __future__ import annotations
