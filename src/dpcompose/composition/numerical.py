@@ -9,9 +9,7 @@ from functools import cached_property
 
 from dpcompose.composition.container import Composition, Part
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee import concentrated
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
-from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.loss.base import Pair
 from dpcompose.loss.product import Product
 from dpcompose.loss.proof import ProvedProduct
@@ -30,6 +28,7 @@ class Question:
         promises: Renyi-only parts, as a composition: empty for all others.
         tolerance: Wanted relative width of epsilon.
         proof: Whether to evaluate in ball arithmetic.
+        alone: Whether different mechanisms attain the one pair at different epsilons.
     """
 
     above: tuple[Product, ...]
@@ -38,6 +37,7 @@ class Question:
     adjacency: Adjacency
     tolerance: float
     proof: bool
+    alone: bool = False
 
     @property
     def attained(self) -> bool:
@@ -53,10 +53,7 @@ class Question:
         upper = _largest(self._deltas(self.above, epsilon))
         if self.attained:
             return upper
-        other = [
-            concentrated.optimal_moment_delta(each, epsilon=epsilon) for each in self._concentrated if epsilon >= 0
-        ]
-        return _apart(self._deltas(self.below, epsilon), _lowered(upper, other))
+        return _apart(self._deltas(self.below, epsilon), upper)
 
     def deltas(self, epsilons: Sequence[float]) -> list[Bound]:
         """`delta` at many epsilons, in any order; neighbors share the lines that they are read from."""
@@ -74,14 +71,7 @@ class Question:
         upper = _largest(self._epsilons(self.above, delta))
         if self.attained:
             return upper
-        other = [concentrated.best_epsilon(each, delta=delta) for each in self._concentrated]
-        return _apart(self._epsilons(self.below, delta), _lowered(upper, other))
-
-    @cached_property
-    def _concentrated(self) -> list[ConcentratedDP]:
-        """The sum of the parts' own rho in each direction, which can beat a dominating pair; empty if one has none."""
-        found = [] if self.proof else [product.concentrated for product in self.above]
-        return [] if None in found else [each for each in found if each is not None]
+        return _apart(self._epsilons(self.below, delta), upper)
 
     def _deltas(self, products: tuple[Product, ...], epsilon: float) -> list[Bound]:
         """delta of each direction, but for those that an upper end proves to be below the first."""
@@ -139,7 +129,7 @@ def question(
     below = above if alone or all(pair.attained for pair, _ in pairs) else _below(pairs)
     if proof:
         above, below = proved(above, promises), proved(below, promises)
-    return Question(above, below, promises, adjacency, tolerance, proof)
+    return Question(above, below, promises, adjacency, tolerance, proof, alone)
 
 
 def proved(products: tuple[Product, ...], promises: tuple[tuple[Part, int], ...]) -> tuple[Product, ...]:
@@ -208,14 +198,6 @@ def _below(pairs: tuple[tuple[Pair, int], ...]) -> tuple[Product, ...]:
         )
         found.extend(_directions(chosen))
     return tuple(found)
-
-
-def _lowered(upper: Bound, others: list[float]) -> Bound:
-    """The upper end, or what zero-concentrated privacy promises in every direction where that is less."""
-    if not others or not max(others) < upper.upper:
-        return upper
-    least = max(others)
-    return Bound(min(upper.lower, least), least, Certificate("zero-concentrated sum, best conversion", unit="epsilon"))
 
 
 def _largest(bounds: list[Bound]) -> Bound:

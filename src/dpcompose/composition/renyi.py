@@ -42,7 +42,8 @@ def divergence(asked: Question, order: float) -> Bound:
     order = check.finite("order", order)
     if not order > 1:
         raise DomainError("order", order, "a finite number > 1")
-    low = max((_at(product, order, -1.0) for product in asked.below), default=0.0)
+    # A pair that different mechanisms attain at different epsilons has the moments of none of them.
+    low = 0.0 if asked.alone else max((_at(product, order, -1.0) for product in asked.below), default=0.0)
     high = Curve.of(asked).divergence(order)
     if not asked.promises and math.isfinite(high):
         high = min(high, max((product.extremes.upper for product in asked.above if product.reduced), default=0.0))

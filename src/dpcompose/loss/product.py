@@ -11,7 +11,6 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import brentq
 
-from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
 from dpcompose.numerics import invert
@@ -163,15 +162,6 @@ class Product:
         if epsilon >= self.extremes.upper:
             return low >= 0
         return low > 0 and invert.upper_at(self.transform, epsilon) <= low
-
-    @property
-    def concentrated(self) -> ConcentratedDP | None:
-        """The zero-concentrated guarantee of this order, if every loss has one."""
-        rhos = [(times, loss.zcdp) for loss, times in self.group if times > 0]
-        if any(rho is None for _, rho in rhos):
-            return None
-        total = math.fsum(times * rho for times, rho in rhos if rho is not None)
-        return ConcentratedDP(up(total * (1 + 4 * UNIT_ROUNDOFF)) if total > 0 else 0.0)
 
     def _inverted(self, delta: float, largest: Bound) -> Bound:
         """The inverse of a closed profile: a root of its middle, then a walk outward until either end is proved."""
