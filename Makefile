@@ -15,7 +15,7 @@ demo: .venv/.plot
 	$(BIN)/python examples/demo.py
 
 test: .venv/.test
-	$(BIN)/python -m pytest -q -n 2
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 lint: .venv/.test
 	$(BIN)/ruff check
