@@ -5,11 +5,28 @@ DPComposeError
 ├── UnsupportedError               a combination without a sound answer
 ├── UnreachableError               a target that no parameter can reach; carries the limit
 ├── PlanError(ValueError)          a plan file that cannot be read: file, table, key, value, expected
-└── MissingExtraError(ImportError) an optional part that is not installed
+├── MissingExtraError(ImportError) an optional part that is not installed
+├── ReleaseError                   a charge stands, and no answer left
+│   ├── EngineError                the engine failed
+│   └── SpentError                 a charge that was redeemed before, whose answer is not stored
+└── LedgerError                    the ledger will not, or cannot; nothing was changed
+    ├── OverdrawnError             more asked than is left: scope, currency, asked, left
+    ├── UnknownScopeError          no scope of that path
+    ├── ScopeExistsError           a scope of that path was opened otherwise
+    ├── ScopeKindError             an operation that this kind of scope does not take
+    ├── ClosedScopeError           a scope that was closed
+    ├── CurrencyError              a currency that is missing, or that no scope of the chain caps
+    ├── KeyReusedError             a key that was used for another request
+    ├── ReceiptError               a receipt that this ledger did not give
+    │   └── AlreadyRedeemedError   a receipt that was redeemed before
+    ├── TamperedError              entries, balances or an anchor that do not agree
+    └── StoreError                 a file or server that fails, or is not safe to use
+        └── NewerSchemaError       written by a later version of dpcompose
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -74,6 +91,165 @@ class MissingExtraError(DPComposeError, ImportError):
     def __init__(self, what: str, extra: str) -> None:
         self.what, self.extra = what, extra
         super().__init__(f"{what} needs an optional part: pip install 'dpcompose[{extra}]'")
+
+
+class ReleaseError(DPComposeError):
+    """A charge stands, and no answer left."""
+
+
+class EngineError(ReleaseError):
+    """The engine that holds the table failed; its own words may speak of rows, and are not repeated.
+
+    Args:
+        engine: The name of the engine.
+    """
+
+    def __init__(self, engine: str) -> None:
+        self.engine = engine
+        super().__init__(
+            f"{engine} failed while it aggregated: the charge stands, and no answer left. "
+            "What it said may tell of rows and is not repeated: ask whoever runs it"
+        )
+
+
+class SpentError(ReleaseError):
+    """The charge of this key was redeemed before, and its answer is not stored: a second one would be a second draw.
+
+    Args:
+        key: The idempotency key of the request.
+    """
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__(
+            f"key = {key!r}: the charge is spent. It was redeemed before, and no answer to it is stored here; "
+            "a second draw would be a second release. Ask again under a new key, which is charged anew"
+        )
+
+
+class LedgerError(DPComposeError):
+    """The ledger refuses, or cannot answer; no balance was changed."""
+
+
+class OverdrawnError(LedgerError):
+    """More was asked than is left.
+
+    Args:
+        scope: The path of the first scope from the root down where it does not fit.
+        currency: The currency that is short; `slots` for a scope of slots that are all taken.
+        asked: The amount asked there, exact.
+        left: The amount left there, exact.
+    """
+
+    def __init__(self, scope: str, currency: str, asked: Any, left: Any) -> None:
+        self.scope, self.currency, self.asked, self.left = scope, currency, asked, left
+        super().__init__(f"{scope}: {asked} of {currency} asked, {left} left. Nothing was spent; ask for less")
+
+
+class UnknownScopeError(LedgerError):
+    """No scope of that path is open."""
+
+    def __init__(self, scope: str) -> None:
+        self.scope = scope
+        super().__init__(f"{scope}: there is no such scope. Open it first; paths are compared letter by letter")
+
+
+class ScopeExistsError(LedgerError):
+    """A scope of that path was opened before, with other caps, kind, description or key."""
+
+    def __init__(self, scope: str) -> None:
+        self.scope = scope
+        super().__init__(
+            f"{scope}: this scope exists and was opened otherwise. A scope never changes; choose a new path"
+        )
+
+
+class ScopeKindError(LedgerError):
+    """An operation that this kind of scope does not take."""
+
+    def __init__(self, scope: str, kind: str, remedy: str) -> None:
+        self.scope, self.kind, self.remedy = scope, kind, remedy
+        super().__init__(f"{scope}: not possible in a scope of kind {kind}. {remedy}")
+
+
+class ClosedScopeError(LedgerError):
+    """The scope, or one above it, was closed."""
+
+    def __init__(self, scope: str) -> None:
+        self.scope = scope
+        super().__init__(f"{scope}: this scope is closed; nothing more is charged in it or below it")
+
+
+class CurrencyError(LedgerError):
+    """A cost that does not name exactly the currencies that are capped on the chain of its scope.
+
+    Args:
+        scope: The path of the scope.
+        currency: The currency that is missing or unknown.
+        expected: The currencies to name.
+    """
+
+    def __init__(self, scope: str, currency: str, expected: Any, *, missing: bool) -> None:
+        self.scope, self.currency, self.expected, self.missing = scope, currency, tuple(expected), missing
+        said = "is missing from the cost; a zero is written" if missing else "is capped nowhere on the chain"
+        names = ", ".join(self.expected) or "nothing"
+        super().__init__(f"{scope}: the currency {currency!r} {said}. Expected exactly: {names}")
+
+
+class KeyReusedError(LedgerError):
+    """An idempotency key that was used for another request."""
+
+    def __init__(self, key: str, scope: str) -> None:
+        self.key, self.scope = key, scope
+        super().__init__(f"key = {_shown(key)}: used before below {scope!r}, for another request. Choose a new key")
+
+
+class ReceiptError(LedgerError):
+    """A receipt that this ledger did not give."""
+
+    def __init__(self, scope: str, sequence: int, reason: str) -> None:
+        self.scope, self.sequence, self.reason = scope, sequence, reason
+        super().__init__(f"receipt {sequence} of {scope}: {reason}")
+
+
+class AlreadyRedeemedError(ReceiptError):
+    """A receipt that was redeemed before: one charge pays for one answer."""
+
+    def __init__(self, scope: str, sequence: int) -> None:
+        super().__init__(scope, sequence, "redeemed before; one charge pays for one answer. Charge again for another")
+
+
+class TamperedError(LedgerError):
+    """What is stored does not agree with itself, or with the anchor; `problems` says where."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        more = f" (and {len(self.problems) - 1} more)" if len(self.problems) > 1 else ""
+        super().__init__(f"the ledger was changed from outside: {problems[0]}{more}")
+
+
+class StoreError(LedgerError):
+    """The file or server of a ledger fails, or is not safe to use.
+
+    Args:
+        where: The file or server.
+        what: What happened.
+        remedy: What can be done.
+        uncertain: Whether the change may have been made all the same; asking again with the same key tells.
+    """
+
+    def __init__(self, where: str, what: str, remedy: str = "", *, uncertain: bool = False) -> None:
+        self.where, self.what, self.remedy, self.uncertain = where, what, remedy, uncertain
+        super().__init__(f"{where}: {what}. {remedy}" if remedy else f"{where}: {what}")
+
+
+class NewerSchemaError(StoreError):
+    """A ledger that a later version of dpcompose wrote."""
+
+    def __init__(self, where: str, found: int, known: int) -> None:
+        self.found, self.known = found, known
+        what = f"written by a later dpcompose (schema {found}; this version knows {known})"
+        super().__init__(where, what, "Install that version: pip install --upgrade dpcompose")
 
 
 def _shown(value: Any) -> str:

@@ -1,0 +1,130 @@
+"""Exact amounts of a currency: multiples of 1e-40, summed as integers."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Rational
+
+from dpcompose.errors import DomainError
+
+PLACES = 40
+SCALE = 10**PLACES
+LIMIT = SCALE * SCALE
+"""Amounts lie below 1e40: their units have at most 80 digits."""
+
+_DOMAIN = "an amount of at least 0 and below 1e40"
+_TYPED = re.compile(r"\+?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
+_LONGEST = 200
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Amount:
+    """An exact amount: `units` times 1e-40.
+
+    >>> Amount.of(0.1) + Amount.of("0.2") == Amount.of("3e-1")
+    True
+    """
+
+    units: int
+
+    @classmethod
+    def of(cls, value: Amount | int | str | Decimal | Fraction | float, *, name: str = "amount") -> Amount:
+        """Exactly what a person typed; a float is read as its shortest decimal, so 0.1 is one tenth.
+
+        Raises:
+            DomainError: Negative, infinite, no number, 1e40 or more, or not a multiple of 1e-40.
+        """
+        return value if isinstance(value, Amount) else cls._whole(name, value, _typed(name, value))
+
+    @classmethod
+    def up(cls, value: Amount | int | Decimal | Fraction | float, *, name: str = "amount") -> Amount:
+        """The least multiple of 1e-40 that is not below `value` (a float is exactly that double): for costs."""
+        return value if isinstance(value, Amount) else cls(_within(name, value, -(-_exact(name, value) * SCALE // 1)))
+
+    @classmethod
+    def down(cls, value: Amount | int | Decimal | Fraction | float, *, name: str = "amount") -> Amount:
+        """The largest multiple of 1e-40 that is not above `value` (a float is exactly that double): for caps."""
+        return value if isinstance(value, Amount) else cls(_within(name, value, _exact(name, value) * SCALE // 1))
+
+    @classmethod
+    def _whole(cls, name: str, value: object, exact: Fraction) -> Amount:
+        units = exact * SCALE
+        if units.denominator != 1:
+            remedy = "Amount.up rounds a cost up, Amount.down rounds a cap down"
+            raise DomainError(name, value, "a multiple of 1e-40", remedy)
+        return cls(_within(name, value, units.numerator))
+
+    @property
+    def fraction(self) -> Fraction:
+        """The same number as a fraction."""
+        return Fraction(self.units, SCALE)
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.units + other.units)
+
+    def __sub__(self, other: Amount) -> Amount:
+        """The difference; what would be negative is an error."""
+        return Amount(_within("difference", f"{self} - {other}", self.units - other.units))
+
+    def __str__(self) -> str:
+        return text_of(self.units)
+
+
+def text_of(units: int) -> str:
+    """The decimal text of so many units, without an exponent and without zeros at its end."""
+    whole, rest = divmod(units, SCALE)
+    return f"{whole}.{rest:040d}".rstrip("0") if rest else str(whole)
+
+
+def units_of(text: str) -> int:
+    """The units of a text written by `text_of`; ValueError for any other text."""
+    whole, point, rest = text.partition(".")
+    units = int(whole) * SCALE + (int(rest) * 10 ** (PLACES - len(rest)) if point and len(rest) <= PLACES else 0)
+    if text_of(units) != text:
+        raise ValueError(text)
+    return units
+
+
+def _within(name: str, value: object, units: int) -> int:
+    if not 0 <= units < LIMIT:
+        raise DomainError(name, value, _DOMAIN)
+    return units
+
+
+def _typed(name: str, value: object) -> Fraction:
+    match value:
+        case bool():
+            raise DomainError(name, value, _DOMAIN)
+        case float() if math.isfinite(value):
+            return _decimal(name, value, Decimal(float.__repr__(value)))
+        case str() if len(value) <= _LONGEST and _TYPED.fullmatch(value):
+            return _decimal(name, value, Decimal(value))
+        case float() | str():
+            raise DomainError(name, value, _DOMAIN)
+        case _:
+            return _exact(name, value)
+
+
+def _exact(name: str, value: object) -> Fraction:
+    match value:
+        case bool():
+            raise DomainError(name, value, _DOMAIN)
+        case Decimal() if value.is_finite():
+            return _decimal(name, value, value)
+        case float() if math.isfinite(value):
+            return Fraction(float(value))
+        case Rational():
+            return Fraction(int(value.numerator), int(value.denominator))
+        case _:
+            raise DomainError(name, value, _DOMAIN)
+
+
+def _decimal(name: str, value: object, number: Decimal) -> Fraction:
+    """`number` as a fraction; exponents that would fill the memory are refused first."""
+    if number and not -400 <= number.adjusted() < PLACES:
+        raise DomainError(name, value, f"{_DOMAIN}, a multiple of 1e-40")
+    return Fraction(number)

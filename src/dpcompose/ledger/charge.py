@@ -1,0 +1,58 @@
+"""A charge: a cost, asked of one scope and of all above it, granted to all or to none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpcompose.errors import OverdrawnError, ScopeKindError
+from dpcompose.ledger.amounts import Amounts
+from dpcompose.ledger.decision import Decision, View, chain_of, decided_before, refused, repeated
+from dpcompose.ledger.entry import GRANTED, Entry
+from dpcompose.ledger.receipt import Receipt
+from dpcompose.ledger.scope import Kind, root_of
+from dpcompose.ledger.spending import require_currencies, spend
+from dpcompose.ledger.text import encode
+
+
+@dataclass(frozen=True)
+class Charge:
+    """Charge `path` with `cost`.
+
+    Args:
+        path: The scope; only one of kind filter takes charges.
+        cost: An amount for every currency that is capped on its chain.
+        description: What is charged, as JSON.
+        actor: Who charges.
+        key: The idempotency key: asked again, the same receipt.
+    """
+
+    path: str
+    cost: Amounts
+    description: str
+    actor: str
+    key: str
+
+    def decide(self, view: View, *, time: str) -> Decision:
+        content = {
+            "actor": encode(self.actor),
+            "cost": encode(self.cost.texts()),
+            "description": self.description,
+            "key": encode(self.key),
+            "scope": encode(self.path),
+        }
+        earlier = decided_before(view, self.path, self.key, content)
+        if earlier is not None:
+            return repeated(earlier)
+        chain = chain_of(view, self.path)
+        kind = chain[-1].scope.kind
+        if kind is not Kind.FILTER:
+            raise ScopeKindError(self.path, kind, "Charge a scope of kind filter below it")
+        require_currencies(chain[-1], self.cost.units)
+        head = view.head(root_of(self.path))
+        try:
+            nodes = spend(chain, self.cost.units)
+        except OverdrawnError as refusal:
+            return refused(head, content, refusal, time=time)
+        entry = Entry.after(head, GRANTED, content, time=time)
+        receipt = Receipt(self.path, head.sequence + 1, self.key, self.actor, self.cost, time, entry.hash)
+        return Decision(entry, nodes, receipt)

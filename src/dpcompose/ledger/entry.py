@@ -1,0 +1,125 @@
+"""Entries: what happened, one after the other, each holding the hash of the one before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+from dpcompose.ledger.amounts import Amounts
+from dpcompose.ledger.scope import root_of
+from dpcompose.ledger.text import encode
+
+VERSION = 1
+GENESIS = "0" * 64
+"""What the first entry of a top-level scope holds as the hash before it."""
+
+OPENED, GRANTED, REFUSED, REDEEMED, CLOSED = "opened", "granted", "refused", "redeemed", "closed"
+
+
+@dataclass(frozen=True)
+class Head:
+    """The last entry of a top-level scope: its sequence number and its hash."""
+
+    sequence: int = 0
+    hash: str = GENESIS
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry. Its body is JSON with sorted names, its hash the SHA-256 of the body, which holds the hash before.
+
+    Args:
+        body: The text that was hashed.
+        hash: Its SHA-256, in hexadecimal.
+    """
+
+    body: str
+    hash: str
+
+    @classmethod
+    def after(cls, head: Head, kind: str, content: Mapping[str, str], *, time: str) -> Entry:
+        """The next entry; `content` are JSON texts by name."""
+        texts = {
+            **content,
+            "kind": f'"{kind}"',
+            "previous": f'"{head.hash}"',
+            "sequence": str(head.sequence + 1),
+            "time": f'"{time}"',
+            "version": str(VERSION),
+        }
+        body = "{" + ",".join([f'"{name}":{texts[name]}' for name in sorted(texts)]) + "}"
+        return cls(body, sha256(body.encode()).hexdigest())
+
+    @cached_property
+    def fields(self) -> Mapping[str, Any]:
+        """The body, read."""
+        return json.loads(self.body)
+
+    @property
+    def kind(self) -> str:
+        """One of opened, granted, refused, redeemed, closed."""
+        return self.fields["kind"]
+
+    @property
+    def scope(self) -> str:
+        """The path of the scope it is about."""
+        return self.fields["scope"]
+
+    @property
+    def root(self) -> str:
+        """The top-level scope in whose chain it stands."""
+        return root_of(self.scope)
+
+    @property
+    def sequence(self) -> int:
+        """Its place in the chain of its top-level scope, from 1."""
+        return self.fields["sequence"]
+
+    @property
+    def previous(self) -> str:
+        """The hash of the entry before it."""
+        return self.fields["previous"]
+
+    @property
+    def cost(self) -> Amounts:
+        """The amounts charged or asked; empty where none are."""
+        return Amounts.read(self.fields.get("cost", {}))
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What was charged or opened, in plain words of its own; empty where nothing was said."""
+        return self.fields.get("description", {})
+
+    @property
+    def actor(self) -> str:
+        """Who asked."""
+        return self.fields["actor"]
+
+    @property
+    def key(self) -> str | None:
+        """The idempotency key of the request; a redemption has none."""
+        return self.fields.get("key")
+
+    @property
+    def redeems(self) -> int | None:
+        """The sequence number of the charge that a redemption redeems."""
+        return self.fields.get("redeems")
+
+    @property
+    def time(self) -> str:
+        """When it was written, by the clock of its writer; nothing depends on it."""
+        return self.fields["time"]
+
+    @property
+    def head(self) -> Head:
+        """The head of its chain, once it is the last."""
+        return Head(self.sequence, self.hash)
+
+    def holds(self, content: Mapping[str, str]) -> bool:
+        """Whether the entry records this request and no other."""
+        own = {"kind", "previous", "sequence", "short", "time", "version"}
+        return {name: encode(value) for name, value in self.fields.items() if name not in own} == content

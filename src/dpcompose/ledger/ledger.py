@@ -1,0 +1,235 @@
+"""The ledger: what its keeper and its clients call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from dpcompose.errors import DomainError, UnknownScopeError
+from dpcompose.ledger.amount import Amount
+from dpcompose.ledger.amounts import Amounts
+from dpcompose.ledger.anchor import Anchor
+from dpcompose.ledger.charge import Charge
+from dpcompose.ledger.closing import Closing
+from dpcompose.ledger.decision import Decision, Request
+from dpcompose.ledger.entry import Entry
+from dpcompose.ledger.memory import MemoryStore
+from dpcompose.ledger.opening import Opening
+from dpcompose.ledger.receipt import Receipt
+from dpcompose.ledger.redemption import Redemption
+from dpcompose.ledger.scope import Balance, Kind, Node, Scope, paths_down_to, root_of
+from dpcompose.ledger.spending import available
+from dpcompose.ledger.store import Snapshot, Store
+from dpcompose.ledger.text import description_text, line_of_text, scope_path
+from dpcompose.ledger.verification import Progress, Verification, verify
+
+Costs = Mapping[str, Amount | int | str | Decimal | Fraction | float]
+PAGE = 1000
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """What has been spent, on which data, by whom, and what may still be spent. Any number of threads may share one.
+
+    >>> ledger = Ledger.open("memory:")
+    >>> scope = ledger.scope("world", caps={"epsilon": 0.3}, actor="Ada")
+    >>> receipts = [ledger.charge("world", cost={"epsilon": 0.1}, actor="Ada", key=str(n)) for n in range(3)]
+    >>> str(ledger.balance("world").left["epsilon"])
+    '0'
+    """
+
+    store: Store
+
+    @classmethod
+    def open(cls, url: str | Path, *, create: bool = True) -> Ledger:
+        """The ledger at `url`: a file, `sqlite:///file`, `postgresql://...`, or `memory:` for one that is not kept.
+
+        Args:
+            url: Where it is.
+            create: Whether a ledger is made where there is none.
+
+        Raises:
+            StoreError: It cannot be opened, or not be trusted to keep what it acknowledges.
+        """
+        text = str(url)
+        if text == "memory:":
+            return cls(MemoryStore())
+        raise DomainError("url", text, "a file, sqlite:///file, postgresql://... or memory:")
+
+    def scope(
+        self,
+        path: str,
+        *,
+        kind: str = "filter",
+        caps: Costs | None = None,
+        slots: int | None = None,
+        cost: Costs | None = None,
+        description: Mapping[str, Any] | None = None,
+        actor: str,
+        key: str | None = None,
+    ) -> Scope:
+        """Open a scope; the one above it must be open. Asked again in the same words, it is the same scope.
+
+        Args:
+            path: Its name, such as `world/acme/sales`.
+            kind: `filter`: what is spent adds up within the caps. `slots`: a fixed number of children with the same
+                fixed caps. `partition`: children hold disjoint people, and the largest of them counts.
+            caps: The most that may be spent, by currency; for slots, in each. In a slot: None, or those of the slot.
+            slots: How many slots.
+            cost: For slots: what opening it charges the chain above, at once and for good.
+            description: What it is, in plain values; a filter's description goes here.
+            actor: Who opens it.
+            key: An idempotency key, if several programs may open it in different words.
+
+        Raises:
+            DomainError: A value outside its domain.
+            ScopeExistsError: It was opened otherwise before.
+            UnknownScopeError: There is no scope above it.
+            OverdrawnError: All slots are taken, or the cost does not fit.
+        """
+        if kind not in set(Kind):
+            raise DomainError("kind", kind, "filter, slots or partition")
+        if isinstance(slots, bool) or not (slots is None or isinstance(slots, int)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("slots", slots, "an integer")
+        request = Opening(
+            scope_path(path),
+            Kind(kind),
+            None if caps is None else Amounts.of(caps, name="caps"),
+            slots,
+            Amounts.of(cost),
+            description_text(description),
+            line_of_text("actor", actor),
+            None if key is None else line_of_text("key", key),
+        )
+        scope = self._decided(request).scope
+        assert scope is not None, "an opening gives a scope"
+        return scope
+
+    def charge(
+        self, path: str, *, cost: Costs, description: Mapping[str, Any] | None = None, actor: str, key: str
+    ) -> Receipt:
+        """Charge a scope and all above it, before any noise is drawn. What is returned is durable.
+
+        Args:
+            path: A scope of kind filter.
+            cost: An amount for every currency capped on its chain; a zero is written, never implied.
+            description: What is charged, in plain values.
+            actor: Who charges.
+            key: The idempotency key, unique below the top-level scope: asked again, the same receipt and no new charge.
+
+        Raises:
+            OverdrawnError: It does not fit; recorded, and no balance is changed.
+            CurrencyError: A currency is missing or unknown.
+            KeyReusedError: The key was used for another request.
+            UnknownScopeError, ClosedScopeError, ScopeKindError: The scope takes no charges.
+            DomainError: A value outside its domain.
+            StoreError: It could not be made durable.
+        """
+        request = Charge(
+            scope_path(path),
+            Amounts.of(cost),
+            description_text(description),
+            line_of_text("actor", actor),
+            line_of_text("key", key),
+        )
+        receipt = self._decided(request).receipt
+        assert receipt is not None, "a charge gives a receipt"
+        return receipt
+
+    def redeem(self, receipt: Receipt) -> None:
+        """Use up a receipt, durably, before any noise is drawn: one charge pays for one answer.
+
+        Raises:
+            AlreadyRedeemedError: It was redeemed before.
+            ReceiptError: This ledger did not give it.
+        """
+        if not isinstance(receipt, Receipt):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("receipt", receipt, "a receipt, as `charge` returns it")
+        self._decided(Redemption(receipt))
+
+    def close_scope(self, path: str, *, actor: str, key: str) -> None:
+        """Close a scope for good: nothing more is charged in it or below it; what was spent stays spent."""
+        self._decided(Closing(scope_path(path), line_of_text("actor", actor), line_of_text("key", key)))
+
+    def balance(self, path: str) -> Balance:
+        """What has been spent in a scope, and what its caps leave."""
+        with self.store.snapshot() as snapshot:
+            return Balance.of(_node(snapshot, scope_path(path)))
+
+    def available(self, path: str) -> Amounts:
+        """The most that a charge of this scope could still ask, each currency by itself, the whole chain heeded."""
+        with self.store.snapshot() as snapshot:
+            return Amounts(available([_node(snapshot, each) for each in paths_down_to(scope_path(path))]))
+
+    def balances(self, path: str | None = None) -> tuple[Balance, ...]:
+        """The balances of a scope and of all below it at one moment, sorted by path; of all scopes without `path`."""
+        with self.store.snapshot() as snapshot:
+            if path is None:
+                return tuple(Balance.of(node) for node in snapshot.nodes())
+            top = _node(snapshot, scope_path(path)).scope.path
+            return tuple(Balance.of(node) for node in snapshot.nodes() if _is_at_or_below(node.scope.path, top))
+
+    def scopes(self, path: str | None = None) -> tuple[Scope, ...]:
+        """A scope and all below it, sorted by path; all scopes without `path`."""
+        return tuple(balance.scope for balance in self.balances(path))
+
+    def entries(self, path: str, after: int = 0) -> Iterator[Entry]:
+        """The entries of a scope and of all below it, oldest first, with numbers above `after`."""
+        with self.store.snapshot() as snapshot:
+            top = _node(snapshot, scope_path(path)).scope.path
+        root, last = root_of(top), after
+        while True:
+            with self.store.snapshot() as snapshot:
+                page = list(snapshot.records(root, after=last, limit=PAGE))
+            if not page:
+                return
+            yield from (record.entry for record in page if _is_at_or_below(record.scope, top))
+            last = page[-1].sequence
+
+    def anchor(self) -> Anchor:
+        """The heads of all chains; kept elsewhere, they show later whether anything was taken away."""
+        with self.store.snapshot() as snapshot:
+            return Anchor.of(snapshot)
+
+    def verify(self, anchor: Anchor | None = None, progress: Progress | None = None) -> Verification:
+        """Check every hash, decide every entry again, and compare every balance and the anchor.
+
+        Raises:
+            TamperedError: Something does not agree; `problems` says what.
+        """
+        with self.store.snapshot() as snapshot:
+            return verify(snapshot, anchor=anchor, progress=progress)
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _decided(self, request: Request) -> Decision:
+        decision = self.store.transact(request)
+        if decision.refusal is not None:
+            raise decision.refusal
+        return decision
+
+
+def _node(snapshot: Snapshot, path: str) -> Node:
+    node = snapshot.node(path)
+    if node is None:
+        raise UnknownScopeError(path)
+    return node
+
+
+def _is_at_or_below(path: str, top: str) -> bool:
+    return path == top or path.startswith(f"{top}/")

@@ -1,0 +1,88 @@
+"""The store in memory: for tests, and for trying things out. It is gone with its process."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from threading import RLock
+
+from dpcompose.ledger.clock import now
+from dpcompose.ledger.decision import Decision, Request
+from dpcompose.ledger.entry import Entry, Head
+from dpcompose.ledger.scope import Node
+from dpcompose.ledger.store import Record
+
+
+@dataclass
+class MemoryStore:
+    """Entries in lists, balances in a dictionary, one lock around both."""
+
+    where: str = "memory:"
+    _nodes: dict[str, Node] = field(default_factory=dict[str, Node])
+    _entries: defaultdict[str, list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
+    _heads: dict[str, Head] = field(default_factory=dict[str, Head])
+    _keys: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    _redeemed: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
+    _lock: RLock = field(default_factory=RLock)
+
+    def transact(self, request: Request) -> Decision:
+        with self._lock:
+            decision = request.decide(self, time=now())
+            if decision.entry is not None:
+                self._append(decision.entry)
+            self._nodes.update({node.scope.path: node for node in decision.nodes})
+            return decision
+
+    def _append(self, entry: Entry) -> None:
+        root, head = entry.root, entry.head
+        self._entries[root].append((entry.body, entry.hash))
+        self._heads[root] = head
+        if entry.key is not None:
+            self._keys[root, entry.key] = head.sequence
+        if entry.redeems is not None:
+            self._redeemed.add((root, entry.redeems))
+
+    @contextmanager
+    def snapshot(self) -> Generator[MemoryStore]:
+        with self._lock:
+            yield self
+
+    def close(self) -> None:
+        pass
+
+    def node(self, path: str) -> Node | None:
+        return self._nodes.get(path)
+
+    def keyed(self, root: str, key: str) -> Entry | None:
+        sequence = self._keys.get((root, key))
+        return None if sequence is None else self.entry(root, sequence)
+
+    def entry(self, root: str, sequence: int) -> Entry | None:
+        entries = self._entries.get(root, [])
+        return Entry(*entries[sequence - 1]) if 1 <= sequence <= len(entries) else None
+
+    def redeemed(self, root: str, sequence: int) -> bool:
+        return (root, sequence) in self._redeemed
+
+    def head(self, root: str) -> Head:
+        return self._heads.get(root, Head())
+
+    def roots(self) -> list[str]:
+        return sorted(self._entries)
+
+    def nodes(self) -> Iterator[Node]:
+        return iter([self._nodes[path] for path in sorted(self._nodes)])
+
+    def records(self, root: str, *, after: int, limit: int | None) -> Iterator[Record]:
+        entries = self._entries.get(root, [])
+        stop = len(entries) if limit is None else min(len(entries), after + limit)
+        return (Record.of(Entry(*each)) for each in islice(entries, after, stop))
+
+    def count(self, root: str) -> int:
+        return len(self._entries.get(root, []))
+
+    def damage(self) -> Iterator[str]:
+        return iter(())

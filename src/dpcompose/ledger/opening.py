@@ -1,0 +1,116 @@
+"""Opening a scope."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dpcompose.errors import CurrencyError, DomainError, OverdrawnError, ScopeExistsError, ScopeKindError
+from dpcompose.ledger.amounts import Amounts
+from dpcompose.ledger.decision import SLOT, Decision, View, chain_of, decided_before, refused, repeated
+from dpcompose.ledger.entry import OPENED, REFUSED, Entry
+from dpcompose.ledger.scope import Kind, Node, Scope, root_of
+from dpcompose.ledger.spending import require_currencies, spend
+from dpcompose.ledger.text import encode
+
+MOST_SLOTS = 10**12
+
+
+@dataclass(frozen=True)
+class Opening:
+    """Open the scope `path`; the scope above it must be open.
+
+    Args:
+        path: Where.
+        kind: What it does with the spending of its children.
+        caps: The most that may be spent in it; for slots, in each of them. None in a slot: those of the slot.
+        slots: For kind slots, how many.
+        cost: For kind slots, what the whole chain above is charged at once.
+        description: What it is, as JSON.
+        actor: Who opens it.
+        key: The idempotency key; None: asked again in the same words, the same scope.
+    """
+
+    path: str
+    kind: Kind
+    caps: Amounts | None
+    slots: int | None
+    cost: Amounts
+    description: str
+    actor: str
+    key: str | None
+
+    def __post_init__(self) -> None:
+        if self.kind is Kind.SLOTS:
+            if self.slots is None or not 1 <= self.slots <= MOST_SLOTS:
+                raise DomainError("slots", self.slots, f"an integer from 1 to {MOST_SLOTS} for a scope of kind slots")
+            if not self.caps:
+                raise DomainError("caps", self.caps, "the caps that each slot has")
+        elif self.slots is not None:
+            raise DomainError("slots", self.slots, f"None for a scope of kind {self.kind}")
+        elif self.cost:
+            remedy = "What is spent in other scopes is charged as it is spent"
+            raise DomainError("cost", self.cost, "nothing, unless the scope is of kind slots", remedy)
+
+    def decide(self, view: View, *, time: str) -> Decision:
+        content = self._content()
+        earlier = decided_before(view, self.path, self.key, content)
+        if earlier is not None and earlier.kind == REFUSED:
+            return repeated(earlier)
+        existing = view.node(self.path)
+        if existing is not None:
+            return self._again(view, existing.scope, content)
+        chain = chain_of(view, parent) if (parent := self.path.rpartition("/")[0]) else []
+        caps = self._caps(chain[-1].scope if chain else None)
+        tracked = set(chain[-1].spent) if chain and chain[-1].scope.kind is not Kind.SLOTS else set[str]()
+        own = set[str]() if self.kind is Kind.SLOTS else set(caps)
+        head = view.head(root_of(self.path))
+        scope = Scope(self.path, self.kind, caps, self.slots, self.description, head.sequence + 1)
+        node = Node(scope, dict.fromkeys(sorted(tracked | own), 0))
+        try:
+            nodes = self._nodes(chain, node)
+        except OverdrawnError as refusal:
+            return refused(head, content, refusal, time=time)
+        return Decision(Entry.after(head, OPENED, content, time=time), nodes, scope=scope)
+
+    def _nodes(self, chain: list[Node], node: Node) -> tuple[Node, ...]:
+        """The new scope, and the balances above it that opening it changes."""
+        above = chain[-1] if chain else None
+        if above is not None and above.scope.kind is Kind.SLOTS:
+            if not above.taken < (above.scope.slots or 0):
+                raise OverdrawnError(above.scope.path, SLOT, 1, 0)
+            return (node, replace(above, taken=above.taken + 1))
+        if self.kind is not Kind.SLOTS:
+            return (node,)
+        require_currencies(node, self.cost.units)
+        changed = spend([*chain, node], self.cost.units)
+        return changed if any(each.scope == node.scope for each in changed) else (node, *changed)
+
+    def _caps(self, above: Scope | None) -> Amounts:
+        if above is None or above.kind is not Kind.SLOTS:
+            return self.caps or Amounts({})
+        if self.kind is not Kind.FILTER:
+            raise ScopeKindError(above.path, above.kind, "A slot is a scope of kind filter")
+        if self.caps is None or self.caps == above.caps:
+            return above.caps
+        differing = next(
+            name for name in sorted({*self.caps, *above.caps}) if self.caps.get(name) != above.caps.get(name)
+        )
+        raise CurrencyError(self.path, differing, sorted(above.caps), missing=differing not in self.caps)
+
+    def _again(self, view: View, scope: Scope, content: dict[str, str]) -> Decision:
+        """The scope that exists, if it was opened by the same request."""
+        entry = view.entry(scope.root, scope.opened)
+        if entry is None or not entry.holds(content):
+            raise ScopeExistsError(self.path)
+        return Decision(scope=scope)
+
+    def _content(self) -> dict[str, str]:
+        definition = {"kind": str(self.kind), "caps": None if self.caps is None else self.caps.texts()}
+        content = {
+            "actor": encode(self.actor),
+            "definition": encode(definition | ({} if self.slots is None else {"slots": self.slots})),
+            "description": self.description,
+            "scope": encode(self.path),
+        }
+        content |= {"key": encode(self.key)} if self.key is not None else {}
+        return content | ({"cost": encode(self.cost.texts())} if self.kind is Kind.SLOTS else {})
