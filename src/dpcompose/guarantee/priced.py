@@ -25,6 +25,10 @@ class Priced(Protocol):
         """An (epsilon, delta) that holds without choosing a delta."""
         ...
 
+    def epsilon(self, *, delta: float, adjacency: Adjacency = ...) -> Bound:
+        """The epsilon at a delta: a point of the curve, for whoever charges at one."""
+        ...
+
     def renyi(self, order: float, *, adjacency: Adjacency = ...) -> Bound:
         """The Renyi divergence of an order above 1, the larger of both directions."""
         ...

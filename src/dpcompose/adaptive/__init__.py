@@ -1,0 +1,30 @@
+"""Filters and odometers: what may be promised to an adversary who chooses parameters from earlier answers.
+
+A filter is data: limits on exact sums of named currencies, a price for each mechanism, a guarantee for the whole.
+"""
+
+from dpcompose.adaptive.advanced import AdvancedFilter
+from dpcompose.adaptive.basic import BasicFilter
+from dpcompose.adaptive.concentrated import ConcentratedFilter
+from dpcompose.adaptive.description import from_description
+from dpcompose.adaptive.filter import Decision, Filter, Spending
+from dpcompose.adaptive.gaussian import GaussianFilter
+from dpcompose.adaptive.natural import NaturalFilter
+from dpcompose.adaptive.pure import PureFilter
+from dpcompose.adaptive.renyi import RenyiFilter
+from dpcompose.adaptive.total import Total
+
+__all__ = [
+    "AdvancedFilter",
+    "BasicFilter",
+    "ConcentratedFilter",
+    "Decision",
+    "Filter",
+    "GaussianFilter",
+    "NaturalFilter",
+    "PureFilter",
+    "RenyiFilter",
+    "Spending",
+    "Total",
+    "from_description",
+]

@@ -1,0 +1,114 @@
+"""The filter of Whitehouse, Ramdas, Rogers and Wu: advanced composition for parameters chosen along the way."""
+
+from __future__ import annotations
+
+import decimal
+from dataclasses import KW_ONLY, dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import ClassVar, Self
+
+from dpcompose.adaptive import pricing
+from dpcompose.adaptive.amount import Number, below, nonnegative, probability
+from dpcompose.adaptive.filter import Filter
+from dpcompose.adaptive.target import Target
+from dpcompose.adaptive.total import Total, concentrated, curve, least, optimal
+from dpcompose.errors import DomainError
+from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Priced
+from dpcompose.guarantee.decimals import digits
+from dpcompose.guarantee.rational import rounded_up
+
+_DIGITS, _ERROR = 120, Decimal("1e-100")
+
+
+@dataclass(frozen=True)
+class AdvancedFilter(Filter):
+    """Charges (epsilon squared, delta): the interaction is (epsilon, delta)-DP while the sums stay within the caps.
+
+    The caps are S with sqrt(2 ln(1 / slack) S) + S / 2 = epsilon, that is
+    S = (sqrt(2 ln(1 / slack) + 2 epsilon) - sqrt(2 ln(1 / slack)))^2, and delta - slack; both are rounded down. A proof
+    that needs no martingale of losses: epsilon^2 / 2 is a rho of every (epsilon, delta)-DP answer but for its delta, so
+    the whole is S/2-zCDP but for delta - slack (`ConcentratedFilter`), and S / 2 + sqrt(2 S ln(1 / slack)) is what
+    that implies at slack.
+
+    >>> from dpcompose import BlackBox
+    >>> float(AdvancedFilter(1.0, delta=1e-6, slack=1e-6).caps["epsilon squared"] / AdvancedFilter(
+    ...     1.0, delta=1e-6, slack=1e-6).price(BlackBox(0.01))["epsilon squared"]) > 349
+    True
+
+    Args:
+        epsilon: The target, in nats; finite, >= 0.
+        delta: The target in total; in [0, 1].
+        slack: What the theorem uses of delta, the rest is for the charges; 0 < slack <= delta.
+
+    Raises:
+        DomainError: If a number is outside its domain.
+
+    Reference: [WhitehouseRamdasRogersWu2023, Theorem 2], [BunSteinke2016, Proposition 1.3]
+    """
+
+    epsilon: float | Fraction
+    _: KW_ONLY
+    delta: float | Fraction
+    slack: float | Fraction
+    kind: ClassVar[str] = "advanced"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", probability("delta", self.delta))
+        slack = probability("slack", self.slack)
+        if not 0 < slack <= self.delta:
+            raise DomainError("slack", self.slack, f"above 0 and at most delta = {self.delta!r}")
+        object.__setattr__(self, "slack", slack)
+
+    @classmethod
+    def for_target(cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0) -> Self:
+        """The filter of that target; what `mechanism_delta` leaves of delta, more than 0, is its slack."""
+        target = Target.of(epsilon, delta, mechanism_delta)
+        if not target.slack > 0:
+            raise DomainError("mechanism_delta", mechanism_delta, f"below the total delta {delta!r}")
+        slack = target.delta if target.mechanism_delta == 0 else target.slack
+        return cls(target.epsilon, delta=target.delta, slack=slack)
+
+    @property
+    def limits(self) -> dict[str, Fraction]:
+        return {"epsilon squared": self._squares, "delta": Fraction(self.delta) - Fraction(self.slack)}
+
+    @property
+    def _squares(self) -> Fraction:
+        """S, rounded down: 2 epsilon / (sqrt(2 ln(1 / slack) + 2 epsilon) + sqrt(2 ln(1 / slack))), squared."""
+        epsilon, slack = Fraction(self.epsilon), Fraction(self.slack)
+        if epsilon == 0:
+            return Fraction(0)
+        with decimal.localcontext(digits(_DIGITS)):
+            twice = 2 * Decimal(epsilon.numerator) / Decimal(epsilon.denominator)
+            # Fewer than ten roundings of 1e-119 each, of positive terms; the logarithm's argument errs absolutely.
+            logarithm = -(Decimal(slack.numerator) / Decimal(slack.denominator)).ln()
+            logarithm = logarithm * (1 + _ERROR) + _ERROR
+            root = (2 * logarithm + twice).sqrt() + (2 * logarithm).sqrt()
+            return below(Fraction((twice / root) ** 2 * (1 - _ERROR)))
+
+    def guarantee(self) -> ApproximateDP:
+        """(epsilon', delta)-differential privacy, epsilon' at most epsilon, by the best conversion of the caps."""
+        delta = rounded_up(Fraction(self.delta))
+        return ApproximateDP(self.epsilon_at(delta=delta), delta=delta)
+
+    def total(self, times: int, *, delta: float) -> Total:
+        rho = self._concentrated
+        stated = ApproximateDP(rounded_up(Fraction(self.epsilon)), delta=rounded_up(Fraction(self.delta)))
+        found = [concentrated(rho, times, delta=delta), optimal(stated, times, delta=delta)]
+        if times > 1:
+            found.append(curve(lambda at: rho.epsilon(delta=at), times, delta=delta, lost=rho.delta, least_share=1e-2))
+        return least(found)
+
+    @property
+    def _concentrated(self) -> ConcentratedDP:
+        squares, lost = self.limits.values()
+        return ConcentratedDP(rounded_up(squares / 2), delta=rounded_up(lost))
+
+    def _price(self, mechanism: Priced, delta: float | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
+        epsilon, lost = pricing.promise(mechanism, delta=delta, adjacency=adjacency)
+        return epsilon * epsilon, lost
+
+    def _fields(self) -> dict[str, float | Fraction]:
+        return {"epsilon": self.epsilon, "delta": self.delta, "slack": self.slack}

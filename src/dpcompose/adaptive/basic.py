@@ -1,0 +1,70 @@
+"""The filter of basic composition: epsilons and deltas add up along every path."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
+from typing import ClassVar, Self
+
+from dpcompose.adaptive import pricing
+from dpcompose.adaptive.amount import Number, nonnegative, probability
+from dpcompose.adaptive.filter import Filter
+from dpcompose.adaptive.target import Target
+from dpcompose.adaptive.total import Total, optimal
+from dpcompose.guarantee import Adjacency, ApproximateDP, Priced
+from dpcompose.guarantee.rational import rounded_up
+
+
+@dataclass(frozen=True)
+class BasicFilter(Filter):
+    """Charges (epsilon, delta) while both sums stay within the caps: then the interaction is (epsilon, delta)-DP.
+
+    Every (epsilon_i, delta_i)-DP answer is a post-processing of one that shows the world with probability delta_i and
+    is (epsilon_i, 0)-DP else. Some answer shows it with probability at most the sum of the deltas along the path; where
+    none does, the loss is at most the sum of the epsilons.
+
+    >>> from dpcompose import BlackBox
+    >>> BasicFilter(1.0, delta=1e-6).price(BlackBox(0.5, delta=1e-7))["epsilon"]
+    Fraction(1, 2)
+
+    Args:
+        epsilon: The cap on the sum of the epsilons; finite, >= 0.
+        delta: The cap on the sum of the deltas; in [0, 1].
+
+    Raises:
+        DomainError: If a number is outside its domain.
+
+    Reference: [RogersRothUllmanVadhan2016, Lemma 3.5]
+    """
+
+    epsilon: float | Fraction
+    _: KW_ONLY
+    delta: float | Fraction
+    kind: ClassVar[str] = "basic"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", probability("delta", self.delta))
+
+    @classmethod
+    def for_target(cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0) -> Self:
+        """The filter of that epsilon and delta: it needs no slack, so all of delta is for the charges."""
+        target = Target.of(epsilon, delta, mechanism_delta)
+        return cls(target.epsilon, delta=target.delta)
+
+    @property
+    def limits(self) -> dict[str, Fraction]:
+        return {"epsilon": Fraction(self.epsilon), "delta": Fraction(self.delta)}
+
+    def guarantee(self) -> ApproximateDP:
+        """(epsilon, delta)-differential privacy."""
+        return ApproximateDP(rounded_up(Fraction(self.epsilon)), delta=rounded_up(Fraction(self.delta)))
+
+    def total(self, times: int, *, delta: float) -> Total:
+        return optimal(self.guarantee(), times, delta=delta)
+
+    def _price(self, mechanism: Priced, delta: float | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
+        return pricing.promise(mechanism, delta=delta, adjacency=adjacency)
+
+    def _fields(self) -> dict[str, float | Fraction]:
+        return {"epsilon": self.epsilon, "delta": self.delta}

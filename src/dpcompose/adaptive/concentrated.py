@@ -1,0 +1,84 @@
+"""The filter of zero-concentrated differential privacy: rho and the deltas add up along every path."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
+from typing import ClassVar, Self
+
+from dpcompose.adaptive import pricing
+from dpcompose.adaptive.amount import Number, nonnegative, probability
+from dpcompose.adaptive.filter import Filter
+from dpcompose.adaptive.target import Target, largest
+from dpcompose.adaptive.total import Total, concentrated, curve, least
+from dpcompose.guarantee import Adjacency, ConcentratedDP, Priced
+from dpcompose.guarantee.rational import rounded_up
+
+
+@dataclass(frozen=True)
+class ConcentratedFilter(Filter):
+    """Charges rho and delta while both sums stay within the caps: then the interaction is rho-zCDP but for delta.
+
+    An answer that is rho_i-zCDP but for delta_i is a mixture: with probability delta_i of anything, else of two
+    distributions whose divergence of every order a is at most a rho_i. On the paths where nothing came from the first
+    part, both worlds' densities carry the same factor prod (1 - delta_i) >= 1 - delta, which cancels in the loss, and
+    E[e^(a L)] grows by at most e^(a (a + 1) rho_i) a round: at the end D_a <= a rho, whoever chose the rho_i. A
+    mechanism without a known rho is charged the sharp epsilon tanh(epsilon / 2) of its (epsilon, delta).
+
+    >>> from dpcompose import Gaussian
+    >>> float(ConcentratedFilter(0.5, delta=0.0).price(Gaussian(10.0))["rho"]) <= 0.005 * (1 + 1e-14)
+    True
+
+    Args:
+        rho: The cap on the sum of the rho; finite, >= 0.
+        delta: The cap on the sum of the deltas of the charges; in [0, 1].
+
+    Raises:
+        DomainError: If a number is outside its domain.
+
+    Reference: [WhitehouseRamdasRogersWu2023, Theorem 1], [FeldmanZrnic2021]
+    """
+
+    rho: float | Fraction
+    _: KW_ONLY
+    delta: float | Fraction
+    kind: ClassVar[str] = "concentrated"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rho", nonnegative("rho", self.rho))
+        object.__setattr__(self, "delta", probability("delta", self.delta))
+
+    @classmethod
+    def for_target(cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0) -> Self:
+        """The filter of the largest rho that the best conversion turns into (epsilon, delta), rounded down."""
+        target = Target.of(epsilon, delta, mechanism_delta)
+        most, at = target.floats
+        lost = rounded_up(Fraction(target.mechanism_delta))
+
+        def within(rho: float) -> bool:
+            return ConcentratedDP(rho, delta=lost).epsilon(delta=at) <= most
+
+        found = 0.0 if most == 0.0 or target.slack <= 0 else largest(within, guess=min(most, most * most))
+        return cls(found, delta=target.mechanism_delta)
+
+    @property
+    def limits(self) -> dict[str, Fraction]:
+        return {"rho": Fraction(self.rho), "delta": Fraction(self.delta)}
+
+    def guarantee(self) -> ConcentratedDP:
+        """rho-zero-concentrated differential privacy, but for a mass of delta."""
+        return ConcentratedDP(rounded_up(Fraction(self.rho)), delta=rounded_up(Fraction(self.delta)))
+
+    def total(self, times: int, *, delta: float) -> Total:
+        promise = self.guarantee()
+        sums = concentrated(promise, times, delta=delta)
+        if times < 2:
+            return sums
+        points = curve(lambda at: promise.epsilon(delta=at), times, delta=delta, lost=promise.delta, least_share=1e-2)
+        return least((sums, points))
+
+    def _price(self, mechanism: Priced, delta: float | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
+        return pricing.rho(mechanism, delta=delta, adjacency=adjacency)
+
+    def _fields(self) -> dict[str, float | Fraction]:
+        return {"rho": self.rho, "delta": self.delta}

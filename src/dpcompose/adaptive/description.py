@@ -1,0 +1,52 @@
+"""A filter from its plain description: what a ledger stores without knowing the theorem."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dpcompose.adaptive import natural
+from dpcompose.adaptive.advanced import AdvancedFilter
+from dpcompose.adaptive.amount import read
+from dpcompose.adaptive.basic import BasicFilter
+from dpcompose.adaptive.concentrated import ConcentratedFilter
+from dpcompose.adaptive.filter import Filter
+from dpcompose.adaptive.gaussian import GaussianFilter
+from dpcompose.adaptive.pure import PureFilter
+from dpcompose.adaptive.renyi import RenyiFilter
+from dpcompose.errors import DomainError
+
+FILTERS: dict[str, type[Filter]] = {
+    each.kind: each
+    for each in (PureFilter, BasicFilter, AdvancedFilter, ConcentratedFilter, RenyiFilter, GaussianFilter)
+}
+
+
+def from_description(description: Mapping[str, Any]) -> Filter:
+    """The filter that `Filter.description` described, equal to it in every bit.
+
+    >>> from_description(PureFilter(0.5).description())
+    PureFilter(epsilon=0.5)
+
+    Args:
+        description: With the keys "filter", "version" and the filter's parameters, numbers as text.
+
+    Raises:
+        DomainError: If a key is unknown or missing, or a value is outside its domain.
+        UnsupportedError: If it is the natural filter that is asked for.
+    """
+    if not isinstance(description, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DomainError("description", description, "a mapping")
+    kind = description.get("filter")
+    if kind == "natural":
+        natural.refuse()
+    if not isinstance(kind, str) or kind not in FILTERS:
+        raise DomainError("filter", kind, f"one of {', '.join(FILTERS)}")
+    if description.get("version") != 1:
+        raise DomainError("version", description.get("version"), "1", "A newer dpcompose may have written it")
+    values = {key: read(key, text) for key, text in description.items() if key not in ("filter", "version")}
+    try:
+        made = FILTERS[kind](**values)
+    except TypeError:
+        raise DomainError("description", dict(description), f"the parameters of a {kind} filter") from None
+    return made

@@ -1,0 +1,174 @@
+"""What every filter is: caps on exact sums of named currencies, a price for a mechanism, a guarantee."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+from dpcompose.adaptive import pricing
+from dpcompose.adaptive.amount import Amounts, Number, above, below, written
+from dpcompose.adaptive.total import Total
+from dpcompose.errors import DomainError
+from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, GaussianTradeoff, Priced, RenyiDP
+
+Guarantee = ApproximateDP | ConcentratedDP | RenyiDP | GaussianTradeoff
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What has been spent under one filter. It never shrinks, and it cannot be carried to another filter.
+
+    Args:
+        filter: The filter that it was opened with.
+        adjacency: The adjacency under which every charge is priced.
+        spent: The exact sum of all granted charges, by currency.
+        granted: How many charges were granted.
+    """
+
+    filter: Filter
+    adjacency: Adjacency
+    spent: Amounts
+    granted: int = 0
+
+    @property
+    def left(self) -> dict[str, Fraction]:
+        """What may still be spent, by currency."""
+        return {currency: cap - self.spent[currency] for currency, cap in self.filter.limits.items()}
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The answer to a request: granted, or refused with the first currency that is short.
+
+    Args:
+        granted: Whether the mechanism may run.
+        asked: Its price, by currency.
+        left: What is left after the decision, by currency: a refusal changes nothing.
+        short: The first currency, in the filter's order, of which too little is left; None if granted.
+    """
+
+    granted: bool
+    asked: Amounts
+    left: Amounts
+    short: str | None = None
+
+    @property
+    def reason(self) -> str:
+        """One sentence."""
+        if self.short is None:
+            return "granted"
+        asked, left = self.asked[self.short], self.left[self.short]
+        return f"refused: {self.short} {float(asked):.6g} asked, {float(left):.6g} left"
+
+
+class Filter(ABC):
+    """A budget for an adversary who chooses mechanisms and their parameters from earlier answers.
+
+    Limits on sums of non-negative amounts. A charge is granted if every sum stays within its limit; the price is known
+    before the answer. Each charge is a one-shot mechanism with fresh randomness; a composition is one charge, runs to
+    its end, and keeps one orientation. Every price holds in both directions, hence whoever orients the pairs
+    (`Orientation.FREE`). A mechanism that is refused must not run.
+    """
+
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def limits(self) -> dict[str, Fraction]:
+        """The exact limit of the sum of each currency; where the theorem's is irrational, rounded down."""
+
+    @property
+    def caps(self) -> dict[str, Fraction]:
+        """The limits as money, for a ledger: rounded down to multiples of 1e-40."""
+        return {currency: below(limit) for currency, limit in self.limits.items()}
+
+    @abstractmethod
+    def _price(self, mechanism: Priced, delta: float | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
+        """The exact amounts, in the order of the limits."""
+
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """What the whole interaction promises, however long it is and whoever chooses."""
+
+    @abstractmethod
+    def total(self, times: int, *, delta: float) -> Total:
+        """The smallest epsilon found for `times` such budgets, fixed in advance and spent in any order, at `delta`."""
+
+    @abstractmethod
+    def _fields(self) -> dict[str, float | Fraction]:
+        """The parameters, by the names of the constructor."""
+
+    @classmethod
+    @abstractmethod
+    def for_target(cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0) -> Self:
+        """The filter whose guarantee is at most (epsilon, delta), `mechanism_delta` of it for the charges."""
+
+    def price(
+        self, mechanism: Priced, *, delta: float | None = None, adjacency: Adjacency = Adjacency.ADD_REMOVE
+    ) -> dict[str, Fraction]:
+        """What a mechanism costs in each currency: proved upper bounds, in both directions.
+
+        As money, for a ledger: rounded up to multiples of 1e-40. (`step` adds up the exact amounts.)
+
+        Args:
+            mechanism: A mechanism, a composition, or whatever else answers as `guarantee.Priced` does.
+            delta: Where on its curve of (epsilon, delta) it is charged; in [0, 1]. Needed by filters that charge
+                (epsilon, delta) where the mechanism has no (epsilon, delta) of its own; ignored by the others.
+            adjacency: What one person's data may change.
+
+        Raises:
+            DomainError: If delta or adjacency is outside its domain.
+            UnsupportedError: If no finite price is proved.
+        """
+        return {currency: above(amount) for currency, amount in self._exact(mechanism, delta, adjacency).items()}
+
+    def epsilon_at(self, *, delta: float) -> float:
+        """The epsilon that the guarantee implies at a total delta, by the best conversion; infinite if none."""
+        return self.total(1, delta=delta).epsilon
+
+    def start(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Spending:
+        """Nothing spent yet, under an adjacency that all charges share."""
+        if not isinstance(adjacency, Adjacency):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("adjacency", adjacency, "an Adjacency, such as Adjacency.ADD_REMOVE")
+        return Spending(self, adjacency, dict.fromkeys(self.limits, Fraction(0)))
+
+    def step(self, state: Spending, mechanism: Priced, *, delta: float | None = None) -> tuple[Spending, Decision]:
+        """Ask for one more mechanism, before it runs: the state after it and the decision.
+
+        Args:
+            state: What `start` or the last `step` returned.
+            mechanism: See `price`.
+            delta: See `price`.
+
+        Raises:
+            DomainError: If the state belongs to another filter, or delta is outside its domain.
+            UnsupportedError: If no finite price is proved; the state still holds.
+        """
+        if not isinstance(state, Spending) or state.filter != self:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError(
+                "state", state, "a state of this filter", "A budget keeps the filter that it was opened with"
+            )
+        asked = self._exact(mechanism, delta, state.adjacency)
+        return charged(state, asked)
+
+    def _exact(self, mechanism: Any, delta: Any, adjacency: Any) -> dict[str, Fraction]:
+        named = pricing.request(mechanism, delta, adjacency)
+        return dict(zip(self.limits, self._price(mechanism, named, adjacency), strict=True))
+
+    def description(self) -> dict[str, Any]:
+        """This filter as plain text values, which `from_description` reads back to an equal filter."""
+        return {"filter": self.kind, "version": 1} | {name: written(value) for name, value in self._fields().items()}
+
+
+def charged(state: Spending, asked: Mapping[str, Fraction]) -> tuple[Spending, Decision]:
+    """The decision about exact amounts, and the state after it."""
+    left = state.left
+    for currency, amount in asked.items():
+        if not 0 <= amount <= left[currency]:
+            return state, Decision(False, dict(asked), left, currency)
+    spent = {currency: state.spent[currency] + amount for currency, amount in asked.items()}
+    after = Spending(state.filter, state.adjacency, spent, state.granted + 1)
+    return after, Decision(True, dict(asked), after.left)

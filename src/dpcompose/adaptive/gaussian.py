@@ -1,0 +1,79 @@
+"""The filter of Gaussian differential privacy: the squares of mu add up along every path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Self
+
+from dpcompose.adaptive import pricing
+from dpcompose.adaptive.amount import Number, nonnegative
+from dpcompose.adaptive.filter import Filter
+from dpcompose.adaptive.target import Target
+from dpcompose.adaptive.total import Total
+from dpcompose.guarantee import Adjacency, GaussianTradeoff, Priced, gaussian
+from dpcompose.guarantee.rational import rounded_up
+from dpcompose.numerics.bound import up
+
+
+@dataclass(frozen=True)
+class GaussianFilter(Filter):
+    """Charges mu squared while the sum is at most `mu` squared: then the interaction is mu-GDP, without any loss.
+
+    A mu_i-GDP answer is a post-processing of how far a Brownian motion, whose drift is the world, goes during a time of
+    mu_i squared. Times that are chosen along the way cut one path of length mu squared into pieces, and all that the
+    path says of the drift is in its end. Gaussian noise that is not sampled, and `GaussianDP`, have a price; the
+    discrete Gaussian, which is not GDP, has none.
+
+    >>> from dpcompose import GaussianDP
+    >>> GaussianFilter(1.0).step(GaussianFilter(1.0).start(), GaussianDP(0.5))[1].granted
+    True
+
+    Args:
+        mu: Finite, >= 0.
+
+    Raises:
+        DomainError: If mu is outside its domain.
+
+    Reference: [SmithThakurta2022], [KoskelaTobabenHonkela2023]
+    """
+
+    mu: float | Fraction
+    kind: ClassVar[str] = "gaussian"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", nonnegative("mu", self.mu))
+
+    @classmethod
+    def for_target(cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0) -> Self:
+        """The filter of the largest mu that implies (epsilon, delta), rounded down."""
+        target = Target.of(epsilon, delta, mechanism_delta)
+        target.without_charged_delta("GaussianFilter")
+        most, at = target.floats
+        return cls(gaussian.mu_for(most, delta=at).lower)
+
+    @property
+    def limits(self) -> dict[str, Fraction]:
+        return {"mu squared": Fraction(self.mu) ** 2}
+
+    def guarantee(self) -> GaussianTradeoff:
+        """mu-Gaussian differential privacy."""
+        return GaussianTradeoff(rounded_up(Fraction(self.mu)))
+
+    def total(self, times: int, *, delta: float) -> Total:
+        mu = _root(Fraction(self.mu) ** 2 * times)
+        return Total(gaussian.epsilon(delta, mu=mu).upper, "sum of mu squared", "[DongRothSu2022, Corollary 3.3]")
+
+    def _price(self, mechanism: Priced, delta: float | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
+        return (pricing.mu_squared(mechanism, adjacency=adjacency),)
+
+    def _fields(self) -> dict[str, float | Fraction]:
+        return {"mu": self.mu}
+
+
+def _root(square: Fraction) -> float:
+    """The square root, rounded up."""
+    root = rounded_up(square) ** 0.5
+    while Fraction(root) ** 2 < square:
+        root = up(root)
+    return root

@@ -1,0 +1,132 @@
+"""What a filter asks of anything that is priced. It never asks what it was given; what it cannot use it refuses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
+from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Priced
+from dpcompose.guarantee.pure import concentrated
+from dpcompose.guarantee.rational import rounded_up
+from dpcompose.numerics import check
+from dpcompose.numerics.bound import Bound
+
+Answer = TypeVar("Answer")
+
+
+def request(mechanism: Any, delta: Any, adjacency: Any) -> float | None:
+    """The delta named in a request, after a check of all three parts of it.
+
+    Raises:
+        DomainError: If the delta or the adjacency is not what it should be.
+        UnsupportedError: If the mechanism names no prices at all.
+    """
+    if not isinstance(adjacency, Adjacency):
+        raise DomainError("adjacency", adjacency, "an Adjacency, such as Adjacency.ADD_REMOVE")
+    named = None if delta is None else check.probability("delta", delta)
+    if not isinstance(mechanism, Priced):
+        raise UnsupportedError(
+            f"the price of {label(mechanism)}",
+            "it names no prices (pure, approximate, renyi, zcdp, gdp, epsilon)",
+            "Give a mechanism or a composition, such as Laplace(2.0) or Gaussian(1.0) * 3",
+        )
+    return named
+
+
+def pure(mechanism: Priced, *, adjacency: Adjacency) -> Fraction:
+    """Its epsilon at delta 0, the smaller of what the sum of its losses and its certified profile say."""
+    stated = _asked(mechanism, lambda: mechanism.pure(adjacency=adjacency))
+    if stated is None:
+        raise refused(mechanism, "it is not (epsilon, 0)-differentially private for any finite epsilon")
+    certified = _asked(mechanism, lambda: mechanism.epsilon(delta=0.0, adjacency=adjacency))
+    return min(Fraction(_finite(mechanism, "epsilon", stated)), _upper(mechanism, certified, stated))
+
+
+def promise(mechanism: Priced, *, delta: float | None, adjacency: Adjacency) -> tuple[Fraction, Fraction]:
+    """Its (epsilon, delta): at the delta named in the request, else the one that holds without choosing a delta."""
+    if delta is not None:
+        bound = _asked(mechanism, lambda: mechanism.epsilon(delta=delta, adjacency=adjacency))
+        return _upper(mechanism, bound, None), Fraction(delta)
+    found = _asked(mechanism, lambda: mechanism.approximate(adjacency=adjacency))
+    if found is None:
+        raise refused(mechanism, "it has a whole curve of (epsilon, delta)", "Name the delta to be charged: delta=...")
+    if not isinstance(found, ApproximateDP) or found.vacuous:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise refused(mechanism, f"its (epsilon, delta) is {found!r}")
+    # A typed delta comes back one rounding larger: the profile certifies the shorter decimal.
+    shorter = min(found.delta, float(f"{found.delta:.14g}"))
+    certified = _asked(mechanism, lambda: mechanism.epsilon(delta=shorter, adjacency=adjacency))
+    if isinstance(certified, Bound) and certified.upper <= found.epsilon:  # pyright: ignore[reportUnnecessaryIsInstance]
+        return Fraction(certified.upper), Fraction(shorter)
+    return Fraction(found.epsilon), Fraction(found.delta)
+
+
+def rho(mechanism: Priced, *, delta: float | None, adjacency: Adjacency) -> tuple[Fraction, Fraction]:
+    """Its (rho, delta): the zero-concentrated guarantee, else epsilon tanh(epsilon / 2) of its (epsilon, delta)."""
+    known = _asked(mechanism, lambda: mechanism.zcdp(adjacency=adjacency))
+    if known is not None:
+        if not isinstance(known, ConcentratedDP):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise refused(mechanism, f"its zero-concentrated guarantee is {known!r}")
+        return Fraction(known.rho), Fraction(known.delta)
+    epsilon, lost = promise(mechanism, delta=delta, adjacency=adjacency)
+    return Fraction(concentrated(rounded_up(epsilon)).rho), lost
+
+
+def renyi(mechanism: Priced, order: float, *, adjacency: Adjacency) -> Fraction:
+    """Its Renyi divergence at an order."""
+    bound = _asked(mechanism, lambda: mechanism.renyi(order, adjacency=adjacency))
+    return _upper(mechanism, bound, None)
+
+
+def mu_squared(mechanism: Priced, *, adjacency: Adjacency) -> Fraction:
+    """The square of its mu."""
+    mu = _asked(mechanism, lambda: mechanism.gdp(adjacency=adjacency))
+    if mu is None:
+        raise refused(
+            mechanism,
+            "it is not known to be Gaussian differentially private: only unsampled Gaussian noise is",
+            "Open a ConcentratedFilter or a RenyiFilter, which price more",
+        )
+    return Fraction(_finite(mechanism, "mu", mu)) ** 2
+
+
+def refused(mechanism: object, reason: str, remedy: str = "") -> UnsupportedError:
+    """The refusal to price."""
+    return UnsupportedError(f"the price of {label(mechanism)}", reason, remedy)
+
+
+def label(mechanism: object) -> str:
+    """What a message calls it, even where it cannot say so itself."""
+    try:
+        text = repr(mechanism)
+    except Exception:
+        text = f"a {type(mechanism).__name__}"
+    return text if len(text) <= 80 else f"{text[:60]}... ({len(text)} characters)"
+
+
+def _asked(mechanism: object, question: Callable[[], Answer]) -> Answer:
+    """The answer; an error that is not ours becomes a refusal, and keeps its cause."""
+    try:
+        return question()
+    except DPComposeError:
+        raise
+    except Exception as error:
+        raise refused(mechanism, f"it raised {type(error).__name__}: {error}") from error
+
+
+def _finite(mechanism: object, name: str, value: object) -> float:
+    try:
+        return check.nonnegative(name, value)
+    except DomainError:
+        raise refused(mechanism, f"its {name} is {value!r}, not a finite number >= 0") from None
+
+
+def _upper(mechanism: object, bound: object, otherwise: float | None) -> Fraction:
+    upper = bound.upper if isinstance(bound, Bound) else math.nan
+    if otherwise is not None and isinstance(bound, Bound):
+        upper = min(upper, otherwise)
+    if not 0.0 <= upper < math.inf:
+        raise refused(mechanism, f"nothing finite is certified ({bound!r})", "Name a larger delta")
+    return Fraction(upper)

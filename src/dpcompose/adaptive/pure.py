@@ -1,0 +1,66 @@
+"""The filter of pure differential privacy: epsilons add up along every path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Self
+
+from dpcompose.adaptive import pricing
+from dpcompose.adaptive.amount import Number, nonnegative
+from dpcompose.adaptive.filter import Filter
+from dpcompose.adaptive.target import Target
+from dpcompose.adaptive.total import Total, optimal
+from dpcompose.guarantee import Adjacency, ApproximateDP, Priced
+from dpcompose.guarantee.rational import rounded_up
+
+
+@dataclass(frozen=True)
+class PureFilter(Filter):
+    """Charges pure epsilons while their sum is at most `epsilon`: then the interaction is (epsilon, 0)-DP.
+
+    Along every transcript the loss is at most the sum of the epsilons, each known before its answer.
+
+    >>> from dpcompose import BlackBox
+    >>> state, decision = PureFilter(1.0).step(PureFilter(1.0).start(), BlackBox(0.75))
+    >>> decision.granted, PureFilter(1.0).step(state, BlackBox(0.5))[1].short
+    (True, 'epsilon')
+
+    Args:
+        epsilon: The cap, in nats; finite, >= 0. A float means exactly that double.
+
+    Raises:
+        DomainError: If epsilon is outside its domain.
+
+    Reference: [RogersRothUllmanVadhan2016]
+    """
+
+    epsilon: float | Fraction
+    kind: ClassVar[str] = "pure"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))
+
+    @classmethod
+    def for_target(cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0) -> Self:
+        """The filter of that epsilon; a delta of the target is not used, and none can be kept for charges."""
+        target = Target.of(epsilon, delta, mechanism_delta)
+        target.without_charged_delta("PureFilter")
+        return cls(target.epsilon)
+
+    @property
+    def limits(self) -> dict[str, Fraction]:
+        return {"epsilon": Fraction(self.epsilon)}
+
+    def guarantee(self) -> ApproximateDP:
+        """(epsilon, 0)-differential privacy."""
+        return ApproximateDP(rounded_up(Fraction(self.epsilon)))
+
+    def total(self, times: int, *, delta: float) -> Total:
+        return optimal(self.guarantee(), times, delta=delta)
+
+    def _price(self, mechanism: Priced, delta: float | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
+        return (pricing.pure(mechanism, adjacency=adjacency),)
+
+    def _fields(self) -> dict[str, float | Fraction]:
+        return {"epsilon": self.epsilon}

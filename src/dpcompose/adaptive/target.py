@@ -1,0 +1,75 @@
+"""What the constructors `for_target` share: checked targets, and the largest parameter that stays within them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpcompose.adaptive.amount import Number, nonnegative, probability
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.guarantee.rational import rounded_down
+
+_CLOSE = 1.0 + 1e-13
+
+
+@dataclass(frozen=True)
+class Target:
+    """A target, and what of its delta is kept for the charges.
+
+    Args:
+        epsilon: Exactly as given.
+        delta: Exactly as given.
+        mechanism_delta: Exactly as given; at most `delta`.
+    """
+
+    epsilon: float | Fraction
+    delta: float | Fraction
+    mechanism_delta: float | Fraction
+
+    @classmethod
+    def of(cls, epsilon: Number, delta: Number, mechanism_delta: Number) -> Target:
+        """The checked target."""
+        total, kept = probability("delta", delta), probability("mechanism_delta", mechanism_delta)
+        if not kept <= total:
+            raise DomainError("mechanism_delta", mechanism_delta, f"at most the total delta {delta!r}")
+        return cls(nonnegative("epsilon", epsilon), total, kept)
+
+    @property
+    def slack(self) -> Fraction:
+        """What the theorem may use."""
+        return Fraction(self.delta) - Fraction(self.mechanism_delta)
+
+    @property
+    def floats(self) -> tuple[float, float]:
+        """epsilon and delta, rounded down."""
+        return rounded_down(Fraction(self.epsilon)), rounded_down(Fraction(self.delta))
+
+    def without_charged_delta(self, kind: str) -> None:
+        """Refuse a filter that charges no delta where some is kept for charges."""
+        if not self.mechanism_delta == 0:
+            raise UnsupportedError(
+                f"{kind}.for_target with mechanism_delta = {self.mechanism_delta!r}",
+                "this filter charges no delta, and nothing could spend what is kept",
+                "Leave mechanism_delta out, or take a ConcentratedFilter",
+            )
+
+
+def largest(within: Callable[[float], bool], *, guess: float) -> float:
+    """About the largest x > 0 that is proved to be within the target, of a claim that holds below it; 0 if none is."""
+    low, high = guess, guess
+    while not within(low):
+        low /= 2.0
+        if low < 1e-300:
+            return 0.0
+    while high <= low or within(high):
+        low, high = max(low, high), high * 2.0
+        if high > 1e300:
+            return low
+    while high > low * _CLOSE:
+        middle = math.sqrt(low) * math.sqrt(high)
+        if not low < middle < high:
+            break
+        low, high = (middle, high) if within(middle) else (low, middle)
+    return low

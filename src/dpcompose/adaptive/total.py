@@ -1,0 +1,71 @@
+"""The total of several fixed budgets at one delta: each theorem that applies is evaluated, and the least kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from dpcompose.guarantee.approximate import ApproximateDP
+from dpcompose.guarantee.concentrated import ConcentratedDP
+from dpcompose.guarantee.optimal import homogeneous_epsilon
+from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
+
+
+@dataclass(frozen=True)
+class Total:
+    """An epsilon, an upper bound, and the theorem that gives it.
+
+    Args:
+        epsilon: In nats; infinite where nothing finite is proved.
+        theorem: Its name.
+        reference: Where it is proved.
+    """
+
+    epsilon: float
+    theorem: str
+    reference: str
+
+
+def least(totals: Iterable[Total]) -> Total:
+    """The smallest: all are true at the same delta."""
+    return min(totals, key=lambda total: total.epsilon)
+
+
+def optimal(promise: ApproximateDP, times: int, *, delta: float) -> Total:
+    """The optimal composition of equal (epsilon, delta) promises, each of which may be an interaction.
+
+    Reference: [KairouzOhViswanath2015, Theorem 3.3], [VadhanZhang2023]
+    """
+    found = homogeneous_epsilon(delta, epsilon=promise.epsilon, delta=promise.delta, times=times).upper
+    return Total(found, "optimal composition", "[KairouzOhViswanath2015, Theorem 3.3]")
+
+
+def concentrated(promise: ConcentratedDP, times: int, *, delta: float) -> Total:
+    """The sum of the rho; what each promise leaves out is left out with probability at most 1 - (1 - delta)^times.
+
+    Reference: [WhitehouseRamdasRogersWu2023, Theorem 1]
+    """
+    rho = up(promise.rho * times) if times > 1 else promise.rho
+    kept = times * math.log1p(-promise.delta) if promise.delta < 1.0 else -math.inf
+    lost = promise.delta if times == 1 else min(1.0, up(-math.expm1(kept) * (1.0 + 16 * UNIT_ROUNDOFF)))
+    found = ConcentratedDP(rho, delta=lost if promise.delta else 0.0).epsilon(delta=delta) if times else 0.0
+    return Total(found, "sum of rho", "[WhitehouseRamdasRogersWu2023, Theorem 1]")
+
+
+def curve(promise: Callable[[float], float], times: int, *, delta: float, lost: float, least_share: float) -> Total:
+    """The optimal composition of one (epsilon, d) of the curve each, the best of a few d between `lost` and delta.
+
+    Args:
+        promise: From a delta to the epsilon of one budget.
+        times: How many budgets.
+        delta: Of all together.
+        lost: The delta that one budget cannot go below.
+        least_share: The smallest part of (delta - times lost) / times that is tried.
+    """
+    spare = delta / times - lost
+    if not spare > 0.0:
+        return Total(math.inf, "optimal composition", "[KairouzOhViswanath2015, Theorem 3.3]")
+    shares = [least_share ** (step / 4.0) * 0.9 for step in range(5)]
+    points = [lost + spare * share for share in shares]
+    return least(optimal(ApproximateDP(promise(point), delta=point), times, delta=delta) for point in points)
