@@ -32,6 +32,10 @@ class Charge:
     actor: str
     key: str
 
+    @property
+    def redeems(self) -> None:
+        return None
+
     def decide(self, view: View, *, time: str) -> Decision:
         content = {
             "actor": encode(self.actor),

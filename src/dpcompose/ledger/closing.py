@@ -18,6 +18,10 @@ class Closing:
     actor: str
     key: str
 
+    @property
+    def redeems(self) -> None:
+        return None
+
     def decide(self, view: View, *, time: str) -> Decision:
         content = {"actor": encode(self.actor), "key": encode(self.key), "scope": encode(self.path)}
         if decided_before(view, self.path, self.key, content) is not None:

@@ -68,6 +68,16 @@ class Request(Protocol):
         """The scope it is about."""
         ...
 
+    @property
+    def key(self) -> str | None:
+        """Its idempotency key."""
+        ...
+
+    @property
+    def redeems(self) -> int | None:
+        """The charge that it redeems."""
+        ...
+
     def decide(self, view: View, *, time: str) -> Decision:
         """What it leads to; raises LedgerError where it must leave no trace."""
         ...

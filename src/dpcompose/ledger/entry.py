@@ -114,11 +114,6 @@ class Entry:
         """When it was written, by the clock of its writer; nothing depends on it."""
         return self.fields["time"]
 
-    @property
-    def head(self) -> Head:
-        """The head of its chain, once it is the last."""
-        return Head(self.sequence, self.hash)
-
     def holds(self, content: Mapping[str, str]) -> bool:
         """Whether the entry records this request and no other."""
         own = {"kind", "previous", "sequence", "short", "time", "version"}

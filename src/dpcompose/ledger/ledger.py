@@ -18,8 +18,8 @@ from dpcompose.ledger.charge import Charge
 from dpcompose.ledger.closing import Closing
 from dpcompose.ledger.decision import Decision, Request
 from dpcompose.ledger.entry import Entry
-from dpcompose.ledger.memory import MemoryStore
 from dpcompose.ledger.opening import Opening
+from dpcompose.ledger.place import open_store
 from dpcompose.ledger.receipt import Receipt
 from dpcompose.ledger.redemption import Redemption
 from dpcompose.ledger.scope import Balance, Kind, Node, Scope, paths_down_to, root_of
@@ -56,10 +56,7 @@ class Ledger:
         Raises:
             StoreError: It cannot be opened, or not be trusted to keep what it acknowledges.
         """
-        text = str(url)
-        if text == "memory:":
-            return cls(MemoryStore())
-        raise DomainError("url", text, "a file, sqlite:///file, postgresql://... or memory:")
+        return cls(open_store(str(url), create=create))
 
     def scope(
         self,

@@ -12,7 +12,7 @@ from threading import RLock
 from dpcompose.ledger.clock import now
 from dpcompose.ledger.decision import Decision, Request
 from dpcompose.ledger.entry import Entry, Head
-from dpcompose.ledger.scope import Node
+from dpcompose.ledger.scope import Node, root_of
 from dpcompose.ledger.store import Record
 
 
@@ -32,18 +32,19 @@ class MemoryStore:
         with self._lock:
             decision = request.decide(self, time=now())
             if decision.entry is not None:
-                self._append(decision.entry)
+                self._append(request, decision.entry)
             self._nodes.update({node.scope.path: node for node in decision.nodes})
             return decision
 
-    def _append(self, entry: Entry) -> None:
-        root, head = entry.root, entry.head
+    def _append(self, request: Request, entry: Entry) -> None:
+        root = root_of(request.path)
         self._entries[root].append((entry.body, entry.hash))
-        self._heads[root] = head
-        if entry.key is not None:
-            self._keys[root, entry.key] = head.sequence
-        if entry.redeems is not None:
-            self._redeemed.add((root, entry.redeems))
+        sequence = len(self._entries[root])
+        self._heads[root] = Head(sequence, entry.hash)
+        if request.key is not None:
+            self._keys[root, request.key] = sequence
+        if request.redeems is not None:
+            self._redeemed.add((root, request.redeems))
 
     @contextmanager
     def snapshot(self) -> Generator[MemoryStore]:

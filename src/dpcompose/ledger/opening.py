@@ -51,6 +51,10 @@ class Opening:
             remedy = "What is spent in other scopes is charged as it is spent"
             raise DomainError("cost", self.cost, "nothing, unless the scope is of kind slots", remedy)
 
+    @property
+    def redeems(self) -> None:
+        return None
+
     def decide(self, view: View, *, time: str) -> Decision:
         content = self._content()
         earlier = decided_before(view, self.path, self.key, content)

@@ -21,6 +21,14 @@ class Redemption:
     def path(self) -> str:
         return self.receipt.scope
 
+    @property
+    def key(self) -> None:
+        return None
+
+    @property
+    def redeems(self) -> int:
+        return self.receipt.sequence
+
     def decide(self, view: View, *, time: str) -> Decision:
         receipt = self.receipt
         entry = view.entry(receipt.root, receipt.sequence)

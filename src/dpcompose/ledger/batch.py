@@ -1,0 +1,89 @@
+"""Requests that share a commit: each is decided on what is stored and on what those before it change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from dpcompose.errors import DPComposeError
+from dpcompose.ledger.clock import now
+from dpcompose.ledger.decision import Decision, Request, View
+from dpcompose.ledger.entry import Entry, Head
+from dpcompose.ledger.scope import Node, Scope, root_of
+from dpcompose.ledger.store import Record
+
+
+@dataclass
+class Batch:
+    """A view of what is stored with the changes of this commit laid over it.
+
+    Args:
+        stored: What is stored, inside the transaction.
+        records: The entries to write.
+        scopes: The scopes to write.
+        balances: The balances to write, those of new scopes included, by path.
+    """
+
+    stored: View
+    records: list[Record] = field(default_factory=list[Record])
+    scopes: list[Scope] = field(default_factory=list[Scope])
+    balances: dict[str, Node] = field(default_factory=dict[str, Node])
+    _seen: dict[str, Node] = field(default_factory=dict[str, Node])
+    _heads: dict[str, Head] = field(default_factory=dict[str, Head])
+    _entries: dict[tuple[str, int | str], Entry] = field(default_factory=dict[tuple[str, int | str], Entry])
+    _redeemed: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
+
+    def decide_all(self, requests: Sequence[Request]) -> list[Decision | DPComposeError]:
+        """What each request leads to, in order: a decision, or the error that the rules raised."""
+        outcomes: list[Decision | DPComposeError] = []
+        for request in requests:
+            try:
+                outcomes.append(self.decide(request))
+            except DPComposeError as error:
+                outcomes.append(error)
+        return outcomes
+
+    def decide(self, request: Request) -> Decision:
+        """The decision, whose changes are then part of the batch; what the rules raise changes nothing."""
+        decision = request.decide(self, time=now())
+        if decision.entry is not None:
+            self._append(request, decision.entry)
+            if decision.scope is not None:
+                self.scopes.append(decision.scope)
+            for node in decision.nodes:
+                self.balances[node.scope.path] = self._seen[node.scope.path] = node
+        return decision
+
+    def _append(self, request: Request, entry: Entry) -> None:
+        root = root_of(request.path)
+        sequence = self.head(root).sequence + 1
+        self._heads[root] = Head(sequence, entry.hash)
+        self._entries[root, sequence] = entry
+        if request.key is not None:
+            self._entries[root, request.key] = entry
+        if request.redeems is not None:
+            self._redeemed.add((root, request.redeems))
+        self.records.append(Record(sequence, request.path, request.key, request.redeems, entry.body, entry.hash))
+
+    def node(self, path: str) -> Node | None:
+        node = self._seen.get(path)
+        if node is None:
+            node = self.stored.node(path)
+            if node is not None:
+                self._seen[path] = node
+        return node
+
+    def head(self, root: str) -> Head:
+        head = self._heads.get(root)
+        if head is None:
+            head = self._heads[root] = self.stored.head(root)
+        return head
+
+    def keyed(self, root: str, key: str) -> Entry | None:
+        return self._entries.get((root, key)) or self.stored.keyed(root, key)
+
+    def entry(self, root: str, sequence: int) -> Entry | None:
+        return self._entries.get((root, sequence)) or self.stored.entry(root, sequence)
+
+    def redeemed(self, root: str, sequence: int) -> bool:
+        return (root, sequence) in self._redeemed or self.stored.redeemed(root, sequence)

@@ -1,0 +1,83 @@
+"""The hot path: prepared statements, sent straight through the driver, inside one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from dpcompose.ledger.batch import Batch
+from dpcompose.ledger.entry import Entry, Head
+from dpcompose.ledger.row import Row, balance_row, entry_of, entry_row, node_of, scope_of, scope_row
+from dpcompose.ledger.scope import Node, Scope, root_of
+
+SCOPE = "SELECT root, path, kind, caps, slots, description, opened FROM scope WHERE root = ? AND path = ?"
+BALANCE = "SELECT spent, taken, closed FROM balance WHERE root = ? AND path = ?"
+KEYED = "SELECT body, hash FROM entry WHERE root = ? AND key = ?"
+NUMBERED = "SELECT body, hash FROM entry WHERE root = ? AND sequence = ?"
+REDEEMED = "SELECT 1 FROM entry WHERE root = ? AND redeems = ?"
+HEAD = "SELECT sequence, hash FROM entry WHERE root = ? ORDER BY sequence DESC LIMIT 1"
+NEW_SCOPE = "INSERT INTO scope (root, path, kind, caps, slots, description, opened) VALUES (?, ?, ?, ?, ?, ?, ?)"
+NEW_BALANCE = "INSERT INTO balance (spent, taken, closed, root, path) VALUES (?, ?, ?, ?, ?)"
+NEW_ENTRY = "INSERT INTO entry (root, sequence, scope, key, redeems, body, hash) VALUES (?, ?, ?, ?, ?, ?, ?)"
+CHANGE = "UPDATE balance SET spent = ?, taken = ?, closed = ? WHERE root = ? AND path = ?"
+
+
+class Driver(Protocol):
+    """A connection inside a transaction."""
+
+    def row(self, statement: str, values: Sequence[Any]) -> Row | None:
+        """The first row."""
+        ...
+
+    def many(self, statement: str, rows: Sequence[Row]) -> None:
+        """Execute the statement once for each row of values."""
+        ...
+
+
+@dataclass
+class Stored:
+    """What is stored, as the rules see it.
+
+    Args:
+        driver: The connection.
+        scopes: Scopes read before; they never change, so a store keeps them from one transaction to the next.
+    """
+
+    driver: Driver
+    scopes: dict[str, Scope] = field(default_factory=dict[str, Scope])
+
+    def node(self, path: str) -> Node | None:
+        root = root_of(path)
+        scope = self.scopes.get(path)
+        if scope is None:
+            row = self.driver.row(SCOPE, (root, path))
+            if row is None:
+                return None
+            scope = self.scopes[path] = scope_of(row)
+        return node_of(scope, self.driver.row(BALANCE, (root, path)))
+
+    def keyed(self, root: str, key: str) -> Entry | None:
+        return entry_of(self.driver.row(KEYED, (root, key)))
+
+    def entry(self, root: str, sequence: int) -> Entry | None:
+        return entry_of(self.driver.row(NUMBERED, (root, sequence)))
+
+    def redeemed(self, root: str, sequence: int) -> bool:
+        return self.driver.row(REDEEMED, (root, sequence)) is not None
+
+    def head(self, root: str) -> Head:
+        row = self.driver.row(HEAD, (root,))
+        return Head() if row is None else Head(*row)
+
+
+def write(driver: Driver, batch: Batch) -> None:
+    """Write what a batch changes."""
+    new = {scope.path for scope in batch.scopes}
+    if new:
+        driver.many(NEW_SCOPE, [scope_row(scope) for scope in batch.scopes])
+        driver.many(NEW_BALANCE, [balance_row(batch.balances[path]) for path in sorted(new)])
+    changed = [balance_row(node) for path, node in batch.balances.items() if path not in new]
+    if changed:
+        driver.many(CHANGE, changed)
+    driver.many(NEW_ENTRY, [entry_row(record) for record in batch.records])

@@ -1,0 +1,45 @@
+"""Where a ledger is kept: from a URL to its store."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from dpcompose.errors import DomainError, MissingExtraError
+from dpcompose.ledger.memory import MemoryStore
+from dpcompose.ledger.store import Store
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):", re.ASCII)
+_DOMAIN = "a file, sqlite:///file, postgresql://user@host/database or memory:"
+
+
+def open_store(url: str, *, create: bool) -> Store:
+    """The store at `url`; SQL is imported only now, so that `import dpcompose` stays light."""
+    if not url or "\0" in url:
+        raise DomainError("url", url, _DOMAIN)
+    scheme = match[1] if (match := _SCHEME.match(url)) else ""
+    if url == "memory:":
+        return MemoryStore()
+    if scheme in ("postgresql", "postgres", "postgresql+psycopg"):
+        return _postgres(url.partition(":")[2], create=create)
+    if scheme == "sqlite" and url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
+        return _sqlite(url.removeprefix("sqlite:///"), create=create)
+    if "://" in url or scheme in ("sqlite", "memory"):
+        raise DomainError("url", url, _DOMAIN)
+    return _sqlite(url, create=create)
+
+
+def _sqlite(path: str, *, create: bool) -> Store:
+    from dpcompose.ledger.sqlite import SQLiteStore
+
+    return SQLiteStore(Path(path), create=create)
+
+
+def _postgres(rest: str, *, create: bool) -> Store:
+    try:
+        import psycopg  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    except ImportError:
+        raise MissingExtraError("A ledger on PostgreSQL", "postgres") from None
+    from dpcompose.ledger.postgres import PostgresStore
+
+    return PostgresStore(f"postgresql+psycopg:{rest}", create=create)

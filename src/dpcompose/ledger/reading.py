@@ -1,0 +1,107 @@
+"""Reading a moment of a SQL database: every statement sees the same state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, func, select
+
+from dpcompose.ledger.entry import Entry, Head
+from dpcompose.ledger.migration import STEPS
+from dpcompose.ledger.row import entry_of, node_of, scope_of
+from dpcompose.ledger.schema import BALANCE, ENTRY, MIGRATION, SCOPE
+from dpcompose.ledger.scope import Node, root_of
+from dpcompose.ledger.store import Record
+
+AT_A_TIME = 1000
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A snapshot of a SQL database.
+
+    Args:
+        connection: Inside a transaction that sees one moment.
+        inspect: What the database finds wrong with its own file, and what was added to it.
+    """
+
+    connection: Connection
+    inspect: Callable[[Connection], Iterator[str]]
+
+    def node(self, path: str) -> Node | None:
+        root = root_of(path)
+        scope = self.connection.execute(select(SCOPE).where(SCOPE.c.root == root, SCOPE.c.path == path)).first()
+        balance = self.connection.execute(
+            select(BALANCE.c.spent, BALANCE.c.taken, BALANCE.c.closed).where(
+                BALANCE.c.root == root, BALANCE.c.path == path
+            )
+        ).first()
+        return None if scope is None else node_of(scope_of(tuple(scope)), None if balance is None else tuple(balance))
+
+    def nodes(self) -> Iterator[Node]:
+        joined = SCOPE.outerjoin(BALANCE, (SCOPE.c.root == BALANCE.c.root) & (SCOPE.c.path == BALANCE.c.path))
+        wanted = select(SCOPE, BALANCE.c.spent, BALANCE.c.taken, BALANCE.c.closed).select_from(joined)
+        rows = [tuple(row) for row in self.connection.execute(wanted)]
+        return (node_of(scope_of(row[:7]), row[7:]) for row in sorted(rows, key=lambda row: row[1]))
+
+    def keyed(self, root: str, key: str) -> Entry | None:
+        found = select(ENTRY.c.body, ENTRY.c.hash).where(ENTRY.c.root == root, ENTRY.c.key == key)
+        row = self.connection.execute(found).first()
+        return None if row is None else entry_of(tuple(row))
+
+    def entry(self, root: str, sequence: int) -> Entry | None:
+        found = select(ENTRY.c.body, ENTRY.c.hash).where(ENTRY.c.root == root, ENTRY.c.sequence == sequence)
+        row = self.connection.execute(found).first()
+        return None if row is None else entry_of(tuple(row))
+
+    def redeemed(self, root: str, sequence: int) -> bool:
+        found = select(ENTRY.c.sequence).where(ENTRY.c.root == root, ENTRY.c.redeems == sequence)
+        return self.connection.execute(found).first() is not None
+
+    def head(self, root: str) -> Head:
+        last = select(ENTRY.c.sequence, ENTRY.c.hash).where(ENTRY.c.root == root).order_by(ENTRY.c.sequence.desc())
+        row = self.connection.execute(last.limit(1)).first()
+        return Head() if row is None else Head(*tuple(row))
+
+    def roots(self) -> list[str]:
+        with_scope = select(SCOPE.c.root).where(SCOPE.c.root == SCOPE.c.path)
+        found = set(self.connection.execute(with_scope).scalars())
+        return sorted(found | set(self._roots_of_entries()))
+
+    def _roots_of_entries(self) -> Iterator[str]:
+        """One short look-up for each root, instead of a walk over all entries."""
+        last = ""
+        while True:
+            following = select(func.min(ENTRY.c.root)).where(ENTRY.c.root > last)
+            root = self.connection.execute(following).scalar_one()
+            if root is None:
+                return
+            yield root
+            last = root
+
+    def records(self, root: str, *, after: int, limit: int | None) -> Iterator[Record]:
+        while limit is None or limit > 0:
+            wanted = (
+                select(*(ENTRY.c[name] for name in Record.__match_args__))
+                .where(ENTRY.c.root == root, ENTRY.c.sequence > after)
+                .order_by(ENTRY.c.sequence)
+                .limit(AT_A_TIME if limit is None else min(AT_A_TIME, limit))
+            )
+            page = self.connection.execute(wanted).all()
+            if not page:
+                return
+            yield from (Record(*row) for row in page)
+            after = page[-1].sequence
+            limit = None if limit is None else limit - len(page)
+
+    def count(self, root: str) -> int:
+        return self.connection.execute(select(func.count()).where(ENTRY.c.root == root)).scalar_one()
+
+    def damage(self) -> Iterator[str]:
+        applied = self.connection.execute(select(MIGRATION.c.number, MIGRATION.c.name).order_by(MIGRATION.c.number))
+        if [tuple(row) for row in applied] != [(step.number, step.name) for step in STEPS]:
+            yield "the record of migrations is not that of this version"
+        orphans = select(BALANCE.c.root, BALANCE.c.path).except_(select(SCOPE.c.root, SCOPE.c.path))
+        yield from (f"{path}: a balance without a scope" for _, path in self.connection.execute(orphans))
+        yield from self.inspect(self.connection)

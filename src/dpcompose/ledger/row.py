@@ -1,0 +1,67 @@
+"""Scopes, balances and entries as rows, and back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from dpcompose.errors import TamperedError
+from dpcompose.ledger.amount import text_of, units_of
+from dpcompose.ledger.amounts import Amounts
+from dpcompose.ledger.entry import Entry
+from dpcompose.ledger.scope import Kind, Node, Scope, root_of
+from dpcompose.ledger.store import Record
+from dpcompose.ledger.text import encode
+
+Row = tuple[Any, ...]
+
+
+def scope_row(scope: Scope) -> Row:
+    """root, path, kind, caps, slots, description, opened."""
+    caps = encode(scope.caps.texts())
+    return scope.root, scope.path, str(scope.kind), caps, scope.slots, scope.description_text, scope.opened
+
+
+def scope_of(row: Row) -> Scope:
+    """The scope of such a row."""
+    root, path, kind, caps, slots, description, opened = row
+    try:
+        if root != root_of(path):
+            raise ValueError(root)
+        return Scope(path, Kind(kind), Amounts.read(json.loads(caps)), slots, description, opened)
+    except (ValueError, TypeError, AttributeError):
+        raise TamperedError([f"the row of scope {path!r} cannot be read"]) from None
+
+
+def balance_row(node: Node) -> Row:
+    """spent, taken, closed, root, path."""
+    spent = "{" + ",".join([f'"{name}":"{text_of(units)}"' for name, units in node.spent.items()]) + "}"
+    return spent, node.taken, int(node.closed), root_of(node.scope.path), node.scope.path
+
+
+def node_of(scope: Scope, row: Row | None) -> Node:
+    """The scope with its balance: spent, taken, closed."""
+    try:
+        spent, taken, closed = row or (None, None, None)
+        balance = {name: units_of(text) for name, text in json.loads(spent).items()}
+        return Node(scope, balance, taken, {0: False, 1: True}[closed])
+    except (ValueError, TypeError, AttributeError, KeyError):
+        raise TamperedError([f"the balance of scope {scope.path!r} cannot be read"]) from None
+
+
+def entry_row(record: Record) -> Row:
+    """root, sequence, scope, key, redeems, body, hash."""
+    return (
+        root_of(record.scope),
+        record.sequence,
+        record.scope,
+        record.key,
+        record.redeems,
+        record.body,
+        record.hash,
+    )
+
+
+def entry_of(row: Row | None) -> Entry | None:
+    """The entry of a row of body and hash."""
+    return None if row is None else Entry(*row)

@@ -1,0 +1,98 @@
+"""A SQLite file that keeps what it acknowledges: how it is opened, checked, and how it fails."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from dpcompose.errors import StoreError
+
+PATIENCE = 60.0
+"""Seconds to wait for the lock of a program that takes no turns."""
+
+SETTINGS: Mapping[str, str | int] = {
+    "journal_mode": "wal",  # with DELETE, FULL loses the last commits at a power loss: the directory is not synced
+    "synchronous": 2,  # FULL: with NORMAL, commits in WAL mode are not synced
+    "fullfsync": 1,  # where fsync leaves data in the drive's cache (macOS)
+    "checkpoint_fullfsync": 1,
+    "trusted_schema": 0,
+    "cache_size": -65536,
+}
+"""Set on every connection and read back before it writes."""
+
+_CAUSES: Mapping[int, tuple[str, str]] = {
+    sqlite3.SQLITE_FULL: ("the disk is full", "Nothing was changed; free some space and ask again"),
+    sqlite3.SQLITE_READONLY: ("cannot be written", "Check the permissions of the file and of its directory"),
+    sqlite3.SQLITE_PERM: ("cannot be opened", "Check the permissions of the file and of its directory"),
+    sqlite3.SQLITE_CANTOPEN: ("cannot be opened", "Check the permissions of the file and of its directory"),
+    sqlite3.SQLITE_BUSY: ("another program keeps the file locked", "Ask again when it is done"),
+    sqlite3.SQLITE_IOERR: ("the disk reports an error", "Nothing more is written; check the disk, then open it again"),
+    sqlite3.SQLITE_CORRUPT: ("the file is damaged", "Restore it; docs/ledger.md says how no budget is given back"),
+    sqlite3.SQLITE_NOTADB: ("this file is no SQLite database", "Choose another file"),
+}
+LASTING = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+"""After these the store stops until it is opened again: what the disk holds is not known."""
+
+
+def code_of(error: sqlite3.Error) -> int:
+    """The primary result code of SQLite, 0 where the driver itself failed."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def failure(where: str, error: sqlite3.Error, *, uncertain: bool) -> StoreError:
+    """What happened, in words."""
+    what, remedy = _CAUSES.get(code_of(error), (f"SQLite says: {error}", ""))
+    return StoreError(where, what, remedy, uncertain=uncertain and code_of(error) != sqlite3.SQLITE_FULL)
+
+
+def require_place(path: Path, *, create: bool) -> None:
+    """Raise StoreError unless there is a file at `path`, or may be one."""
+    if path.is_dir():
+        raise StoreError(str(path), "is a directory", "Give the name of a file in it")
+    if not path.absolute().parent.is_dir():
+        raise StoreError(str(path), "is in a directory that does not exist", "Create the directory first")
+    if not create and not path.exists():
+        raise StoreError(str(path), "there is no such ledger", "dpcompose ledger init makes one")
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection with all settings, read back.
+
+    Raises:
+        StoreError: The file is another program's database, or a setting cannot be had.
+        sqlite3.Error: It cannot be opened.
+    """
+    connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+    try:
+        _require_own(connection, str(path))
+        for name, wanted in SETTINGS.items():
+            connection.execute(f"PRAGMA {name} = {wanted}").fetchall()
+            found = connection.execute(f"PRAGMA {name}").fetchone()
+            if found is None or found[0] != wanted:
+                what = f"{name} cannot be set to {wanted}: it is {found and found[0]}"
+                raise StoreError(str(path), what, "A ledger needs a local file system that SQLite's WAL mode works on")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _require_own(connection: sqlite3.Connection, where: str) -> None:
+    """A foreign database is left alone, journal mode included."""
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if names and "migration" not in names:
+        raise StoreError(where, "a database that is no ledger", "Choose another file")
+
+
+def settle(path: Path) -> None:
+    """Sync the log and the directory: what a killed process wrote is visible now, and must not be lost later."""
+    for each in (path.with_name(f"{path.name}-wal"), path.absolute().parent):
+        with suppress(FileNotFoundError):
+            handle = os.open(each, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
