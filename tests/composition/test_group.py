@@ -26,7 +26,6 @@ from dpcompose import (
     Gaussian,
     GaussianDP,
     Laplace,
-    Orientation,
     RandomizedResponse,
     compose,
 )
@@ -331,8 +330,6 @@ def test_what_is_not_known_is_refused() -> None:
         Gaussian(1.0).sampled(0.1).group(65).delta(epsilon=1.0)
     with pytest.raises(UnsupportedError, match="zero-out"):
         BlackBox(1.0).group(2).delta(epsilon=1.0, adjacency=Adjacency.ZERO_OUT)
-    with pytest.raises(UnsupportedError, match="FREE"):
-        BlackBox(0.5).sampled(0.5).group(2).delta(epsilon=0.1, orientation=Orientation.FREE)
 
 
 def test_proofs_where_the_group_is_exact() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from dpcompose.composition import free
 from dpcompose.composition.chain import Ways, ways
 from dpcompose.composition.container import TOLERANCE, Composable, Composition, Pairs, Part, compose
 from dpcompose.composition.numerical import Question, proved, question
@@ -106,6 +107,13 @@ class Group:
 
     def _question(self, adjacency: Adjacency, orientation: Orientation, tolerance: float, proof: bool) -> Question:
         asked = question(self._whole, adjacency, orientation, tolerance, proof)
+        if orientation is Orientation.FREE:
+            turned = (((each.pair.remove, each.pair.add, *each.mixed), times) for each, times in self._ways(adjacency))
+            rounds = free.rounds(turned, alone=not asked.promises)
+            if rounds and proof:
+                raise free.unproved()
+            if rounds:
+                return replace(asked, above=(free.above(rounds),), rounds=rounds)
         if adjacency not in self._mixed:
             self._mixed[adjacency] = self._mixtures(adjacency)
         mixed = self._mixed[adjacency]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from dpcompose.composition import free
 from dpcompose.composition.container import Composition, Part
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
@@ -29,6 +30,7 @@ class Question:
         tolerance: Wanted relative width of epsilon.
         proof: Whether to evaluate in ball arithmetic.
         alone: Whether different mechanisms attain the one pair at different epsilons.
+        rounds: What each round may be turned into by an adversary who orients it; empty if the worlds stay the same.
     """
 
     above: tuple[Product, ...]
@@ -38,11 +40,12 @@ class Question:
     tolerance: float
     proof: bool
     alone: bool = False
+    rounds: free.Rounds = ()
 
     @property
     def attained(self) -> bool:
         """Whether both ends come from the same losses."""
-        return self.above == self.below and not self.promises
+        return self.above == self.below and not self.promises and not self.rounds
 
     def delta(self, epsilon: float) -> Bound:
         """The largest delta(epsilon) of the directions."""
@@ -53,16 +56,26 @@ class Question:
         upper = _largest(self._deltas(self.above, epsilon))
         if self.attained:
             return upper
+        if self.rounds:
+            upper = _smaller(upper, self._curve.delta(epsilon))
         return _apart(self._deltas(self.below, epsilon), upper)
 
     def deltas(self, epsilons: Sequence[float]) -> list[Bound]:
         """`delta` at many epsilons, in any order; neighbors share the lines that they are read from."""
         order = sorted({epsilon for epsilon in epsilons if math.isfinite(epsilon)})
-        if not self.attained or len(order) < 8 or self.proof:
+        if not (self.attained or self.rounds) or self.promises or len(order) < 8 or self.proof:
             return [self.delta(epsilon) for epsilon in epsilons]
-        rows = [product.deltas(order, tolerance=self.tolerance) for product in self.above]
-        known = {epsilon: _largest([row[at] for row in rows]) for at, epsilon in enumerate(order)}
+        known = dict(zip(order, self._shared(self.above, order), strict=True))
+        if self.rounds:
+            upper = [_smaller(known[epsilon], self._curve.delta(epsilon)) for epsilon in order]
+            lower = self._shared(self.below, order)
+            known = {at: _apart([low], high) for at, low, high in zip(order, lower, upper, strict=True)}
         return [known[epsilon] if epsilon in known else self.delta(epsilon) for epsilon in epsilons]
+
+    def _shared(self, products: tuple[Product, ...], order: Sequence[float]) -> list[Bound]:
+        """The largest delta of the products at increasing epsilons."""
+        rows = [product.deltas(order, tolerance=self.tolerance) for product in products]
+        return [_largest([row[at] for row in rows]) for at in range(len(order))]
 
     def epsilon(self, delta: float) -> Bound:
         """The largest epsilon(delta) of the directions."""
@@ -71,6 +84,8 @@ class Question:
         upper = _largest(self._epsilons(self.above, delta))
         if self.attained:
             return upper
+        if self.rounds:
+            upper = _smaller(upper, self._curve.epsilon(delta))
         return _apart(self._epsilons(self.below, delta), upper)
 
     def _deltas(self, products: tuple[Product, ...], epsilon: float) -> list[Bound]:
@@ -101,7 +116,7 @@ class Question:
     def _curve(self):
         from dpcompose.composition.renyi import Curve
 
-        return Curve(self.above, self.promises, self.adjacency)
+        return Curve(self.above, self.promises, self.adjacency, self.rounds)
 
 
 def question(
@@ -111,25 +126,25 @@ def question(
 
     Raises:
         DomainError: If an argument is outside its domain.
-        UnsupportedError: If parts lack a statement under the adjacency (all are named), or the orientation is not
-            covered.
+        UnsupportedError: If parts lack a statement under the adjacency (all are named), or a proof is not offered.
     """
     if not isinstance(orientation, Orientation):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("orientation", orientation, "an Orientation, such as Orientation.SAME")
     tolerance, proof = check.open_probability("tolerance", tolerance), check.flag("proof", proof)
     pairs, promises = gathered(composition, adjacency)
-    if orientation is Orientation.FREE and any(not pair.symmetric for pair, _ in pairs):
-        raise UnsupportedError(
-            "Orientation.FREE",
-            "no composition is offered yet for losses that differ between removing and adding a record",
-            "Use Orientation.SAME if Bob's data is present in one whole world and absent in the other",
-        )
     above = _directions(pairs)
     alone = not promises and len(pairs) == 1 and pairs[0][1] == 1 and pairs[0][0].alone
     below = above if alone or all(pair.attained for pair, _ in pairs) else _below(pairs)
+    rounds: free.Rounds = ()
+    if orientation is Orientation.FREE:
+        rounds = free.rounds((((pair.remove, pair.add), times) for pair, times in pairs), alone=not promises)
+    if rounds:
+        above, below = (free.above(rounds),), _below(pairs, turned=True)
     if proof:
+        if rounds:
+            raise free.unproved()
         above, below = proved(above, promises), proved(below, promises)
-    return Question(above, below, promises, adjacency, tolerance, proof, alone)
+    return Question(above, below, promises, adjacency, tolerance, proof, alone, rounds)
 
 
 def proved(products: tuple[Product, ...], promises: tuple[tuple[Part, int], ...]) -> tuple[Product, ...]:
@@ -188,8 +203,11 @@ def _directions(pairs: tuple[tuple[Pair, int], ...]) -> tuple[Product, ...]:
     return (remove, Product(tuple((pair.add, times) for pair, times in pairs)))
 
 
-def _below(pairs: tuple[tuple[Pair, int], ...]) -> tuple[Product, ...]:
-    """Attained sub-cases: every choice that all dominating pairs make alike; one that knows none is left out."""
+def _below(pairs: tuple[tuple[Pair, int], ...], *, turned: bool = False) -> tuple[Product, ...]:
+    """Attained sub-cases: every choice that all dominating pairs make alike; one that knows none is left out.
+
+    `turned`: with sequences of orientations too.
+    """
     known = [(pair, times) for pair, times in pairs if pair.attained or pair.inside]
     found: list[Product] = []
     for choice in range(max((len(pair.inside) for pair, _ in known), default=0) or 1):
@@ -197,6 +215,7 @@ def _below(pairs: tuple[tuple[Pair, int], ...]) -> tuple[Product, ...]:
             (pair if pair.attained else pair.inside[min(choice, len(pair.inside) - 1)], times) for pair, times in known
         )
         found.extend(_directions(chosen))
+        found.extend(free.below(chosen) if turned else ())
     return tuple(found)
 
 
@@ -204,6 +223,11 @@ def _largest(bounds: list[Bound]) -> Bound:
     """The maximum of numbers known by their bounds."""
     leader = max(bounds, key=lambda bound: (bound.upper, bound.lower))
     return Bound(max(bound.lower for bound in bounds), leader.upper, leader.certificate)
+
+
+def _smaller(one: Bound, other: Bound) -> Bound:
+    """Whichever has the smaller upper end."""
+    return one if one.upper <= other.upper else other
 
 
 def _apart(lower: list[Bound], upper: Bound) -> Bound:

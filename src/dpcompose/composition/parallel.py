@@ -9,7 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NoReturn
 
+from dpcompose.composition import free
 from dpcompose.composition.container import TOLERANCE, Composable, Composition, Pairs, Part, compose
+from dpcompose.composition.numerical import gathered
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
 from dpcompose.guarantee.concentrated import ConcentratedDP
@@ -42,6 +44,7 @@ class Parallel:
         tolerance: float = TOLERANCE, proof: bool = False,
     ) -> Bound:  # fmt: skip
         """The smallest epsilon >= 0 such that all of it together is (epsilon, delta)-differentially private."""
+        self._turn(orientation)
         return self._largest(
             lambda case: case.epsilon(
                 delta=delta, adjacency=self.adjacency, orientation=orientation, tolerance=tolerance, proof=proof
@@ -53,6 +56,7 @@ class Parallel:
         tolerance: float = TOLERANCE, proof: bool = False,
     ) -> Bound:  # fmt: skip
         """The smallest delta such that all of it together is (epsilon, delta)-differentially private."""
+        self._turn(orientation)
         return self._largest(
             lambda case: case.delta(
                 epsilon=epsilon, adjacency=self.adjacency, orientation=orientation, tolerance=tolerance, proof=proof
@@ -76,6 +80,19 @@ class Parallel:
         if len(known) < len(found):
             return None
         return ConcentratedDP(max(each.rho for each in known), delta=max(each.delta for each in known))
+
+    def _turn(self, orientation: Orientation) -> None:
+        """Refuse to orient anew where it matters: whoever may turn the pair in every round may change the cell too."""
+        if orientation is Orientation.FREE and any(
+            free.rounds(
+                (((pair.remove, pair.add), times) for pair, times in gathered(case, self.adjacency)[0]), alone=False
+            )
+            for case in self.cases
+        ):
+            reason = "an adversary who chooses the pair anew in every round may change the cell with it"
+            raise UnsupportedError(
+                "parallel with Orientation.FREE", reason, "Use Orientation.SAME, or compose the cells"
+            )
 
     def _largest(self, ask: Callable[[Composition], Bound]) -> Bound:
         bounds = [ask(case) for case in self.cases]

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from dpcompose.composition.container import Part
+from dpcompose.composition.free import Rounds
 from dpcompose.composition.numerical import Question
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import failure, renyi
@@ -46,7 +47,7 @@ def divergence(asked: Question, order: float) -> Bound:
     low = 0.0 if asked.alone else max((_at(product, order, -1.0) for product in asked.below), default=0.0)
     high = Curve.of(asked).divergence(order)
     if not asked.promises and math.isfinite(high):
-        high = min(high, max((product.extremes.upper for product in asked.above if product.reduced), default=0.0))
+        high = min(high, Curve.of(asked).largest)
     return Bound(
         min(max(low, 0.0), max(high, 0.0)), max(high, 0.0), Certificate("moment generating function", unit="absolute")
     )
@@ -71,16 +72,32 @@ class Curve:
         products: The losses, one product a direction.
         promises: The parts without, with their counts.
         adjacency: Under which the promises are taken.
+        rounds: In place of the products, where every round may be turned: at each order the largest moment of its
+            alternatives counts, whatever was chosen before.
     """
 
     products: tuple[Product, ...]
     promises: tuple[tuple[Part, int], ...]
     adjacency: Adjacency
+    rounds: Rounds = ()
 
     @classmethod
     def of(cls, asked: Question) -> Curve:
         """The curve of a question."""
-        return cls(asked.above, asked.promises, asked.adjacency)
+        return cls(asked.above, asked.promises, asked.adjacency, asked.rounds)
+
+    @cached_property
+    def _steps(self) -> list[tuple[Product, ...]]:
+        """What is added up, each a set of alternatives: the whole in both directions, or round by round."""
+        if not self.rounds:
+            return [tuple(product for product in self.products if product.reduced)]
+        return [tuple(Product(((loss, times),)) for loss in losses) for losses, times in self.rounds]
+
+    @property
+    def largest(self) -> float:
+        """The largest finite loss, rounded up."""
+        ends = [max((product.extremes.upper for product in step), default=0.0) for step in self._steps]
+        return ends[0] if len(ends) == 1 else up(math.fsum(ends) * (1 + 4 * UNIT_ROUNDOFF))
 
     @cached_property
     def _stated(self) -> tuple[tuple[ConcentratedDP, int], ...]:
@@ -90,7 +107,8 @@ class Curve:
     @cached_property
     def _failures(self) -> list[tuple[float, int]]:
         stated = [(promise.delta, times) for promise, times in self._stated]
-        return [*stated, (max((product.infinite.upper for product in self.products), default=0.0), 1)]
+        # An alternative that loses less outright is dominated by one with the same finite part that loses as much.
+        return [*stated, *((max((product.infinite.upper for product in step), default=0.0), 1) for step in self._steps)]
 
     def divergence(self, order: float) -> float:
         """An upper bound on the divergence of an order, both directions; infinite where a mass may be lost outright."""
@@ -99,8 +117,9 @@ class Curve:
     def _kept(self, order: float) -> float:
         """log E e^((order - 1) L) / (order - 1) of what is not lost outright, rounded up."""
         rho = math.fsum(times * promise.rho for promise, times in self._stated)
-        moments = [_finite_moment(product, order) for product in self.products]
-        return up(max(moments, default=0.0) + up(rho * order * (1 + 4 * UNIT_ROUNDOFF)))
+        moments = [max((_finite_moment(product, order) for product in step), default=0.0) for step in self._steps]
+        moment = moments[0] if len(moments) == 1 else up(math.fsum(moments) * (1 + 4 * UNIT_ROUNDOFF))
+        return up(moment + up(rho * order * (1 + 4 * UNIT_ROUNDOFF)))
 
     def epsilon(self, delta: float) -> Bound:
         """An upper end for epsilon; the lower end is 0."""
@@ -108,7 +127,7 @@ class Curve:
         certificate = Certificate("Renyi divergences, the best order", unit="epsilon")
         if rest is None or rest.lower <= 0:
             return Bound(0.0, math.inf, certificate)
-        if self._failures[-1][0] == 0:
+        if not any(mass > 0 for mass, _ in self._failures[len(self._stated) :]):
             return Bound(0.0, renyi.best_epsilon(self._kept, delta=rest.lower).epsilon, certificate)
 
         # With mass lost in the pair, only the moment itself may be used: the rest of Q need not have mass one.
