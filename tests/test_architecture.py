@@ -60,6 +60,7 @@ CONFINED_TO = {
     "duckdb": {"release"},
     "pyspark": {"release"},
     "opendp": {"release"},
+    "pyarrow": {"release"},
     "typer": {"cli"},
     "rich": {"cli"},
     "fastapi": {"web"},

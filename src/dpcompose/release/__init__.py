@@ -1,0 +1,34 @@
+"""Answers on real tables: charged before they are given, aggregated exactly, and noisy by exact samplers.
+
+    import dpcompose.release as release
+    flights = release.table("flights.parquet", unit="tailnum", max_rows_per_unit=50)
+    session = release.Session(flights, ledger=ledger, scope="world/flights", actor="ana")
+    answer = session.count(by="dest", keys=airports, spend={"epsilon": 0.1})
+
+The only room where theory, ledger and data meet. ibis and opendp are imported when they are needed.
+"""
+
+from dpcompose.release.answer import Answer
+from dpcompose.release.count import Count, Units
+from dpcompose.release.histogram import Histogram
+from dpcompose.release.quantile import Quantile
+from dpcompose.release.question import Question
+from dpcompose.release.quote import Quote
+from dpcompose.release.session import Session
+from dpcompose.release.table import Table, table
+from dpcompose.release.total import Mean, Sum
+
+__all__ = [
+    "Answer",
+    "Count",
+    "Histogram",
+    "Mean",
+    "Quantile",
+    "Question",
+    "Quote",
+    "Session",
+    "Sum",
+    "Table",
+    "Units",
+    "table",
+]

@@ -1,0 +1,212 @@
+"""Exact integers of a table: rows are bounded and added up by the engine that holds them.
+
+Everything is an ibis expression of one statement, so that one state of the table is seen.
+"""
+# ibis types its expressions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportUnknownLambdaType=false
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dpcompose.release.column import Key
+from dpcompose.release.engine import run
+from dpcompose.release.expression import Expression
+from dpcompose.release.grid import Grid
+
+if TYPE_CHECKING:
+    from dpcompose.release.bins import Bins
+    from dpcompose.release.table import Table
+
+LARGEST_SUM = 2**62
+"""Sums are clamped to this size: 1-Lipschitz, and the noise has room in 64 bits."""
+Numbers = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """What is counted and added up, in which groups.
+
+    Args:
+        by: The grouping columns.
+        public: The groups, where they are public; None where they are discovered, and private.
+        value: The column that is added up, on its grid, and the step count that is taken from each; or None.
+        bins: The column that splits every group into bins; or None.
+        distinct: Whether a unit counts once in a group, however many rows it has.
+    """
+
+    by: tuple[str, ...]
+    public: tuple[Key, ...] | None
+    value: tuple[str, Grid, int] | None = None
+    bins: tuple[str, Bins] | None = None
+    distinct: bool = False
+
+    @property
+    def width(self) -> int:
+        """How many integers there are for each group (and bin)."""
+        return 1 if self.distinct else 1 + (self.value is not None) + (self.public is None)
+
+
+def exact(table: Table, what: Aggregation) -> Mapping[Key, Mapping[int, Numbers]]:
+    """The integers of every group that has rows, by bin (0 where there are no bins).
+
+    A group's integers are its distinct units, if the groups are private; its rows; and its sum, if there is one.
+    For `distinct`, its distinct units alone.
+
+    Raises:
+        EngineError: If the engine failed.
+    """
+    found: dict[Key, dict[int, Numbers]] = {}
+    wanted = None if what.public is None else set(what.public)
+    by = len(what.by)
+    for row in run(table.engine, expression(table, what)):
+        key = tuple(row[:by])
+        bin, numbers = (int(row[by]), row[by + 1 :]) if what.bins is not None else (0, row[by:])
+        if wanted is None or key in wanted:
+            found.setdefault(key, {})[bin] = tuple(int(number) for number in numbers)
+    return found
+
+
+def expression(table: Table, what: Aggregation) -> Expression:
+    """The one statement: rows are projected, bounded, and added up."""
+    rows = _projected(table, what)
+    units = [name for name in rows.columns if name.startswith("unit")]
+    keys = [name for name in rows.columns if name.startswith("key")]
+    if what.distinct:
+        return _distinct(table, rows, units, keys, what)
+    kept = _bounded(table, rows, units, keys, what)
+    cells = [*keys, "bin"] if what.bins is not None else keys
+    sums = {"sum": lambda each: _clamped(table.engine.exact_sum(each.value - _center(what)))} if what.value else {}
+    if what.public is not None:
+        return _grouped(kept, cells, {"rows": lambda each: each.count(), **sums})
+    whole = {"rows": lambda each: each.rows.sum().cast("int64")}
+    if what.value is not None:
+        whole["sum"] = lambda each: _clamped(table.engine.exact_sum(each.sum))
+    of_unit = _grouped(kept, [*cells, *units], {"rows": lambda each: each.count(), **sums})
+    return _grouped(
+        _once(of_unit, [*keys, *units]), cells, {"units": lambda each: each.once.sum().cast("int64"), **whole}
+    )
+
+
+def _once(rows: Expression, of: list[str]) -> Expression:
+    """A column that is 1 once for every unit in a group, in its first bin, and 0 elsewhere."""
+    import ibis
+
+    if "bin" not in rows.columns:
+        return rows.mutate(once=ibis.literal(1, "int64"))
+    first = rows.bin.min().over(ibis.window(group_by=of))
+    return rows.mutate(once=(rows.bin == first).ifelse(1, 0))
+
+
+def _center(what: Aggregation) -> int:
+    return what.value[2] if what.value is not None else 0
+
+
+def _projected(table: Table, what: Aggregation) -> Expression:
+    """Units, keys, bins and step counts of the rows that count at all."""
+    data: Expression = table.data
+    columns: dict[str, Any] = {f"unit{i}": data[name] for i, name in enumerate(table.unit)}
+    columns |= {f"key{i}": data[name] for i, name in enumerate(what.by)}
+    rows = [data[name].notnull() for name in table.unit]
+    rows += _wanted(data, what)
+    if what.value is not None:
+        name, grid, _ = what.value
+        columns["value"] = grid.image(_number(table, name), whole=_whole(table, name))
+    if what.bins is not None:
+        name, bins = what.bins
+        columns["bin"] = bins.index(_number(table, name), whole=_whole(table, name))
+    picked = data.filter(*rows).select(**columns)
+    left_out = [picked[name].notnull() for name in ("value", "bin") if name in columns]
+    return picked.filter(*left_out) if left_out else picked
+
+
+def _whole(table: Table, name: str) -> bool:
+    return table.column(name).kind in ("integer", "boolean")
+
+
+def _number(table: Table, name: str) -> Any:
+    """The column as integers or doubles; truth values are 0 and 1."""
+    import ibis
+
+    column: Any = table.data[name]
+    match table.column(name).kind:
+        case "integer":
+            return column
+        case "boolean":
+            return ibis.cases((column.isnull(), ibis.null("int64")), (column, 1), else_=0)
+        case "decimal":
+            return table.engine.as_double(column)
+        case _:
+            return column.cast("float64")
+
+
+def _wanted(data: Expression, what: Aggregation) -> list[Any]:
+    """The rows whose keys can be asked for, column by column."""
+    if what.public is None:
+        return [data[name].notnull() for name in what.by]
+    conditions: list[Any] = []
+    for position, name in enumerate(what.by):
+        values = list(dict.fromkeys(key[position] for key in what.public))
+        known = [value for value in values if value is not None]
+        inside = data[name].isin(known) if known else data[name].isnull()
+        conditions.append(inside | data[name].isnull() if None in values and known else inside)
+    return conditions
+
+
+def _bounded(table: Table, rows: Expression, units: list[str], keys: list[str], what: Aggregation) -> Expression:
+    """What is kept of each unit: its first groups, its first rows in each, its first rows in all.
+
+    Rows are ordered by every column that is used, as integers or by code point, NULLs last; ties are identical rows.
+    """
+    bounds = table.bounds.within(None if what.public is None else len(what.public))
+    if keys and bounds.groups < bounds.rows and (what.public is None or bounds.groups < len(what.public)):
+        rows = _first(rows, units, _order(table, rows, keys, what), bounds.groups, dense=True)
+    used = [name for name in ("bin", "value") if name in rows.columns]
+    if bounds.rows_per_group < bounds.rows:
+        rows = _first(rows, [*units, *keys], _order(table, rows, used, what), bounds.rows_per_group)
+    if bounds.groups * bounds.rows_per_group > bounds.rows or bounds.rows_per_group == bounds.rows:
+        rows = _first(rows, units, _order(table, rows, [*keys, *used], what), bounds.rows)
+    return rows
+
+
+def _order(table: Table, rows: Expression, names: list[str], what: Aggregation) -> list[Any]:
+    ordered: list[Any] = []
+    for name in names:
+        column = rows[name]
+        if name.startswith("key") and table.column(what.by[int(name[3:])]).kind == "text":
+            column = table.engine.by_code_point(column)
+        ordered.append(column.asc(nulls_first=False))
+    return ordered
+
+
+def _first(rows: Expression, of: list[str], order: list[Any], most: int, *, dense: bool = False) -> Expression:
+    import ibis
+
+    window = ibis.window(group_by=of, order_by=order)
+    rank = ibis.dense_rank() if dense else ibis.row_number()
+    return rows.mutate(rank=rank.over(window)).filter(lambda each: each["rank"] < most).drop("rank")
+
+
+def _distinct(table: Table, rows: Expression, units: list[str], keys: list[str], what: Aggregation) -> Expression:
+    """Distinct units of every group, each unit in its first groups only."""
+    pairs = rows.select(*units, *keys).distinct()
+    bounds = table.bounds
+    most = min(bounds.groups, bounds.rows)
+    if keys and (what.public is None or most < len(what.public)):
+        pairs = _first(pairs, units, _order(table, pairs, keys, what), most)
+    return _grouped(pairs, keys, {"units": lambda each: each.count()})
+
+
+def _grouped(rows: Expression, by: list[str], sums: Mapping[str, Any]) -> Expression:
+    found = {name: make(rows) for name, make in sums.items()}
+    return rows.group_by(by).agg(**found) if by else rows.agg(**found)
+
+
+def _clamped(total: Any) -> Any:
+    import ibis
+
+    filled = total.coalesce(0)
+    return ibis.greatest(ibis.least(filled, LARGEST_SUM), -LARGEST_SUM).cast("int64")

@@ -1,0 +1,132 @@
+"""What an analyst receives: a table of released numbers, their error, and the receipt of the charge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from dpcompose.errors import DomainError
+from dpcompose.numerics import check
+from dpcompose.release.arrow import arrow_table
+from dpcompose.release.design import Design
+from dpcompose.release.question import Question, Values, key_columns
+
+if TYPE_CHECKING:
+    from dpcompose.ledger import Receipt
+    from dpcompose.release.design import Drawn
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer, released.
+
+    Args:
+        question: What was asked.
+        columns: The released numbers beside their keys.
+        receipt: The charge, redeemed by this answer alone.
+        replayed: Whether this is the stored answer of an earlier request with the same key.
+    """
+
+    question: Question
+    columns: tuple[Values, ...]
+    receipt: Receipt
+    replayed: bool = False
+    design: Design = field(repr=False, kw_only=True)
+
+    @property
+    def table(self) -> Any:
+        """The answer as an Arrow table: keys first; `.to_pandas()` makes a data frame of it."""
+        return arrow_table([(values.name, values.type, values.cells) for values in self.columns])
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The answer as plain Python values, one mapping a row."""
+        names = [values.name for values in self.columns]
+        return [
+            dict(zip(names, row, strict=True)) for row in zip(*(values.cells for values in self.columns), strict=True)
+        ]
+
+    @property
+    def value(self) -> Any:
+        """The one number of an answer that is one number.
+
+        Raises:
+            DomainError: If the answer has several rows.
+        """
+        released = [values for values in self.columns if values.name not in self.design.aggregation.by]
+        if len(released[0].cells) != 1:
+            raise DomainError("value", f"{len(released[0].cells)} rows", "an answer of one row", "See .table")
+        return released[0].cells[0]
+
+    @property
+    def spent(self) -> Mapping[str, Any]:
+        """What was charged, exactly, by currency; for a batch, what all of it cost."""
+        return self.receipt.cost
+
+    def expected_error(self, confidence: float) -> float | tuple[float, ...]:
+        """How far the noise is from 0 at most with that probability, for each released number by itself.
+
+        For counts, sums and histograms the exact quantile of the noise. For a mean a bound, one for each row, that
+        follows from the released count. For a quantile a bound in rows. Clamping and left-out rows are not in it.
+
+        Args:
+            confidence: In (0, 1).
+
+        Raises:
+            DomainError: If the confidence is outside (0, 1).
+        """
+        return self.question.errors(self.design, _confidence(confidence), self.columns)
+
+
+def answered(design: Design, question: Question, drawn: Drawn, receipt: Receipt) -> Answer:
+    """The answer of a design that was drawn."""
+    released = question.columns(design, drawn)
+    keys = key_columns(design.table, design.aggregation.by, drawn.keys)
+    times = len(released[0].cells) // len(drawn.keys) if drawn.keys else 1
+    spread = tuple(Values(each.name, each.type, _repeated(each.cells, times)) for each in keys)
+    return Answer(question, (*spread, *_renamed(released, design.aggregation.by)), receipt, design=design)
+
+
+def written(answers: Sequence[Answer]) -> list[object]:
+    """Answers as plain values that JSON holds."""
+    return [[_document(values) for values in answer.columns] for answer in answers]
+
+
+def read(
+    documents: Sequence[Any], designs: Sequence[Design], questions: Sequence[Question], receipt: Receipt
+) -> tuple[Answer, ...]:
+    """The answers that `written` wrote."""
+    return tuple(
+        Answer(question, tuple(_values(each) for each in document), receipt, replayed=True, design=design)
+        for document, design, question in zip(documents, designs, questions, strict=True)
+    )
+
+
+def _confidence(confidence: float) -> float:
+    return check.open_probability("confidence", confidence)
+
+
+def _repeated(cells: tuple[Any, ...], times: int) -> tuple[Any, ...]:
+    return tuple(cell for cell in cells for _ in range(times))
+
+
+def _renamed(released: Sequence[Values], by: Sequence[str]) -> tuple[Values, ...]:
+    """A released column whose name is already that of a key gets an underscore."""
+    return tuple(Values(f"{each.name}_" if each.name in by else each.name, each.type, each.cells) for each in released)
+
+
+def _document(values: Values) -> dict[str, object]:
+    return {"name": values.name, "type": values.type, "cells": [_plain(cell) for cell in values.cells]}
+
+
+def _plain(cell: Any) -> Any:
+    return cell.isoformat() if isinstance(cell, date) else cell
+
+
+def _values(document: Mapping[str, Any]) -> Values:
+    cells = document["cells"]
+    if document["type"] == "date32":
+        cells = [None if cell is None else date.fromisoformat(cell) for cell in cells]
+    return Values(document["name"], document["type"], tuple(cells))

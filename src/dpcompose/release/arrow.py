@@ -1,0 +1,53 @@
+"""Arrow tables: the form in which answers are handed out, and in which data frames come in."""
+# pyarrow has no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from dpcompose.errors import DomainError
+
+
+def arrow_table(columns: Sequence[tuple[str, str, Sequence[Any]]]) -> Any:
+    """A table of named columns, each of a type as Arrow writes it."""
+    import pyarrow as pa
+
+    types = {"int64": pa.int64(), "double": pa.float64(), "string": pa.string(), "bool": pa.bool_()}
+    types["date32"] = pa.date32()
+    arrays = [pa.array(cells, type=types[type]) for _, type, cells in columns]
+    return pa.Table.from_arrays(arrays, names=[name for name, _, _ in columns])
+
+
+def of_frame(frame: Any) -> Any:
+    """A data frame as an Arrow table.
+
+    Raises:
+        DomainError: If a column mixes types, or two have one name.
+    """
+    import pyarrow as pa
+
+    found = None
+    with suppress(pa.ArrowException, TypeError, ValueError):
+        found = pa.table(frame)
+    # Arrow's own words quote values.
+    if found is None:
+        raise DomainError("source", "frame", "a data frame whose columns each hold one type")
+    if len(set(found.column_names)) < len(found.column_names):
+        raise DomainError("source", found.column_names, "a data frame whose columns have different names")
+    return found
+
+
+def write(table: Any, path: Path) -> None:
+    """Write an Arrow table as CSV or Parquet, by the end of the file's name."""
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    if path.suffix == ".parquet":
+        pyarrow.parquet.write_table(table, path)
+    else:
+        pyarrow.csv.write_csv(table, path)

@@ -1,0 +1,187 @@
+"""A question made ready for one table: what is aggregated, what noise runs, and what that costs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+from dpcompose.composition.container import Composable, compose
+from dpcompose.release.aggregate import Aggregation, Numbers
+from dpcompose.release.column import Key, sorting
+from dpcompose.release.noise import GaussianNoise, LaplaceNoise, Noise, noise_for
+from dpcompose.release.selection import Selection
+from dpcompose.release.spend import Spend
+from dpcompose.release.table import Table
+from dpcompose.release.threshold import Threshold
+
+Found = Mapping[Key, Mapping[int, Numbers]]
+
+
+class Step(Protocol):
+    """One part of a release: it names what is charged, and it runs."""
+
+    @property
+    def mechanism(self) -> Composable:
+        """What is charged."""
+        ...
+
+    def draw(self, cells: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+        """What is released for each group, from the group's exact integers."""
+        ...
+
+    def plain(self) -> dict[str, object]:
+        """What the ledger stores of it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """Noise on every integer of every group: one vector, one mechanism."""
+
+    noise: Noise
+
+    @property
+    def mechanism(self) -> Composable:
+        return self.noise.mechanism
+
+    def draw(self, cells: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+        noisy = iter(self.noise.draw([number for cell in cells for number in cell]))
+        return [tuple(next(noisy) for _ in cell) for cell in cells]
+
+    def plain(self) -> dict[str, object]:
+        return self.noise.plain()
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A candidate for every group, by its scores: |(b - a) lower - a upper| for the quantile a / b."""
+
+    selection: Selection
+    quantile: Fraction
+
+    @property
+    def mechanism(self) -> Composable:
+        return self.selection.mechanism
+
+    def draw(self, cells: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+        return [(self.selection.draw(scores(cell, self.quantile)),) for cell in cells]
+
+    def plain(self) -> dict[str, object]:
+        return self.selection.plain() | {"quantile": str(self.quantile)}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What left the private side: the groups, and for each step what it released for each of them.
+
+    Args:
+        keys: In the order given, or sorted if they are private.
+        released: One entry a step, one tuple a group.
+    """
+
+    keys: tuple[Key, ...]
+    released: tuple[tuple[tuple[int, ...], ...], ...]
+
+
+@dataclass(frozen=True)
+class Design:
+    """All that is decided before the data is touched.
+
+    Args:
+        table: The table that is asked.
+        aggregation: Which exact integers are needed.
+        steps: What is released of them, in this order.
+        measures: For each step, which of a group's integers it takes.
+        threshold: How private keys come out; None for public ones.
+        spend: What was named.
+        description: What the ledger stores of the question.
+    """
+
+    table: Table
+    aggregation: Aggregation
+    steps: tuple[Step, ...]
+    measures: tuple[int, ...]
+    threshold: Threshold | None
+    spend: Spend
+    description: Mapping[str, object]
+
+    @property
+    def mechanism(self) -> Composable:
+        """What is charged: the composition of all that runs."""
+        parts = [step.mechanism for step in self.steps]
+        return compose(*parts, *([] if self.threshold is None else [self.threshold.mechanism]))
+
+    @property
+    def delta(self) -> Fraction | None:
+        """The delta at which a curve is charged where the filter wants an epsilon; None if none was named."""
+        return self.spend.delta or None
+
+    @property
+    def plain(self) -> dict[str, object]:
+        """The question, the bounds and the mechanism, as the ledger stores them."""
+        bounds = self.table.bounds
+        contribution = {"rows": bounds.rows, "groups": bounds.groups, "rows per group": bounds.rows_per_group}
+        found: dict[str, object] = {
+            "table": self.table.name,
+            "unit": list(self.table.unit),
+            "bounds": contribution,
+            **self.description,
+            "spend": self.spend.plain(),
+            "steps": [step.plain() for step in self.steps],
+        }
+        return found if self.threshold is None else found | {"keys out": self.threshold.plain()}
+
+    def draw(self, found: Found) -> Drawn:
+        """The noise on exact integers: the only line between what is private and what is released."""
+        keys, first = self._keys(found)
+        bins = 1 if self.aggregation.bins is None else self.aggregation.bins[1].count
+        empty: Mapping[int, Numbers] = {}
+        nothing = (0,) * self.aggregation.width
+        released = list(first)
+        for step, measure in zip(self.steps, self.measures, strict=True):
+            cells = [[found.get(key, empty).get(bin, nothing)[measure] for bin in range(bins)] for key in keys]
+            released.append(tuple(step.draw(cells)))
+        return Drawn(keys, tuple(released))
+
+    def _keys(self, found: Found) -> tuple[tuple[Key, ...], list[tuple[tuple[int, ...], ...]]]:
+        """The groups that come out; for private ones also their noisy numbers of units, if nothing else is wanted."""
+        if self.threshold is None:
+            assert self.aggregation.public is not None
+            return self.aggregation.public, []
+        there = sorted(found, key=sorting)
+        units = [sum(numbers[0] for numbers in found[key].values()) for key in there]
+        drawn = self.threshold.draw(units)
+        out = [(key, number) for key, (comes_out, number) in zip(there, drawn, strict=True) if comes_out]
+        alone = not self.steps
+        return tuple(key for key, _ in out), [tuple((number,) for _, number in out)] if alone else []
+
+
+def scores(counts: Sequence[int], quantile: Fraction) -> list[int]:
+    """For each point i of a grid with so many rows at each: |(b - a) rows below - a rows above|, quantile a / b."""
+    a, b = quantile.numerator, quantile.denominator
+    found: list[int] = []
+    below, above = 0, sum(counts)
+    for count in counts:
+        above -= count
+        found.append(abs((b - a) * below - a * above))
+        below += count
+    return found
+
+
+def noisy(change: Any, spend: Spend, *, private: bool) -> Noisy:
+    """The noise for a vector; with private keys the delta is the threshold's, so an epsilon buys Laplace noise."""
+    if private:
+        alone = Spend(spend.amount, spend.currency)
+        kind = GaussianNoise if spend.currency == "rho" else LaplaceNoise
+        return Noisy(kind.costing(change, alone))
+    return Noisy(noise_for(change, spend))
+
+
+def digest(keys: Sequence[Key]) -> str:
+    """A short name for a list of keys, so that a request with other keys is another request."""
+    text = json.dumps([[str(type(part).__name__), str(part)] for key in keys for part in key])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,76 @@
+"""What a release asks of an engine: the few things that ibis does not say the same way everywhere."""
+# ibis types its expressions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from dpcompose.errors import EngineError, UnsupportedError
+from dpcompose.release.expression import Expression
+
+
+class Engine(Protocol):
+    """The particulars of one engine; all else is ibis expressions."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        ...
+
+    def exact_sum(self, column: Expression) -> Expression:
+        """The sum of 64-bit integers, in more bits than 2^63 of them can fill."""
+        ...
+
+    def by_code_point(self, column: Expression) -> Expression:
+        """Something that sorts as the code points of a text column do."""
+        ...
+
+    def as_double(self, column: Expression) -> Expression:
+        """A decimal column in double precision, without failing on any row."""
+        ...
+
+    def rows(self, expression: Expression) -> Sequence[tuple[Any, ...]]:
+        """The rows of a small result as plain Python values."""
+        ...
+
+
+def engine_of(expression: Expression) -> Engine:
+    """The engine that holds a table.
+
+    Raises:
+        UnsupportedError: If it is none of DuckDB, PostgreSQL and Spark.
+    """
+    from dpcompose.release.on_duckdb import OnDuckDB
+    from dpcompose.release.on_postgresql import OnPostgreSQL
+    from dpcompose.release.on_spark import OnSpark
+
+    engines: dict[str, Engine] = {"duckdb": OnDuckDB(), "postgres": OnPostgreSQL(), "pyspark": OnSpark()}
+    name = str(expression.get_backend().name)
+    if name not in engines:
+        reason = "its sums, orders and comparisons are not known to agree with the others'"
+        raise UnsupportedError(f"a table on {name}", reason, "Use DuckDB, PostgreSQL or Spark")
+    return engines[name]
+
+
+def run(engine: Engine, expression: Expression) -> Sequence[tuple[Any, ...]]:
+    """The rows of an expression; whatever the engine says when it fails stays unsaid, for it may speak of rows.
+
+    Raises:
+        EngineError: If the engine failed.
+    """
+    failed = False
+    found: Sequence[tuple[Any, ...]] = ()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            found = engine.rows(expression)
+        except Exception:
+            failed = True
+    # Raised out here, so that the engine's own error is not even its context.
+    if failed:
+        raise EngineError(engine.name)
+    return found

@@ -1,0 +1,125 @@
+"""The fixed-point grid: a number between declared ends becomes an integer number of steps.
+
+The one file that writes values as ibis expressions; everything that a row can hold has a defined result.
+"""
+# ibis types its expressions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpcompose.errors import DomainError
+from dpcompose.release.decimals import exact
+from dpcompose.release.expression import Expression
+
+MOST_STEPS = 2**40
+STEPS = 2**20
+TINY = 2.0**-10
+LARGEST_END = 10**15
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Numbers from `lower` to `upper` in steps of `granularity`.
+
+    A number x is clamped to [lower, upper] and becomes floor(x / granularity + 1/2), in double precision: division and
+    multiplication by a power of ten or two are rounded alike by every engine, and all of it is monotone, so the result
+    lies between the images of both ends whatever the row holds. NULL and NaN become NULL; infinities are clamped.
+
+    Args:
+        lower: The lower end; exact.
+        upper: The upper end; exact.
+        granularity: The step; exact, > 0.
+    """
+
+    lower: Fraction
+    upper: Fraction
+    granularity: Fraction
+
+    @classmethod
+    def stated(cls, lower: object, upper: object, granularity: object, *, whole: bool) -> Grid:
+        """The grid as typed; without a granularity, steps of 1 for integers, else about a millionth of the range.
+
+        Raises:
+            DomainError: If an end is no number, lower >= upper, or there are more than 2^40 steps.
+        """
+        least, most = exact("lower", lower), exact("upper", upper)
+        if not least < most:
+            raise DomainError("upper", upper, f"a number above lower = {lower!r}")
+        if not max(abs(least), abs(most)) <= LARGEST_END:
+            raise DomainError("upper", upper, "ends of a size of at most 10^15")
+        step = _default(most - least, whole) if granularity is None else exact("granularity", granularity)
+        if not 0 < step <= most - least:
+            raise DomainError("granularity", granularity, "a number > 0 and at most upper - lower")
+        if not max(abs(least), abs(most)) / step <= MOST_STEPS or float(step) == 0:
+            raise DomainError(
+                "granularity", granularity, "at most 2^40 steps from 0 to either end", "Take a larger one"
+            )
+        return cls(least, most, step)
+
+    @property
+    def first(self) -> int:
+        """The image of `lower`."""
+        return self._image(float(self.lower))
+
+    @property
+    def last(self) -> int:
+        """The image of `upper`."""
+        return self._image(float(self.upper))
+
+    @property
+    def middle(self) -> int:
+        """A grid point next to the middle: centered on it, a number is half as large at most."""
+        return (self.first + self.last) // 2
+
+    def largest(self, center: int = 0) -> int:
+        """The largest size of a step count, less `center`; at least 1."""
+        return max(abs(self.first - center), abs(self.last - center), 1)
+
+    def value(self, steps: int | Fraction) -> float:
+        """The number that so many steps stand for, to nearest."""
+        return float(steps * self.granularity)
+
+    def image(self, column: Expression, *, whole: bool) -> Expression:
+        """The column as step counts; NULL and NaN as NULL."""
+        import ibis
+
+        if whole and self.granularity == 1 and self.lower.denominator == self.upper.denominator == 1:
+            least, most = int(self.lower), int(self.upper)
+            return ibis.cases((column < least, least), (column > most, most), else_=column).cast("int64")
+        number = column.cast("float64")
+        least, most, small = float(self.lower), float(self.upper), TINY * float(self.granularity)
+        # PostgreSQL refuses products that underflow: what is far below a step is 0 before it is scaled.
+        clamped: Expression = ibis.cases(
+            (number.isnull() | number.isnan(), ibis.null("float64")),
+            (number < least, ibis.literal(least, "float64")),
+            (number > most, ibis.literal(most, "float64")),
+            (number.abs() < small, ibis.literal(0.0, "float64")),
+            else_=number,
+        )
+        scaled = clamped * self._multiplier if self._multiplier is not None else clamped / float(self.granularity)
+        return (scaled + 0.5).floor().cast("int64")
+
+    @property
+    def _multiplier(self) -> float | None:
+        """1 / granularity where that is an integer: 0.01 is no double, 100 is one."""
+        return float(1 / self.granularity) if self.granularity.numerator == 1 else None
+
+    def _image(self, number: float) -> int:
+        """The same arithmetic as the engines'."""
+        if abs(number) < TINY * float(self.granularity):
+            return 0
+        scaled = number * self._multiplier if self._multiplier is not None else number / float(self.granularity)
+        return math.floor(scaled + 0.5)
+
+
+def _default(span: Fraction, whole: bool) -> Fraction:
+    """1 for integers; else the largest power of two with at least 2^20 steps in the range."""
+    if whole:
+        return Fraction(1)
+    power = math.floor(math.log2(span / STEPS))
+    return Fraction(2) ** power

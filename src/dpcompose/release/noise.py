@@ -1,0 +1,213 @@
+"""Integer noise: the object that names its mechanism is the one that draws, from the same two numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Protocol
+
+from dpcompose.composition.calibrate import calibrate
+from dpcompose.composition.container import Composable, compose
+from dpcompose.mechanism import BlackBox, Concentrated, DiscreteGaussian, DiscreteLaplace, Gaussian
+from dpcompose.release import sampler
+from dpcompose.release.bounds import Change
+from dpcompose.release.spend import Spend, below, rounded_up
+
+LARGEST_SHIFT, MOST_COORDINATES = 4096, 4096
+SUMMED = 60.0
+"""Up to this sigma a discrete Gaussian's tails are summed; beyond it they are the normal's to e^(-2 pi^2 60^2)."""
+
+
+class Noise(Protocol):
+    """Noise on a vector of integers."""
+
+    @property
+    def change(self) -> Change:
+        """How far one unit moves the vector."""
+        ...
+
+    @property
+    def mechanism(self) -> Composable:
+        """What is charged."""
+        ...
+
+    def draw(self, values: Sequence[int]) -> list[int]:
+        """What is released: each value plus its own noise."""
+        ...
+
+    def mean_error(self) -> float:
+        """The expected size of the noise on one coordinate."""
+        ...
+
+    def error(self, confidence: float) -> int:
+        """The least t such that the noise on one coordinate is at most t in size with that probability."""
+        ...
+
+    def plain(self) -> dict[str, object]:
+        """What the ledger stores of it."""
+        ...
+
+    def passing(self, probability: float) -> int:
+        """The least t such that noise of at least t has at most that probability (an upper bound on it does)."""
+        ...
+
+
+@dataclass(frozen=True)
+class LaplaceNoise:
+    """Discrete Laplace noise: P(x) proportional to e^(-|x| / scale).
+
+    Args:
+        scale: Exactly this double.
+        change: How far one unit moves the vector.
+    """
+
+    scale: float
+    change: Change
+
+    @classmethod
+    def costing(cls, change: Change, spend: Spend) -> LaplaceNoise:
+        """The least scale whose certified price is within the epsilon."""
+        epsilon = below(spend.amount)
+        noise = cls(rounded_up(Fraction(change.l1) / Fraction(epsilon)), change)
+        price = compose(noise.mechanism).pure()
+        assert price is not None and Fraction(price) <= spend.amount, "the slack covers the rounding of a price"
+        return noise
+
+    @property
+    def mechanism(self) -> Composable:
+        """The composition of the worst change, where one change is the worst; else epsilon = l1 / scale."""
+        worst = self.change.worst
+        if worst is not None and _listed(self.change) and 1e-3 < self.scale < 1e9 and self._epsilon <= 300:
+            return DiscreteLaplace(self.scale, shift=worst[0] if len(worst) == 1 else worst)
+        return BlackBox(self._epsilon)
+
+    @property
+    def _epsilon(self) -> float:
+        return rounded_up(Fraction(self.change.l1) / Fraction(self.scale))
+
+    def draw(self, values: Sequence[int]) -> list[int]:
+        return sampler.discrete_laplace(values, scale=self.scale)
+
+    def mean_error(self) -> float:
+        # E|X| = 2 q / (1 - q^2) with q = e^(-1 / scale).
+        return 1 / math.sinh(1 / self.scale) if self.scale > 2e-3 else 0.0
+
+    def error(self, confidence: float) -> int:
+        # P(|X| > t) = 2 q^(t + 1) / (1 + q).
+        rest = math.log1p(-confidence) + math.log1p(math.exp(-1 / self.scale)) - math.log(2)
+        return max(math.ceil(-self.scale * rest * (1 - 1e-14)) - 1, 0)
+
+    def plain(self) -> dict[str, object]:
+        return {"noise": "discrete laplace", "scale": repr(self.scale), "l1": self.change.l1}
+
+    def passing(self, probability: float) -> int:
+        # P(X >= t) = q^t / (1 + q) for t >= 0.
+        least = self.scale * (-math.log(probability) - math.log1p(math.exp(-1 / self.scale)))
+        return max(math.ceil(least * (1 + 1e-12) + 1e-9), 0)
+
+
+@dataclass(frozen=True)
+class GaussianNoise:
+    """Discrete Gaussian noise: P(x) proportional to e^(-x^2 / (2 sigma^2)).
+
+    Args:
+        sigma: Exactly this double.
+        change: How far one unit moves the vector.
+    """
+
+    sigma: float
+    change: Change
+
+    @classmethod
+    def costing(cls, change: Change, spend: Spend) -> GaussianNoise:
+        """A sigma whose certified price is within the rho, or within the epsilon at the delta."""
+        if spend.currency == "rho":
+            rho = below(spend.amount)
+            sigma = math.sqrt(change.l2_squared / (2 * rho)) * (1 + 1e-13)
+            noise = cls(sigma, change)
+        else:
+            noise = cls(_calibrated(change, below(spend.amount), below(spend.delta)), change)
+        price = compose(noise.mechanism).zcdp()
+        assert price is not None
+        assert spend.currency != "rho" or Fraction(price.rho) <= spend.amount, "the slack covers the rounding"
+        return noise
+
+    @property
+    def mechanism(self) -> Composable:
+        """The composition of the worst change, where one change is the worst; else rho = l2^2 / (2 sigma^2)."""
+        worst = self.change.worst
+        if worst is not None and _listed(self.change) and 1e-2 < self.sigma < 1e9:
+            return DiscreteGaussian(self.sigma, shift=worst[0] if len(worst) == 1 else worst)
+        return Concentrated(rounded_up(Fraction(self.change.l2_squared) / (2 * Fraction(self.sigma) ** 2)))
+
+    def draw(self, values: Sequence[int]) -> list[int]:
+        return sampler.discrete_gaussian(values, sigma=self.sigma)
+
+    def mean_error(self) -> float:
+        if self.sigma > SUMMED:
+            return self.sigma * math.sqrt(2 / math.pi)
+        masses = self._masses()
+        return 2 * math.fsum(x * mass for x, mass in enumerate(masses)) / self._whole(masses)
+
+    def error(self, confidence: float) -> int:
+        if self.sigma > SUMMED:
+            # P(|X| <= t) is the normal's between -t - 1/2 and t + 1/2, to a relative 1 / (24 sigma^2).
+            return max(math.ceil(self.sigma * NormalDist().inv_cdf((1 + confidence) / 2) - 0.5), 0)
+        masses = self._masses()
+        rest, whole = math.fsum(masses[1:]), self._whole(masses)
+        for reach, mass in enumerate(masses):
+            rest -= mass if reach else 0.0
+            if 2 * rest <= (1 - confidence) * whole:
+                return reach
+        return len(masses)
+
+    def plain(self) -> dict[str, object]:
+        return {"noise": "discrete gaussian", "sigma": repr(self.sigma), "l2 squared": self.change.l2_squared}
+
+    def passing(self, probability: float) -> int:
+        """From P(X >= t) <= P(N(0, sigma^2) >= t - 1).
+
+        Reference: [CanonneKamathSteinke2020, Proposition 25]
+        """
+        least = -NormalDist().inv_cdf(probability) if probability > 1e-16 else math.sqrt(-2 * math.log(probability))
+        reach = math.ceil(self.sigma * least) + 1
+        while 0.5 * math.erfc((reach - 1) / (self.sigma * math.sqrt(2))) * (1 + 1e-12) > probability:
+            reach += max(1, math.floor(self.sigma * 1e-6))
+        return max(reach, 1)
+
+    def _masses(self) -> list[float]:
+        """Proportional to the probabilities of 0, 1, 2, ..., as far as they matter."""
+        return [math.exp(-x * x / (2 * self.sigma**2)) for x in range(math.ceil(12 * self.sigma) + 2)]
+
+    def _whole(self, masses: list[float]) -> float:
+        return 2 * math.fsum(masses) - masses[0]
+
+
+def noise_for(change: Change, spend: Spend) -> Noise:
+    """Laplace noise for an epsilon; Gaussian noise for a rho, or an epsilon with a delta."""
+    if spend.currency == "epsilon" and not spend.delta:
+        return LaplaceNoise.costing(change, spend)
+    return GaussianNoise.costing(change, spend)
+
+
+def _listed(change: Change) -> bool:
+    """Whether the worst change can be written down as a mechanism's shift."""
+    return change.largest <= LARGEST_SHIFT and change.coordinates <= MOST_COORDINATES
+
+
+def _calibrated(change: Change, epsilon: float, delta: float) -> float:
+    """A sigma at which the mechanism is (epsilon, delta)-differentially private, certified."""
+    rho = calibrate(Concentrated, epsilon=epsilon, delta=delta, parameter="increasing").value
+    enough = math.sqrt(change.l2_squared / (2 * rho)) * (1 + 1e-9)
+    # The continuous curve is a good guess; whether the discrete one meets the target is asked of it.
+    length = math.sqrt(change.l2_squared)
+    sigma = length * calibrate(Gaussian, epsilon=epsilon, delta=delta).value * (1 + 1e-6)
+    while sigma < enough:
+        noise = GaussianNoise(sigma, change)
+        if compose(noise.mechanism).epsilon(delta=delta).upper <= epsilon:
+            return sigma
+        sigma *= 1.02
+    return enough

@@ -1,0 +1,59 @@
+"""DuckDB: the embedded default, for files and data frames."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dpcompose.release.expression import Expression
+
+
+@dataclass(frozen=True)
+class OnDuckDB:
+    """Sums of BIGINT are 128-bit integers; text sorts by its UTF-8 bytes, which is by code point."""
+
+    name: str = "DuckDB"
+
+    def exact_sum(self, column: Expression) -> Expression:
+        return column.sum()
+
+    def by_code_point(self, column: Expression) -> Expression:
+        return column
+
+    def as_double(self, column: Expression) -> Expression:
+        return column.cast("float64")
+
+    def rows(self, expression: Expression) -> Sequence[tuple[Any, ...]]:
+        found = expression.to_pyarrow()
+        return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+
+def of_arrow(frame: Any) -> Expression:
+    """An Arrow table, without a copy, as a table of a DuckDB in memory."""
+    import ibis
+
+    connection = ibis.duckdb.connect()
+    connection.con.register("frame", frame)
+    return connection.table("frame")
+
+
+def of_parquet(path: str) -> Expression:
+    """Parquet files, read when they are asked."""
+    import ibis
+
+    return ibis.duckdb.connect().read_parquet(path)
+
+
+def of_csv(path: str, columns: Sequence[str]) -> Expression:
+    """A CSV file, every column text: types that follow from the rows would tell of them, as would a line refused."""
+    import ibis
+
+    connection = ibis.duckdb.connect()
+    reading = "read_csv(?, header = true, auto_detect = false, delim = ',', quote = '\"', escape = '\"', "
+    reading += "null_padding = true, ignore_errors = true, strict_mode = false, parallel = false, columns = ?)"
+    relation = connection.con.sql(f"SELECT * FROM {reading}", params=[path, dict.fromkeys(columns, "VARCHAR")])
+    relation.create("frame")
+    return connection.table("frame")

@@ -1,0 +1,50 @@
+"""PostgreSQL."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dpcompose.release.expression import Expression
+
+
+@dataclass(frozen=True)
+class OnPostgreSQL:
+    """Sums of bigint are numeric, without a limit; text sorts by its collation, so its UTF-8 bytes are sorted."""
+
+    name: str = "PostgreSQL"
+
+    def exact_sum(self, column: Expression) -> Expression:
+        return column.sum()
+
+    def by_code_point(self, column: Expression) -> Expression:
+        import ibis
+
+        return _bytes()(column.cast("string"), ibis.literal("UTF8"))
+
+    def as_double(self, column: Expression) -> Expression:
+        """Numbers beyond 10^16 become that, those below 10^-60 become 0, since PostgreSQL refuses what is no double.
+
+        Its numeric NaN counts as larger than every number, here as in its own comparisons.
+        """
+        import ibis
+
+        wide: Expression = ibis.cases((column > 10**16, 10**16), (column < -(10**16), -(10**16)), else_=column)
+        return wide.round(60).cast("float64")
+
+    def rows(self, expression: Expression) -> Sequence[tuple[Any, ...]]:
+        backend: Any = expression.get_backend()
+        with backend._safe_raw_sql(backend.compile(expression)) as cursor:
+            return cursor.fetchall()
+
+
+def _bytes() -> Any:
+    import ibis
+
+    def convert_to(text: str, encoding: str) -> bytes: ...
+
+    builtin: Any = ibis.udf.scalar.builtin
+    return builtin(convert_to, signature=(("string", "string"), "binary"))

@@ -1,0 +1,95 @@
+"""The value below which a given share of the rows lies, chosen among the points of a public grid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dpcompose.errors import DomainError
+from dpcompose.release.aggregate import Aggregation
+from dpcompose.release.bins import Points
+from dpcompose.release.decimals import exact
+from dpcompose.release.design import Chosen, Design, Drawn
+from dpcompose.release.question import Question, Values
+from dpcompose.release.selection import Selection
+from dpcompose.release.table import Table
+from dpcompose.release.threshold import Threshold
+
+FINEST = 10**6
+
+
+@dataclass(frozen=True)
+class Quantile(Question):
+    """A quantile of a column, in all or in each group, by the exponential mechanism; NULL and NaN are left out.
+
+    A candidate with l rows below and u above it, in a table with quantile q, has the score |(1 - q) l - q u|.
+
+    Args:
+        column: A column of numbers.
+        q: The share, in (0, 1), such as 0.5 for the median; a fraction of at most 10^6 parts.
+        lower: The least candidate; smaller values count as this.
+        upper: The largest candidate; larger values count as this.
+        granularity: The step between candidates, of which there are at most 100,001.
+
+    Reference: [McSherryTalwar2007, Definition 2]
+    """
+
+    column: str
+    q: Any
+    lower: Any
+    upper: Any
+    granularity: Any
+
+    @property
+    def kind(self) -> str:
+        return "quantile"
+
+    def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
+        by, public = self._groups(table)
+        column, q = table.column(self.column), exact("q", self.q)
+        if not column.numeric:
+            raise DomainError("column", self.column, "a column of numbers")
+        if not (0 < q < 1 and q.denominator <= FINEST):
+            raise DomainError("q", self.q, "a share in (0, 1), of at most 10^6 parts")
+        asked, grid = self._spend(spend), self._points(column.kind in ("integer", "boolean")).grid
+        aggregation = Aggregation(by, public, bins=(self.column, Points(grid)))
+        bounds = table.bounds.within(None if public is None else len(public))
+        change = bounds.change(max(q.numerator, q.denominator - q.numerator)).l1
+        part = asked if public is not None else asked.share(Fraction(1, 2), delta=False)
+        threshold = None
+        if public is None:
+            threshold = Threshold.costing(table.bounds.presence, part.with_delta(asked.delta))
+        described = self._described(by, public, column=self.column, q=str(q), **_ends(grid))
+        chosen = Chosen(Selection.costing(change, part), q)
+        return Design(table, aggregation, (chosen,), (0 if public else 1,), threshold, asked, described)
+
+    def _points(self, whole: bool) -> Points:
+        from dpcompose.release.grid import Grid
+
+        return Points(Grid.stated(self.lower, self.upper, self.granularity, whole=whole))
+
+    def columns(self, design: Design, drawn: Drawn) -> tuple[Values, ...]:
+        grid = _points_of(design).grid
+        chosen = (grid.first + index for (index,) in drawn.released[0])
+        if grid.granularity == 1:
+            return (Values("quantile", "int64", tuple(chosen)),)
+        return (Values("quantile", "double", tuple(grid.value(steps) for steps in chosen)),)
+
+    def errors(self, design: Design, confidence: float, columns: Sequence[Values]) -> float:
+        """In rows: how much further the chosen candidate's score is from 0 than the best one's, a bound."""
+        (step,) = design.steps
+        assert isinstance(step, Chosen)
+        return step.selection.error(_points_of(design).count, confidence) / step.quantile.denominator
+
+
+def _ends(grid: Any) -> dict[str, object]:
+    return {"lower": str(grid.lower), "upper": str(grid.upper), "granularity": str(grid.granularity)}
+
+
+def _points_of(design: Design) -> Points:
+    assert design.aggregation.bins is not None
+    bins = design.aggregation.bins[1]
+    assert isinstance(bins, Points)
+    return bins

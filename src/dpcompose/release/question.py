@@ -1,0 +1,154 @@
+"""What can be asked of a table: a question is a value, valid for any table that has its columns."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from fractions import Fraction
+from typing import Any, cast
+
+from dpcompose.composition.calibrate import calibrate
+from dpcompose.errors import DomainError
+from dpcompose.mechanism import Concentrated
+from dpcompose.release.aggregate import Aggregation
+from dpcompose.release.bounds import Change
+from dpcompose.release.column import Column, Key
+from dpcompose.release.design import Design, Drawn, Noisy, Step, digest, noisy
+from dpcompose.release.noise import Noise
+from dpcompose.release.spend import Spend, below
+from dpcompose.release.table import Table
+from dpcompose.release.threshold import Threshold
+
+MOST_KEYS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Values:
+    """One column of an answer.
+
+    Args:
+        name: Its heading.
+        type: Its type as Arrow writes it; it follows from the question and the table's columns alone.
+        cells: Its values.
+    """
+
+    name: str
+    type: str
+    cells: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Question(ABC):
+    """A question: its groups, and what it may cost.
+
+    Args:
+        by: The grouping column, or columns; none for one answer about all rows.
+        keys: The groups, known without looking at the table: values of the column, or tuples of them. They all come
+            out, in this order, empty ones too. None for groups that are themselves private: those that enough units
+            have come out, sorted, and a delta is charged for it.
+        spend: What it may cost: {"epsilon": e} for Laplace noise; {"rho": r} for Gaussian noise; with a "delta" for
+            private keys, or for Gaussian noise within an epsilon.
+    """
+
+    _: KW_ONLY
+    by: str | Sequence[str] = ()
+    keys: Sequence[Any] | None = field(default=None, repr=False)
+    spend: Mapping[str, Any] | None = None
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """What it is called."""
+
+    @abstractmethod
+    def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
+        """All that can be decided without the data, for its own spend or the one given.
+
+        Raises:
+            DomainError: If the table has no such column, or a number is outside its domain.
+        """
+
+    @abstractmethod
+    def columns(self, design: Design, drawn: Drawn) -> tuple[Values, ...]:
+        """The answer's columns besides its keys."""
+
+    @abstractmethod
+    def errors(self, design: Design, confidence: float, columns: Sequence[Values]) -> tuple[float, ...] | float:
+        """How far the noise reaches with that probability, in the answer's unit: one number, or one for each row."""
+
+    def _spend(self, given: Mapping[str, Any] | None) -> Spend:
+        return Spend.stated(given if self.spend is None else self.spend)
+
+    def _groups(self, table: Table) -> tuple[tuple[str, ...], tuple[Key, ...] | None]:
+        """The grouping columns, and the public keys or None."""
+        by = (self.by,) if isinstance(self.by, str) else tuple(self.by)
+        if len(set(by)) < len(by):
+            raise DomainError("by", self.by, "different columns")
+        columns = tuple(table.column(name) for name in by)
+        for column in columns:
+            if not column.groups:
+                domain = "columns of integers, text, dates or truth values"
+                raise DomainError("by", column.name, domain, f"It holds {column.type}; a histogram bins numbers")
+        if not by:
+            if self.keys is not None:
+                raise DomainError("keys", len(self.keys), "nothing without by=")
+            return (), ((),)
+        return by, None if self.keys is None else _checked(self.keys, columns)
+
+    def _described(self, by: Sequence[str], public: Sequence[Key] | None, **more: object) -> dict[str, object]:
+        keys = "private" if public is None else {"number": len(public), "digest": digest(public)}
+        return {"question": self.kind, "by": list(by), "keys": keys} | more
+
+
+def key_columns(table: Table, by: Sequence[str], keys: Sequence[Key]) -> tuple[Values, ...]:
+    """The keys of an answer as columns."""
+    types = {"integer": "int64", "text": "string", "boolean": "bool", "date": "date32"}
+    return tuple(
+        Values(name, types[table.column(name).kind], tuple(key[position] for key in keys))
+        for position, name in enumerate(by)
+    )
+
+
+def measured(table: Table, aggregation: Aggregation, changes: Sequence[Change], spend: Spend) -> _Measured:
+    """The steps for measures that one unit changes so far: the amount in equal parts, one for private keys."""
+    private = aggregation.public is None
+    if len(changes) > 1 and spend.delta and not private and spend.currency == "epsilon":
+        # Several Gaussians within one (epsilon, delta): shared out in rho, where nothing is lost.
+        rho = calibrate(Concentrated, epsilon=below(spend.amount), delta=below(spend.delta), parameter="increasing")
+        spend = Spend(Fraction(rho.value), "rho")
+    part = Fraction(1, len(changes) + private)
+    steps = tuple(noisy(change, spend.share(part, delta=not private), private=private) for change in changes)
+    threshold = None
+    if private:
+        threshold = Threshold.costing(table.bounds.presence, spend.share(part, delta=False).with_delta(spend.delta))
+    first = 1 if private else 0
+    return _Measured(steps, tuple(range(first, first + len(changes))), threshold)
+
+
+@dataclass(frozen=True)
+class _Measured:
+    steps: tuple[Step, ...]
+    measures: tuple[int, ...]
+    threshold: Threshold | None
+
+
+def noise_of(step: Step) -> Noise:
+    """The noise of a step that adds some."""
+    assert isinstance(step, Noisy)
+    return step.noise
+
+
+def _checked(keys: Sequence[Any], columns: Sequence[Column]) -> tuple[Key, ...]:
+    if isinstance(keys, str) or not 1 <= len(keys) <= MOST_KEYS:
+        raise DomainError("keys", keys if isinstance(keys, str) else len(keys), f"a list of 1 to {MOST_KEYS:,} keys")
+    found: list[Key] = []
+    for position, given in enumerate(keys):
+        name = f"keys[{position}]"
+        parts = cast("tuple[Any, ...]", given) if isinstance(given, tuple) else (given,)
+        if len(parts) != len(columns):
+            raise DomainError(name, given, f"a tuple of {len(columns)} values")
+        found.append(tuple(column.key(name, part) for column, part in zip(columns, parts, strict=True)))
+    if len(set(found)) < len(found):
+        raise DomainError("keys", len(found), f"different keys; {len(found) - len(set(found))} occur again")
+    return tuple(found)

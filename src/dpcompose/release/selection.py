@@ -1,0 +1,74 @@
+"""A choice among public candidates by the exponential mechanism, drawn exactly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpcompose.composition.container import Composable, compose
+from dpcompose.errors import DomainError
+from dpcompose.mechanism import Exponential
+from dpcompose.release import sampler
+from dpcompose.release.spend import Spend, below, rounded_up
+
+LARGEST_SCORE = 2**62
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Candidate i with probability proportional to e^(-score_i / scale).
+
+    One unit moves every score by at most `change`, so all losses lie in an interval of length 2 change / scale:
+    bounded range. Choices for several groups add up to one of bounded range, `change` being the sum over groups.
+
+    Args:
+        scale: Exactly this double.
+        change: How far one unit moves any score, summed over groups.
+
+    Reference: [DongDurfeeRogers2020, Definition 3.1], [McSherryTalwar2007, Definition 2]
+    """
+
+    scale: float
+    change: int
+
+    @classmethod
+    def costing(cls, change: int, spend: Spend) -> Selection:
+        """The least scale whose certified price is within the epsilon, or within the rho, epsilon^2 / 8."""
+        if spend.delta and spend.currency == "epsilon":
+            domain = "an epsilon without a delta, where a quantile is chosen among candidates"
+            raise DomainError("spend", spend.plain(), domain)
+        epsilon = below(spend.amount)
+        if spend.currency == "rho":
+            epsilon = math.sqrt(8 * epsilon) * (1 - 1e-13)
+        chosen = cls(rounded_up(2 * Fraction(change) / Fraction(epsilon)), change)
+        if spend.currency == "rho":
+            promise = compose(chosen.mechanism).zcdp()
+            price = None if promise is None else promise.rho
+        else:
+            price = compose(chosen.mechanism).pure()
+        assert price is not None and Fraction(price) <= spend.amount, "the slack covers the rounding of a price"
+        return chosen
+
+    @property
+    def mechanism(self) -> Composable:
+        """Bounded range of 2 change / scale."""
+        return Exponential(rounded_up(2 * Fraction(self.change) / Fraction(self.scale)))
+
+    def draw(self, scores: Sequence[int]) -> int:
+        """The index of the chosen candidate; the least score is the best."""
+        return sampler.least_with_gumbel_noise([min(score, LARGEST_SCORE) for score in scores], scale=self.scale)
+
+    def error(self, candidates: int, confidence: float) -> float:
+        """How far the chosen score is above the best, but for a probability of 1 - confidence: an upper bound.
+
+        scale (ln candidates + ln(1 / (1 - confidence))).
+
+        Reference: [DworkRoth2014, Corollary 3.12]
+        """
+        return self.scale * (math.log(candidates) - math.log1p(-confidence))
+
+    def plain(self) -> dict[str, object]:
+        """What the ledger stores of it."""
+        return {"selection": "exponential mechanism", "scale": repr(self.scale), "change": self.change}

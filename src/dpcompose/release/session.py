@@ -1,0 +1,243 @@
+"""A session: charge, then look, then draw."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from dpcompose.account import Account
+from dpcompose.composition.container import Composable, compose
+from dpcompose.errors import AlreadyRedeemedError, DomainError, SpentError
+from dpcompose.ledger import Ledger, Receipt
+from dpcompose.release import sampler
+from dpcompose.release.aggregate import exact
+from dpcompose.release.answer import Answer, answered, read, written
+from dpcompose.release.answers import Answers, answers_at
+from dpcompose.release.count import Count, Units
+from dpcompose.release.design import Design
+from dpcompose.release.histogram import Histogram
+from dpcompose.release.quantile import Quantile
+from dpcompose.release.question import Question
+from dpcompose.release.quote import Quote
+from dpcompose.release.spend import Spend
+from dpcompose.release.table import Table
+from dpcompose.release.total import Mean, Sum
+
+MOST_QUESTIONS = 1000
+
+
+@dataclass(frozen=True, init=False)
+class Session:
+    """Questions to one table, charged to one scope of a ledger by one analyst.
+
+    Every question is validated, charged and redeemed, durably, before the table is looked at; then it is aggregated
+    exactly by the engine, and noise is drawn, once. An error before the charge costs nothing; whatever fails after it
+    keeps the charge and gives no answer. Errors, shapes, types and order follow from the schema, the bounds and the
+    ledger, never from rows. How long an answer takes is not protected.
+
+    Args:
+        table: What is asked.
+        ledger: Where it is charged.
+        scope: The scope that is charged; it has a filter.
+        actor: Who asks.
+        answers: A directory in which answers are kept for retries; None keeps them for this session alone.
+
+    Raises:
+        UnknownScopeError: If the ledger has no such scope.
+        MissingExtraError: If ibis or opendp is not installed.
+    """
+
+    table: Table
+    ledger: Ledger
+    scope: str
+    actor: str
+    answers: Answers = field(repr=False)
+    account: Account = field(repr=False)
+
+    def __init__(
+        self, table: Table, *, ledger: Ledger, scope: str, actor: str, answers: str | Path | None = None
+    ) -> None:
+        if not isinstance(table, Table):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("table", type(table).__name__, "a table made by release.table(...)")
+        sampler.require()
+        account = Account(ledger, scope=scope)
+        values = {"table": table, "ledger": ledger, "scope": scope, "actor": actor}
+        for name, value in (values | {"answers": answers_at(answers), "account": account}).items():
+            object.__setattr__(self, name, value)
+
+    def count(
+        self,
+        *,
+        by: str | Sequence[str] = (),
+        keys: Sequence[Any] | None = None,
+        spend: Mapping[str, Any],
+        key: str | None = None,
+    ) -> Answer:
+        """How many rows there are; see `Count` and `ask`."""
+        return self.ask(Count(by=by, keys=keys, spend=spend), key=key)
+
+    def units(
+        self,
+        *,
+        by: str | Sequence[str] = (),
+        keys: Sequence[Any] | None = None,
+        spend: Mapping[str, Any],
+        key: str | None = None,
+    ) -> Answer:
+        """How many units there are; see `Units` and `ask`."""
+        return self.ask(Units(by=by, keys=keys, spend=spend), key=key)
+
+    def sum(
+        self,
+        column: str,
+        *,
+        lower: Any,
+        upper: Any,
+        granularity: Any = None,
+        by: str | Sequence[str] = (),
+        keys: Sequence[Any] | None = None,
+        spend: Mapping[str, Any],
+        key: str | None = None,
+    ) -> Answer:
+        """The sum of a column; see `Sum` and `ask`."""
+        grid = {"lower": lower, "upper": upper, "granularity": granularity}
+        return self.ask(Sum(column, **grid, by=by, keys=keys, spend=spend), key=key)
+
+    def mean(
+        self,
+        column: str,
+        *,
+        lower: Any,
+        upper: Any,
+        granularity: Any = None,
+        by: str | Sequence[str] = (),
+        keys: Sequence[Any] | None = None,
+        spend: Mapping[str, Any],
+        key: str | None = None,
+    ) -> Answer:
+        """The mean of a column; see `Mean` and `ask`."""
+        grid = {"lower": lower, "upper": upper, "granularity": granularity}
+        return self.ask(Mean(column, **grid, by=by, keys=keys, spend=spend), key=key)
+
+    def histogram(
+        self,
+        column: str,
+        *,
+        edges: Sequence[Any],
+        by: str | Sequence[str] = (),
+        keys: Sequence[Any] | None = None,
+        spend: Mapping[str, Any],
+        key: str | None = None,
+    ) -> Answer:
+        """The number of rows between edges; see `Histogram` and `ask`."""
+        return self.ask(Histogram(column, edges=edges, by=by, keys=keys, spend=spend), key=key)
+
+    def quantile(
+        self,
+        column: str,
+        q: Any,
+        *,
+        lower: Any,
+        upper: Any,
+        granularity: Any,
+        by: str | Sequence[str] = (),
+        keys: Sequence[Any] | None = None,
+        spend: Mapping[str, Any],
+        key: str | None = None,
+    ) -> Answer:
+        """A quantile of a column; see `Quantile` and `ask`."""
+        grid = {"lower": lower, "upper": upper, "granularity": granularity}
+        return self.ask(Quantile(column, q, **grid, by=by, keys=keys, spend=spend), key=key)
+
+    def ask(self, question: Question, *, key: str | None = None) -> Answer:
+        """The answer to one question.
+
+        Args:
+            question: What is asked.
+            key: An idempotency key of the analyst's: asked again with the same key, the same question costs nothing
+                and has the same answer. By default every call is a new request.
+
+        Raises:
+            DomainError, UnsupportedError: Before the charge: the question does not fit the table, or has no price.
+            OverdrawnError: It does not fit in what is left; nothing was charged.
+            KeyReusedError: The key belongs to another request; nothing was charged.
+            EngineError: The engine failed; the charge stands.
+            SpentError: The charge of this key was redeemed before, and its answer is not stored.
+        """
+        return self.batch([question], key=key)[0]
+
+    def batch(
+        self, questions: Sequence[Question], *, spend: Mapping[str, Any] | None = None, key: str | None = None
+    ) -> tuple[Answer, ...]:
+        """The answers to several questions for one charge: all of them, or none.
+
+        Args:
+            questions: At most 1,000.
+            spend: What questions without a spend of their own may cost together, in equal parts.
+            key: An idempotency key, as for `ask`.
+
+        Raises:
+            As `ask`.
+        """
+        designs = self._designed(questions, spend)
+        receipt = self.account.charge(
+            _together(designs),
+            actor=self.actor,
+            key=str(uuid.uuid4()) if key is None else key,
+            delta=_delta(designs),
+            description={"release": [design.plain for design in designs]},
+        )
+        try:
+            self.ledger.redeem(receipt)
+        except AlreadyRedeemedError:
+            return self._stored(designs, questions, receipt)
+        # From here on the charge is spent, whatever happens.
+        answers = tuple(
+            answered(design, question, design.draw(exact(self.table, design.aggregation)), receipt)
+            for design, question in zip(designs, questions, strict=True)
+        )
+        self.answers.keep(receipt, written(answers))
+        return answers
+
+    def quote(self, question: Question, *, spend: Mapping[str, Any] | None = None) -> Quote:
+        """What a question would cost here and how accurate its answer would be; neither data nor budget is touched.
+
+        Raises:
+            DomainError, UnsupportedError: As `ask` would, before the charge.
+        """
+        (design,) = self._designed([question], spend)
+        mechanism = design.mechanism
+        price = self.account.price(mechanism, delta=_delta([design]))
+        left = self.account.left()
+        fits = all(Fraction(price[name]) <= left[name].fraction for name in left if name in price)
+        return Quote(question, price, mechanism, fits, design=design)
+
+    def _designed(self, questions: Sequence[Question], spend: Mapping[str, Any] | None) -> list[Design]:
+        if not 1 <= len(questions) <= MOST_QUESTIONS:
+            raise DomainError("questions", len(questions), f"1 to {MOST_QUESTIONS:,} questions")
+        sharing = sum(question.spend is None for question in questions)
+        part: Mapping[str, Any] | None = None
+        if spend is not None and sharing:
+            each = Spend.stated(spend).share(Fraction(1, sharing))
+            part = {each.currency: each.amount} | ({"delta": each.delta} if each.delta else {})
+        return [question.design(self.table, part) for question in questions]
+
+    def _stored(self, designs: Sequence[Design], questions: Sequence[Question], receipt: Receipt) -> tuple[Answer, ...]:
+        found = self.answers.find(receipt)
+        if found is None:
+            raise SpentError(receipt.key)
+        return read(found, designs, questions, receipt)
+
+
+def _together(designs: Sequence[Design]) -> Composable:
+    return compose(*(design.mechanism for design in designs))
+
+
+def _delta(designs: Sequence[Design]) -> float | None:
+    """The delta that the questions named together, rounded down, at which a curve is charged."""
+    total = sum((design.delta or Fraction(0) for design in designs), Fraction(0))
+    return float(total) if total else None

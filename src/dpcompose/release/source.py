@@ -1,0 +1,139 @@
+"""Where tables come from: ibis tables, data frames, files, databases."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from dpcompose.errors import DomainError, MissingExtraError
+from dpcompose.release.arrow import of_frame
+from dpcompose.release.expression import Expression
+
+LONGEST_HEADER = 1_000_000
+
+
+def opened(source: Any, *, name: str | None, schema: Mapping[str, str] | None) -> tuple[str, Expression]:
+    """What to call a source in the ledger, and the source as an ibis table.
+
+    Raises:
+        DomainError: If it is nothing that can be opened, or cannot be.
+        MissingExtraError: If ibis is not installed.
+    """
+    try:
+        import ibis
+    except ImportError:
+        raise MissingExtraError("asking tables", "data") from None
+    from dpcompose.release.on_duckdb import of_arrow
+
+    match source:
+        case ibis.Table():
+            label, data = _label_of(source), source
+        case str() if "://" in source:
+            label, data = _database(source, name)
+        case str() | os.PathLike():
+            label, data = _file(Path(source))
+        case _ if hasattr(source, "__arrow_c_stream__"):
+            label, data = "frame", of_arrow(of_frame(source))
+        case _:
+            domain = "an ibis table, a pandas, polars or Arrow frame, a path, or the URL of a database"
+            raise DomainError("source", type(source).__name__, domain)
+    return name or label, _typed(data, schema)
+
+
+def _label_of(data: Expression) -> str:
+    named: Any = data.op()
+    return str(getattr(named, "name", "table"))
+
+
+def _file(path: Path) -> tuple[str, Expression]:
+    from dpcompose.release.on_duckdb import of_csv, of_parquet
+
+    suffix = path.suffix.lower()
+    if suffix not in (".parquet", ".csv"):
+        raise DomainError("source", str(path), "a file whose name ends in .parquet or .csv")
+    if not path.is_file():
+        raise DomainError("source", str(path), "a file that exists")
+    data = None
+    with suppress(OSError, UnicodeDecodeError, *_engine_errors()):
+        data = of_parquet(str(path)) if suffix == ".parquet" else of_csv(str(path), _header(path))
+    if data is None:
+        raise DomainError("source", str(path), f"a {suffix[1:]} file that can be read")
+    return path.name, data
+
+
+def _engine_errors() -> tuple[type[Exception], ...]:
+    import duckdb
+
+    return (duckdb.Error,)
+
+
+def _header(path: Path) -> list[str]:
+    """The names in the first line; no row is looked at."""
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        names = next(csv.reader([stream.readline(LONGEST_HEADER)]), [])
+    if not names or len(set(names)) < len(names):
+        raise DomainError("source", str(path), "a CSV file whose first line names its columns, each once")
+    return names
+
+
+def _database(url: str, name: str | None) -> tuple[str, Expression]:
+    import ibis
+
+    scheme = urlsplit(url).scheme.replace("postgresql", "postgres")
+    if scheme not in ("postgres", "duckdb", "spark"):
+        raise DomainError(
+            "source", scheme, "a URL that begins with postgresql:// or duckdb://, or a Spark table by ibis"
+        )
+    if name is None:
+        raise DomainError("name", name, "the name of a table of the database")
+    found = None
+    try:
+        connection: Any = (
+            _spark(url) if scheme == "spark" else ibis.connect(url.replace("postgresql://", "postgres://"))
+        )
+        schema, _, table = name.rpartition(".")
+        found = connection.table(table, database=schema or None)
+    except Exception:
+        pass
+    # A driver's words may hold the password of the URL.
+    if found is None:
+        raise DomainError("source", f"{scheme}://...", f"a database that can be reached and has a table {name!r}")
+    return name, found
+
+
+def _spark(url: str) -> Any:
+    """A session on the cluster of a spark:// URL, or of the one that is running."""
+    import ibis
+
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise MissingExtraError("asking Spark", "spark") from None
+    return ibis.pyspark.connect(SparkSession.builder.master(url).appName("dpcompose").getOrCreate())
+
+
+def _typed(data: Expression, schema: Mapping[str, str] | None) -> Expression:
+    """The columns of `schema` with these types; a value that does not read as one becomes NULL."""
+    if not schema:
+        return data
+    import ibis
+
+    if data.get_backend().name != "duckdb":
+        raise DomainError("schema", dict(schema), "nothing for a database", "Cast the columns in a view there")
+    found = data
+    for name, wanted in schema.items():
+        if name not in data.columns:
+            raise DomainError("schema", name, f"names of columns: {', '.join(data.columns)}")
+        try:
+            dtype = ibis.dtype(wanted)
+        except Exception:
+            raise DomainError("schema", wanted, "a type such as int64, float64, string, boolean, date") from None
+        found = found.mutate(**{name: found[name].try_cast(dtype)})
+    return found

@@ -1,0 +1,79 @@
+"""What an answer may cost, as a person types it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import cast
+
+from dpcompose.errors import DomainError
+from dpcompose.release.decimals import exact
+
+SLACK = Fraction(1, 2**40)
+"""Kept back, relatively, so that float prices of a thousand answers, each rounded up, stay within what was typed."""
+_LIMITS = {"epsilon": Fraction(100), "rho": Fraction(1000), "delta": Fraction(1, 2)}
+_DOMAIN = "one of {'epsilon': e}, {'rho': r}, {'epsilon': e, 'delta': d} or {'rho': r, 'delta': d}, each > 0"
+
+
+@dataclass(frozen=True)
+class Spend:
+    """The most an answer may cost: in epsilon or in rho, and in delta.
+
+    Args:
+        amount: Exact, > 0.
+        currency: "epsilon" or "rho".
+        delta: Exact; 0 if none was named.
+    """
+
+    amount: Fraction
+    currency: str
+    delta: Fraction = Fraction(0)
+
+    @classmethod
+    def stated(cls, spend: object) -> Spend:
+        """The spend as typed; a float is read as its shortest decimal.
+
+        Raises:
+            DomainError: If it is no such mapping, or a number is not in (0, 100] for epsilon, (0, 1000] for rho,
+                (0, 1/2] for delta.
+        """
+        if not isinstance(spend, Mapping) or ("epsilon" in spend) == ("rho" in spend):
+            raise DomainError("spend", spend, _DOMAIN)
+        named = cast("Mapping[object, object]", spend)
+        if not set(named) <= set(_LIMITS):
+            raise DomainError("spend", dict(named), _DOMAIN)
+        amounts = {str(name): exact(f"spend[{name!r}]", value) for name, value in named.items()}
+        for name, amount in amounts.items():
+            if not 0 < amount <= _LIMITS[name]:
+                raise DomainError(f"spend[{name!r}]", named[name], f"a number > 0 and at most {_LIMITS[name]}")
+        currency = "rho" if "rho" in amounts else "epsilon"
+        return cls(amounts[currency], currency, amounts.get("delta", Fraction(0)))
+
+    def share(self, part: Fraction, *, delta: bool = True) -> Spend:
+        """That part of the amount, with the same part of the delta or none."""
+        return Spend(self.amount * part, self.currency, self.delta * part if delta else Fraction(0))
+
+    def with_delta(self, delta: Fraction) -> Spend:
+        """The same amount with that delta."""
+        return Spend(self.amount, self.currency, delta)
+
+    def plain(self) -> dict[str, str]:
+        """The amounts as text."""
+        return {self.currency: str(self.amount)} | ({"delta": str(self.delta)} if self.delta else {})
+
+
+def below(number: Fraction) -> float:
+    """A double below `number` by about the slack: what noise is made for, so that the price is within `number`."""
+    least = number * (1 - SLACK)
+    value = float(least)
+    while Fraction(value) > least:
+        value = math.nextafter(value, 0.0)
+    return value
+
+
+def rounded_up(number: Fraction) -> float:
+    """The least double that is not below `number`."""
+    value = float(number)
+    return math.nextafter(value, math.inf) if Fraction(value) < number else value

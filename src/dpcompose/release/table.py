@@ -1,0 +1,107 @@
+"""A table whose rows belong to units of privacy, and what one unit may contribute to it."""
+# ibis types its expressions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpcompose.errors import DomainError
+from dpcompose.release.bounds import Bounds
+from dpcompose.release.column import Column
+from dpcompose.release.engine import Engine, engine_of
+from dpcompose.release.source import opened
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with its unit of privacy. Make it with `table`; its rows are never shown.
+
+    Args:
+        name: What the ledger calls it; no secret is in it.
+        unit: The columns that name the unit of privacy: all rows that agree there belong to one unit.
+        bounds: What of one unit's rows is kept.
+        columns: The columns; public, unlike the rows.
+    """
+
+    name: str
+    unit: tuple[str, ...]
+    bounds: Bounds
+    columns: tuple[Column, ...]
+    data: Any = field(repr=False, compare=False)
+    engine: Engine = field(repr=False, compare=False)
+
+    def column(self, name: object) -> Column:
+        """The column of that name.
+
+        Raises:
+            DomainError: If there is none.
+        """
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise DomainError("column", name, f"one of {', '.join(column.name for column in self.columns)}")
+
+
+def table(
+    source: Any,
+    *,
+    unit: str | Sequence[str],
+    max_rows_per_unit: int,
+    max_groups_per_unit: int | None = None,
+    max_rows_per_group: int | None = None,
+    name: str | None = None,
+    schema: Mapping[str, str] | None = None,
+) -> Table:
+    """A table to ask privately: who is protected, and what of one unit's rows is kept.
+
+    Neighboring tables differ in all rows of one unit. Rows whose unit is NULL belong to nobody and are left out. Rows
+    beyond the bounds are left out too, the same ones every time a question is asked.
+
+    Args:
+        source: An ibis table on DuckDB, PostgreSQL or Spark; a pandas, polars or Arrow frame; the path of a Parquet or
+            CSV file; the URL of a database, with `name` for its table.
+        unit: The column, or columns, that name the unit of privacy.
+        max_rows_per_unit: Rows kept of one unit; >= 1.
+        max_groups_per_unit: Groups of a grouped question in which one unit is kept; by default the number of rows.
+        max_rows_per_group: Rows kept of one unit in one group; by default the number of rows.
+        name: The table in the database; for other sources what the ledger calls it.
+        schema: Types of columns, as ibis writes them, for a source whose own are text; what does not read is NULL.
+
+    Raises:
+        DomainError: If an argument is outside its domain, or the source cannot be opened.
+        UnsupportedError: If the engine is none of the three.
+        MissingExtraError: If ibis is not installed.
+    """
+    bounds = Bounds.stated(max_rows_per_unit, groups=max_groups_per_unit, rows_per_group=max_rows_per_group)
+    label, data = opened(source, name=name, schema=schema)
+    engine = engine_of(data)
+    columns = tuple(Column(str(each), _kind(dtype), str(dtype)) for each, dtype in data.schema().items())
+    found = Table(label, _names("unit", unit), bounds, columns, data, engine)
+    for each in found.unit:
+        if not found.column(each).identifies:
+            raise DomainError("unit", each, "a column of integers, text, dates, truth values, decimals or UUIDs")
+    return found
+
+
+def _names(name: str, value: str | Sequence[str]) -> tuple[str, ...]:
+    names = (value,) if isinstance(value, str) else tuple(value)
+    if not names or len(set(names)) < len(names):
+        raise DomainError(name, value, "the name of a column, or several different ones")
+    return names
+
+
+def _kind(dtype: Any) -> str:
+    kinds = {
+        "boolean": dtype.is_boolean(),
+        "integer": dtype.is_integer(),
+        "float": dtype.is_floating(),
+        "decimal": dtype.is_decimal(),
+        "text": dtype.is_string(),
+        "date": dtype.is_date(),
+        "identifier": dtype.is_uuid(),
+    }
+    return next((kind for kind, holds in kinds.items() if holds), "other")

@@ -1,0 +1,77 @@
+"""Private keys: a key comes out when the noisy number of distinct units that have it passes a threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dpcompose.composition.container import Composable
+from dpcompose.errors import DomainError
+from dpcompose.mechanism import BlackBox, Concentrated
+from dpcompose.release.bounds import Change
+from dpcompose.release.noise import GaussianNoise, LaplaceNoise, Noise
+from dpcompose.release.spend import Spend, below
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Noise on the units of every key that is there, and the least noisy number that lets a key out.
+
+    A unit that alone holds up to `coordinates` keys makes one of them come out with probability at most delta: the
+    keys it shares with others are hidden by the noise, so the whole is the composition of the noise on those and of a
+    failure of probability delta.
+
+    Args:
+        noise: On distinct units.
+        delta: The double that is charged for keys that one unit alone holds.
+        concentrated: Whether the price is wanted in rho.
+
+    Reference: [Korolova2009]
+    """
+
+    noise: Noise
+    delta: float
+    concentrated: bool
+
+    @classmethod
+    def costing(cls, change: Change, spend: Spend) -> Threshold:
+        """The noise for the amount, and the threshold for the delta.
+
+        Raises:
+            DomainError: If no delta was named.
+        """
+        if not spend.delta > 0:
+            domain = "a delta > 0, beside the epsilon or rho, where keys are private"
+            raise DomainError("spend", spend.plain(), domain, "Name a delta, or give the keys")
+        rho = spend.currency == "rho"
+        alone = Spend(spend.amount, spend.currency)
+        noise = GaussianNoise.costing(change, alone) if rho else LaplaceNoise.costing(change, alone)
+        return cls(noise, below(spend.delta), rho)
+
+    @property
+    def least(self) -> int:
+        """The least noisy number of units that lets a key out.
+
+        One unit alone is counted as 1: each of its keys comes out with probability at most delta / coordinates.
+        """
+        each = self.delta / self._coordinates * (1 - 1e-12)
+        return 1 + self.noise.passing(each)
+
+    @property
+    def _coordinates(self) -> int:
+        return self.noise.change.coordinates
+
+    @property
+    def mechanism(self) -> Composable:
+        """The noise, and the failure."""
+        failure = Concentrated(0.0, delta=self.delta) if self.concentrated else BlackBox(0.0, delta=self.delta)
+        return self.noise.mechanism + failure
+
+    def draw(self, units: Sequence[int]) -> list[tuple[bool, int]]:
+        """For the units of each key: whether the key comes out, and their noisy number."""
+        least = self.least
+        return [(number >= least, number) for number in self.noise.draw(units)]
+
+    def plain(self) -> dict[str, object]:
+        """What the ledger stores of it."""
+        return {"threshold": self.least, "delta": repr(self.delta)} | self.noise.plain()

@@ -1,0 +1,128 @@
+"""Sums and means of a column, its values clamped to declared ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
+from typing import Any
+
+from dpcompose.errors import DomainError
+from dpcompose.release.aggregate import Aggregation
+from dpcompose.release.design import Design, Drawn
+from dpcompose.release.grid import Grid
+from dpcompose.release.question import Question, Values, measured, noise_of
+from dpcompose.release.table import Table
+
+
+@dataclass(frozen=True)
+class _Clamped(Question):
+    column: str
+    _: KW_ONLY
+    lower: Any
+    upper: Any
+    granularity: Any = None
+
+    def _grid(self, table: Table) -> Grid:
+        column = table.column(self.column)
+        if not column.numeric:
+            domain = "a column of numbers"
+            raise DomainError("column", self.column, domain, f"It holds {column.type}; schema= gives text a type")
+        whole = column.kind in ("integer", "boolean")
+        return Grid.stated(self.lower, self.upper, self.granularity, whole=whole)
+
+    def _spec(self, grid: Grid) -> dict[str, object]:
+        ends = {"lower": str(grid.lower), "upper": str(grid.upper), "granularity": str(grid.granularity)}
+        return {"column": self.column, **ends}
+
+
+@dataclass(frozen=True)
+class Sum(_Clamped):
+    """The sum of a column, in all or in each group; NULL and NaN add nothing.
+
+    Args:
+        column: A column of numbers.
+        lower: Smaller values count as this.
+        upper: Larger values count as this.
+        granularity: The step of the grid on which values are added up exactly; by default 1 for integers, else about a
+            millionth of the range.
+    """
+
+    @property
+    def kind(self) -> str:
+        return "sum"
+
+    def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
+        by, public = self._groups(table)
+        asked, grid = self._spend(spend), self._grid(table)
+        aggregation = Aggregation(by, public, value=(self.column, grid, 0))
+        bounds = table.bounds.within(None if public is None else len(public))
+        ready = measured(table, aggregation, [bounds.change(grid.largest())], asked)
+        measures = tuple(measure + 1 for measure in ready.measures)
+        described = self._described(by, public, **self._spec(grid))
+        return Design(table, aggregation, ready.steps, measures, ready.threshold, asked, described)
+
+    def columns(self, design: Design, drawn: Drawn) -> tuple[Values, ...]:
+        grid = _grid_of(design)
+        sums = (number for (number,) in drawn.released[0])
+        if grid.granularity == 1:
+            return (Values("sum", "int64", tuple(sums)),)
+        return (Values("sum", "double", tuple(grid.value(number) for number in sums)),)
+
+    def errors(self, design: Design, confidence: float, columns: Sequence[Values]) -> float:
+        return _grid_of(design).value(noise_of(design.steps[0]).error(confidence))
+
+
+@dataclass(frozen=True)
+class Mean(_Clamped):
+    """The mean of a column, in all or in each group, and the noisy number of rows behind it; NULL and NaN are left out.
+
+    Half of the amount is for the sum of distances from the middle of the range, half for the number of rows.
+
+    Args:
+        column: A column of numbers.
+        lower: Smaller values count as this.
+        upper: Larger values count as this.
+        granularity: As for a sum.
+    """
+
+    @property
+    def kind(self) -> str:
+        return "mean"
+
+    def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
+        by, public = self._groups(table)
+        asked, grid = self._spend(spend), self._grid(table)
+        center = grid.middle
+        aggregation = Aggregation(by, public, value=(self.column, grid, center))
+        bounds = table.bounds.within(None if public is None else len(public))
+        ready = measured(table, aggregation, [bounds.change(1), bounds.change(grid.largest(center))], asked)
+        described = self._described(by, public, **self._spec(grid))
+        return Design(table, aggregation, ready.steps, ready.measures, ready.threshold, asked, described)
+
+    def columns(self, design: Design, drawn: Drawn) -> tuple[Values, ...]:
+        grid, counts, sums = _grid_of(design), drawn.released[0], drawn.released[1]
+        means = tuple(self._mean(grid, total, count) for (count,), (total,) in zip(counts, sums, strict=True))
+        return Values("mean", "double", means), Values("count", "int64", tuple(count for (count,) in counts))
+
+    def _mean(self, grid: Grid, total: int, count: int) -> float:
+        steps = grid.middle + Fraction(total, max(count, 1))
+        return grid.value(min(max(steps, Fraction(grid.first)), Fraction(grid.last)))
+
+    def errors(self, design: Design, confidence: float, columns: Sequence[Values]) -> tuple[float, ...]:
+        """For each row, given its released count n, a bound: where the noise on the count and on the sum stay within c
+
+        and s, each with half of the failure probability, the mean moves by at most (s + m c) / n, m the largest
+        distance from the middle.
+        """
+        grid, each = _grid_of(design), (1 + confidence) / 2
+        count, total = (noise_of(step).error(each) for step in design.steps)
+        reach = total + grid.largest(grid.middle) * count
+        whole = float(grid.upper - grid.lower)
+        released = next(values.cells for values in columns if values.name == "count")
+        return tuple(min(grid.value(Fraction(reach, max(number, 1))), whole) for number in released)
+
+
+def _grid_of(design: Design) -> Grid:
+    assert design.aggregation.value is not None
+    return design.aggregation.value[1]
