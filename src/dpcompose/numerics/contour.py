@@ -9,6 +9,7 @@ g(x + n W): terms that are all nonnegative. So the sum is an upper bound, and th
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,9 @@ class Bracket:
     truncation: float
     smoothing: float
     rounding: float
+
+
+_NOTHING = Bracket(-math.inf, math.inf, math.inf, math.inf, math.inf, math.inf)
 
 
 @dataclass(frozen=True)
@@ -72,47 +76,65 @@ class Contour:
 
     def bracket(self, x: float) -> Bracket:
         """The two-sided value of g(x)."""
-        anchor, factor, vague = x, self.kernel, 0.0
+        return self.brackets([x])[0]
+
+    def brackets(self, xs: Sequence[float]) -> list[Bracket]:
+        """The two-sided values of g at several points."""
+        points = np.array(xs)[:, None]
+        anchor, factor, vague = points, self.kernel, 0.0
         if self.lattice is not None:
-            anchor, factor, vague = self._on_lattice(x)
-        phase = self.log.imag - self.frequency * anchor
-        size = np.exp(self.log.real)
-        main = size * (np.cos(phase) * factor.real - np.sin(phase) * factor.imag)
-        slack = U * (3 * self.frequency * abs(anchor) + 4 * np.abs(self.log.imag) + 2 * np.abs(self.log.real) + 24)
-        slack = slack + self.error
-        exponent = self.scale - self.order * anchor
-        if not (exponent < 690 and float(np.max(self.log.real + slack)) < 300):
-            return Bracket(-math.inf, math.inf, math.inf, math.inf, math.inf, math.inf)
-        blur = np.where(slack < 1, size * np.expm1(np.minimum(slack, 1.0)), np.exp(self.log.real + slack))
+            anchor, factor, vague = self._on_lattice(points)
+        real, imaginary, frequency = self.log.real, self.log.imag, self.frequency
+        phase = imaginary - frequency * anchor
+        size = np.exp(real)
+        cosine, sine = size * np.cos(phase), size * np.sin(phase)
+        value = (cosine * factor.real - sine * factor.imag).sum(axis=1)
+        slack = self.error + U * (4 * np.abs(imaginary) + 2 * np.abs(real) + 24) + 3 * U * frequency * np.abs(anchor)
+        finite = (real + slack).max(axis=1) < 300
+        blur = size * np.expm1(np.minimum(slack, 1.0))
+        if slack.max() >= 1:
+            blur = np.where(slack < 1, blur, np.exp(real + slack))
         loose = np.abs(factor) * (blur + size * U * (24 + math.log2(self.nodes + 1))) + vague * (size + blur)
-        value, rounding = float(np.sum(main)), float(np.sum(loose)) * (1 + 1e-9)
+        rounding = loose.sum(axis=1) * (1 + 1e-9)
+        bump, loose_bump = rounding * 0, rounding * 0
+        if self.bump is not None:
+            bump = (cosine * self.bump.real - sine * self.bump.imag).sum(axis=1)
+            loose_bump = (loose / np.abs(factor) * np.abs(self.bump)).sum(axis=1)
+        anchors = np.broadcast_to(anchor, points.shape)[:, 0].tolist()
+        rows = zip(xs, anchors, *(row.tolist() for row in (finite, value, rounding, bump + loose_bump)), strict=True)
+        return [self._bracket(*row) for row in rows]
+
+    def _bracket(self, x: float, anchor: float, finite: bool, value: float, rounding: float, bump: float) -> Bracket:
+        """The ends from the sums over the nodes: of the kernel, of what its roundings move, of the smoothing gap."""
+        exponent = self.scale - self.order * anchor
+        if not (exponent < 690 and finite):
+            return _NOTHING
         unit = math.exp(max(exponent, -710.0)) * self.step / (2 * math.pi)
         shift = U * (4 * abs(self.scale) + (6 * self.order + 4) * (abs(anchor) + 1.0) + 16)
         aliasing = self._aliases(x)
         truncation = self.tail * unit
-        gap = 0.0
-        if self.bump is not None:
-            bump = size * (np.cos(phase) * self.bump.real - np.sin(phase) * self.bump.imag)
-            loose_bump = float(np.sum(loose / np.abs(factor) * np.abs(self.bump)))
-            gap = max(float(np.sum(bump)) + loose_bump, 0.0) * unit * (1 + shift)
+        gap = max(bump, 0.0) * unit * (1 + shift)
         rounding = (rounding + shift * (abs(value) + rounding)) * unit
         upper = value * unit + rounding + truncation
         lower = value * unit - rounding - truncation - aliasing - gap
         if exponent < -710:
             return Bracket(0.0, upper, 0.0, 0.0, 0.0, upper)
         if not lower <= upper:
-            return Bracket(-math.inf, math.inf, math.inf, math.inf, math.inf, math.inf)
+            return _NOTHING
         return Bracket(min(lower, upper), upper, aliasing, 2 * truncation, gap, 2 * rounding)
 
     def slope(self, x: float) -> tuple[float, float]:
         """g(x) and -g'(x) / g(x), uncertified: for Newton steps only."""
-        anchor, factor = (x, self.kernel) if self.lattice is None else self._on_lattice(x)[:2]
-        terms = np.exp(self.log - 1j * self.frequency * anchor) * factor
-        value = float(np.sum(terms.real))
         if self.lattice is None:
-            falling = float(np.sum(((self.order + 1j * self.frequency) * terms).real))
+            anchor = x
+            terms = np.exp(self.log - 1j * self.frequency * x) * self.kernel
+            value, falling = float(terms.real.sum()), float(((self.order + 1j * self.frequency) * terms).real.sum())
         else:
-            falling = float(np.sum((np.exp(self.log - 1j * self.frequency * anchor) * self._falling(x, anchor)).real))
+            points, factor, _ = self._on_lattice(np.array([[x]]))
+            anchor = float(points[0, 0])
+            waves = np.exp(self.log - 1j * self.frequency * anchor)
+            value = float((waves * factor[0]).real.sum())
+            falling = float((waves * self._falling(x, anchor)).real.sum())
         unit = self.step / (2 * math.pi) * math.exp(min(max(self.scale - self.order * anchor, -745.0), 700.0))
         return value * unit, falling / value if value > 0 else math.nan
 
@@ -130,20 +152,23 @@ class Contour:
             above = min(above, math.exp(min(chernoff + slack, 700.0)) * ratio)
         return (below + above) * (1 + 1e-12)
 
-    def _on_lattice(self, x: float) -> tuple[float, Complexes, Reals]:
+    def _on_lattice(self, x: Reals) -> tuple[Reals, Complexes, Reals]:
         """The first lattice point at or above x, the kernel summed over the lattice from there, and the doubt about it.
 
         The two geometric sums cancel when x is close to that point: what the roundings of either, of the point and of
         the lattice (a few units of its own size) move is of the size of one sum, not of their difference.
+
+        Args:
+            x: Shape (m, 1), as are the points returned; the kernel and the doubt have shape (m, n).
         """
         assert self.lattice is not None
         spacing, offset = self.lattice.spacing, self.lattice.offset
-        steps = math.ceil((x - offset) / spacing)
-        anchor = max(offset + spacing * steps, x)
+        steps = np.ceil((x - offset) / spacing)
+        anchor = np.maximum(offset + spacing * steps, x)
         line = self.order + 1j * self.frequency
         first = self.kernel / -_expm1(-spacing * line)
-        second = self.kernel * math.exp(x - anchor) / -_expm1(-spacing * (line + 1))
-        moved = U * (16 + 8 * (abs(offset) + spacing * abs(steps) + abs(x)))
+        second = self.kernel / -_expm1(-spacing * (line + 1)) * np.exp(x - anchor)
+        moved = U * (16 + 8 * (abs(offset) + spacing * np.abs(steps) + np.abs(x)))
         return anchor, first - second, moved * np.abs(second) + 16 * U * np.abs(first)
 
     def _falling(self, x: float, anchor: float) -> Complexes:

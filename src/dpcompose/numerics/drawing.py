@@ -10,13 +10,14 @@ Three kernels make one engine:
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from dpcompose.numerics.contour import Contour
 from dpcompose.numerics.elementary import Complexes, Reals, U
 from dpcompose.numerics.saddle import short
-from dpcompose.numerics.transform import Lattice, Line, Sum, Transform, log_moment, log_moments
+from dpcompose.numerics.transform import Lattice, Line, Sum, Transform, curve, log_moment
 
 _NEGLIGIBLE = 52.0
 # Multiples of the saddle point: where the line may stand, and the orders beyond it from which the aliases are bounded.
@@ -24,6 +25,11 @@ _MULTIPLES = np.exp(
     np.concatenate([np.arange(-0.56, 0.0, 0.07), [0.0, 0.015], np.arange(0.035, 0.28, 0.035), np.arange(0.3, 1.7, 0.1)])
 )
 _SADDLE = 8
+# Where the tail of a line may be bounded, from the frequency at which a Gaussian would have decayed.
+_FURTHER = np.concatenate([1.35 ** np.arange(5), 1.35**4 * 2.0 ** np.arange(1, 10)])
+_INNER = np.arange(_SADDLE + 1)
+_APART = _MULTIPLES[None, :] - _MULTIPLES[: _SADDLE + 1, None]
+_BEYOND = _MULTIPLES[None, :] > 1.01 * _MULTIPLES[: _SADDLE + 1, None]
 
 
 def draw(
@@ -48,20 +54,22 @@ def draw(
         two_sided: Whether the aliases are to be bounded: only the lower end needs them.
     """
     quiet = max(-log_mass, 0.0) + math.log(20 / tolerance)
-    period, outer = quiet / order, ()
-    if two_sided:
-        order, period, outer = _placed(transform, order, x, quiet, log_mass + math.log(tolerance / 20))
+    place = (
+        _placed(transform, order, x, quiet, log_mass + math.log(tolerance / 20))
+        if two_sided
+        else _Place(order, quiet / order, (), *transform.cumulants(order)[::2])
+    )
+    order, period, outer = place.order, place.period, place.outer
     lattice = transform.lattice
     if lattice is not None:
         return _lattice(transform, lattice, order, period, outer)
     step = short(2 * math.pi / period, bits=24)
-    log_m, _, variance = transform.cumulants(order)
-    relative = math.exp(min(max(log_mass - log_m + order * x, -100.0), 0.0))
+    relative = math.exp(min(max(log_mass - place.log_m + order * x, -100.0), 0.0))
     share = tolerance / 40 * relative
-    simple = _decaying_at_once(transform, order, step, variance, share, budget, outer)
+    simple = _decaying_at_once(transform, order, step, place.variance, share, budget, outer)
     if simple is not None:
         return simple
-    edges, tails = _tails(transform, order, step, variance, budget)
+    edges, tails = _tails(transform, order, step, place.variance, budget)
     enough = np.flatnonzero(tails <= share * math.pi)
     if len(enough) and edges[enough[0]] <= budget * step:
         return _decaying(transform, order, step, float(edges[enough[0]]), float(tails[enough[0]]), outer)
@@ -76,9 +84,18 @@ def draw(
     return _smoothed(transform, order, step, share, smoothing, outer)
 
 
-def _placed(
-    transform: Transform, order: float, x: float, quiet: float, log_share: float
-) -> tuple[float, float, tuple[tuple[float, float], ...]]:
+@dataclass(frozen=True)
+class _Place:
+    """A line: its order, its period, orders beyond it with bounds on log M there; K and K'' on it."""
+
+    order: float
+    period: float
+    outer: tuple[tuple[float, float], ...]
+    log_m: float
+    variance: float
+
+
+def _placed(transform: Transform, order: float, x: float, quiet: float, log_share: float) -> _Place:
     """Where to draw the line, its period, and the outer order that keeps the aliases above x below e^log_share.
 
     Next to where M explodes those aliases force a long period; a line a little below the saddle point needs a shorter
@@ -86,26 +103,27 @@ def _placed(
     allowed.
     """
     if x + 0.9 * quiet / order >= transform.maximum:
-        return order, quiet / order, ()
+        return _Place(order, quiet / order, (), *transform.cumulants(order)[::2])
     orders = order * _MULTIPLES
-    log_m = log_moments(transform, orders)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        level = log_m - orders * x
+    with np.errstate(all="ignore"):
+        known = curve(transform, orders)
+        level = known.log_m - orders * x
         chernoff = level + orders * np.log(orders) - (orders + 1) * np.log1p(orders)
-        inner, beyond = orders[: _SADDLE + 1, None], orders[None, :]
-        needed = np.where(beyond > inner * 1.01, (chernoff - log_share + 4.0) / (beyond - inner), np.inf)
+        needed = np.where(_BEYOND, (chernoff - log_share + 4.0) / _APART / order, np.inf)
     needed = np.where(np.isfinite(needed), needed, np.inf)
-    best = np.argmin(needed, axis=1)
-    periods = np.maximum(needed[np.arange(_SADDLE + 1), best], quiet / orders[: _SADDLE + 1])
+    best = needed.argmin(axis=1)
+    periods = np.maximum(needed[_INNER, best], quiet / orders[: _SADDLE + 1])
     periods = np.where(level[: _SADDLE + 1] <= level[_SADDLE] + 5.0, periods, np.inf)
-    place = int(np.argmin(periods))
+    place = int(periods.argmin())
     if periods[_SADDLE] <= 1.15 * periods[place]:
         place = _SADDLE
-    kept = short(float(orders[place]), bits=24)
-    if not math.isfinite(periods[place]):
-        return kept, quiet / kept, ((short(1.2 * kept, bits=24), math.inf),)
+    kept, period = short(float(orders[place]), bits=24), float(periods[place])
+    log_m, variance = float(known.log_m[place]), float(known.second[place])
+    if not math.isfinite(period):
+        return _Place(kept, quiet / kept, ((short(1.2 * kept, bits=24), math.inf),), log_m, variance)
     outer = short(float(orders[best[place]]), bits=24)
-    return kept, min(float(periods[place]), 64 * quiet / kept), ((outer, log_moment(transform, outer)),)
+    period = min(period, 64 * quiet / kept)
+    return _Place(kept, period, ((outer, log_moment(transform, outer)),), log_m, variance)
 
 
 def _exp(x: float) -> float:
@@ -130,21 +148,13 @@ def _decaying_at_once(
     if not reach < min(budget, 512):
         return None
     count = math.ceil(reach) + 1
-    nodes, edges = step * np.arange(count), step * count * 1.8 ** np.arange(5)
-    combined = getattr(transform, "survey", None)
-    line, log_bound = combined(order, nodes, edges) if combined else (None, transform.log_envelope(order, edges))
-    tails = np.cumsum(_blocks(log_bound, edges, step)[::-1])[::-1]
+    edges = step * count * _FURTHER
+    tails = _blocks(transform.log_envelope(order, edges), edges, step)[::-1].cumsum()[::-1]
     enough = np.flatnonzero(tails <= 2 * share * math.pi)
-    if not len(enough) or edges[enough[0]] > budget * step:
+    if not len(enough) or edges[enough[0]] > min(budget, max(4 * count, 64)) * step:
         return None
-    tail = float(tails[enough[0]])
-    line = line or transform.line(order, nodes)
-    if enough[0] > 0:
-        more = step * np.arange(count, math.ceil(edges[enough[0]] / step))
-        rest = transform.line(order, more)
-        nodes = np.concatenate([nodes, more])
-        line = Line(np.concatenate([line.log, rest.log]), np.concatenate([line.error, rest.error]))
-    return _ended(transform, order, step, nodes, line, tail, outer)
+    nodes = step * np.arange(math.ceil(edges[enough[0]] / step))
+    return _ended(transform, order, step, nodes, transform.line(order, nodes), float(tails[enough[0]]), outer)
 
 
 def _blocks(log_bound: Reals, edges: Reals, step: float) -> Reals:
@@ -157,8 +167,8 @@ def _tails(transform: Transform, order: float, step: float, variance: float, bud
     start = max(6.0 / math.sqrt(variance), step)
     edges = start * 1.6 ** np.arange(24)
     edges = edges[: max(2, int(np.searchsorted(edges, budget * step)) + 1)]
-    log_bound = transform.log_envelope(order, edges)
-    return edges, np.cumsum(_blocks(log_bound, edges, step)[::-1])[::-1]
+    finest = getattr(transform, "finest_envelope", transform.log_envelope)
+    return edges, np.cumsum(_blocks(finest(order, edges), edges, step)[::-1])[::-1]
 
 
 def _decaying(

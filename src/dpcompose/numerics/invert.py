@@ -97,8 +97,7 @@ def point_of(transform: Transform, least: float, most: float, *, tolerance: floa
     log_mass = math.log(min(max(least, 5e-324), 1.0))
     order = saddle.for_mass(transform, log_mass)
     best = Reading(-math.inf, transform.maximum)
-    _, first, _ = transform.cumulants(order)
-    x = first - 1 / order - 1 / (order + 1)
+    x = saddle.value_for(order, *transform.cumulants(order), log_mass)
     for _ in range(4):
         wanted = tolerance / 4 * order * max(abs(x), 1e-3 * scale)
         accuracy = min(max(wanted, _FINEST), 1e-2)
@@ -108,10 +107,10 @@ def point_of(transform: Transform, least: float, most: float, *, tolerance: floa
             best = _narrower(best, reading)
         if best.contour is not None and best.upper - best.lower <= tolerance * max(abs(best.upper), 1e-3 * scale):
             break
-        moved = saddle.for_value(transform, min(found, math.nextafter(transform.maximum, -math.inf)), start=order)
-        if abs(moved / order - 1) < 1e-3 and abs(found - x) <= 1e-3 / order:
+        if abs(found - x) <= 0.05 / order:  # another line would be the same
             break
-        order, x = moved, found
+        order = saddle.for_value(transform, min(found, math.nextafter(transform.maximum, -math.inf)), start=order)
+        x = found
     return best
 
 
@@ -150,7 +149,8 @@ def _on_contour(
         if not left <= target <= right:
             target = (left + min(right, x + reach)) / 2
         moved, x = abs(target - x), target
-        if moved <= 1e-3 * tolerance * abs(x) + 1e-15:
+        # What Newton leaves is of the order of the square of its last step.
+        if min(moved, moved * moved * contour.order) <= 1e-3 * tolerance * abs(x) + 1e-15:
             break
     x = min(x, transform.maximum)
     bracket = contour.bracket(x)
@@ -162,10 +162,25 @@ def _on_contour(
         lower = -walk(lambda point: contour.bracket(-point).lower >= most, -x, step, math.inf, growth=4.0)
         return x, Reading(lower, transform.maximum, contour, bracket)
     offset = min(max(bracket.upper - bracket.lower, 1e-16 * least) / least / rate, 0.1 / contour.order)
-    upper = walk(lambda point: contour.bracket(point).upper <= least, x, offset, transform.maximum)
     start = x - math.log(most / least) / rate
-    lower = -walk(lambda point: contour.bracket(-point).lower >= most, -start, offset, math.inf)
+    upper, lower = _both_ends(contour, (least, most), (x, start), offset, transform.maximum)
     return x, Reading(lower, upper, contour, bracket)
+
+
+def _both_ends(
+    contour: Contour, masses: tuple[float, float], starts: tuple[float, float], offset: float, end: float
+) -> tuple[float, float]:
+    """`walk` upward and downward; the first steps of both are read at once."""
+    (least, most), (above, below) = masses, starts
+    steps = [max(offset * 0.6, 4e-16 * max(abs(above), abs(below))) * growth for growth in (1.0, 1.5, 2.25)]
+    found = contour.brackets([above + step for step in steps] + [below - step for step in steps])
+    upper = next((above + step for step, at in zip(steps, found[:3], strict=True) if at.upper <= least), None)
+    lower = next((below - step for step, at in zip(steps, found[3:], strict=True) if at.lower >= most), None)
+    if upper is None:
+        upper = walk(lambda point: contour.bracket(point).upper <= least, above, 5 * offset, end)
+    if lower is None:
+        lower = -walk(lambda point: contour.bracket(-point).lower >= most, -below, 5 * offset, math.inf)
+    return min(upper, end), lower
 
 
 def walk(proved: Callable[[float], bool], x: float, offset: float, end: float, *, growth: float = 1.5) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 from dpcompose.numerics import saddle
 from dpcompose.numerics.contour import relative_value
 from dpcompose.numerics.saddle import short
-from dpcompose.numerics.transform import Transform, log_moments
+from dpcompose.numerics.transform import Transform, curve
 
 FINE = 43.0
 _MULTIPLES = np.exp(
@@ -117,7 +117,7 @@ def _placed(
     if bounded and x + 1.2 * quiet / order >= transform.maximum:
         return order, max(quiet / order, transform.maximum - x) + 2 / order, None
     orders = order * _MULTIPLES
-    log_m = log_moments(transform, orders)
+    log_m = curve(transform, orders).log_m
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         level = log_m - orders * x
         chernoff = level + orders * np.log(orders) - (orders + 1) * np.log1p(orders)

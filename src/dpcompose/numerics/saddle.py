@@ -5,32 +5,63 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from dpcompose.numerics.transform import Transform
+import numpy as np
+
+from dpcompose.numerics.elementary import Reals
+from dpcompose.numerics.transform import Curve, Transform, curve
 
 LEAST, MOST = 2.0**-20, 2.0**40
+# Multiples of a guess at which a whole table is cheaper than Newton's steps one by one.
+_AROUND = 1.3 ** np.arange(-8.0, 4.0)
+_BETWEEN = np.linspace(0.0, 1.0, 10)
+Excess = Callable[[Reals, Curve], tuple[Reals, Reals]]
 
 
-def for_value(transform: Transform, value: float, *, start: float = 1.0, tolerance: float = 0.02) -> float:
+def for_value(transform: Transform, value: float, *, start: float | None = None, tolerance: float = 0.02) -> float:
     """The order l with K'(l) = value + 1/l + 1/(l + 1), to a relative tolerance."""
 
-    def slope(order: float) -> tuple[float, float]:
-        _, first, second = transform.cumulants(order)
-        gap = order * (first - value - 1 / order - 1 / (order + 1))
-        return gap, order * order * (second + 1 / order**2 + 1 / (order + 1) ** 2)
+    def excess(order: Reals, at: Curve) -> tuple[Reals, Reals]:
+        return order * (at.first - value - 1 / order - 1 / (order + 1)), order * order * _curvature(order, at)
 
-    return short(_increasing_zero(slope, start, _most(transform), tolerance), bits=24)
+    if start is None:
+        # A Gaussian has K = rho l (l + 1).
+        rho = _rho(transform)
+        start = (value + math.hypot(value, 4 * math.sqrt(rho))) / (4 * rho) if abs(value) < 1e100 else 1.0
+    return short(_zero(transform, excess, start, tolerance), bits=24)
 
 
-def for_mass(transform: Transform, log_mass: float, *, start: float = 1.0) -> float:
-    """The order at which the exponential bound, minimized over the value, equals e^log_mass."""
+def for_mass(transform: Transform, log_mass: float) -> float:
+    """The order of the saddle point at the value x whose g(x) is, by the saddle-point approximation, e^log_mass."""
 
-    def excess(order: float) -> tuple[float, float]:
-        log_m, first, second = transform.cumulants(order)
-        kernel = math.log(order) + math.log1p(order)
-        gap = order * first - 1 - order / (order + 1) - (log_m - log_mass - kernel)
-        return gap, order * order * (second + 1 / order**2 + 1 / (order + 1) ** 2)
+    def excess(order: Reals, at: Curve) -> tuple[Reals, Reals]:
+        # log g(x) is about K - l x - log(l (l + 1)) - log(2 pi curvature) / 2, at the x of which l is the saddle point.
+        kernel = np.log(order) + np.log1p(order)
+        width = 0.5 * np.log(2 * np.pi * _curvature(order, at))
+        gap = order * at.first - 1 - order / (order + 1) - (at.log_m - log_mass - kernel - width)
+        return gap, order * order * _curvature(order, at)
 
-    return short(_increasing_zero(excess, start, _most(transform), 0.02), bits=24)
+    # A Gaussian has K = rho l (l + 1), and log g is about -rho l^2.
+    return short(_zero(transform, excess, math.sqrt((1 - log_mass) / _rho(transform)), 0.02), bits=24)
+
+
+def _rho(transform: Transform) -> float:
+    """The rho of a Gaussian with the same K(1), roughly; 1 if that is no guide."""
+    log_m = getattr(transform, "scale", None) or transform.cumulants(1.0)[0]
+    return log_m / 2 if 1e-300 < log_m < math.inf else 1.0
+
+
+def value_for(order: float, log_m: float, first: float, second: float, log_mass: float) -> float:
+    """The x at which the saddle-point approximation through `order` makes g(x) = e^log_mass."""
+    curvature = second + 1 / order**2 + 1 / (order + 1) ** 2
+    log_height = -math.log(order) - math.log1p(order) - 0.5 * math.log(2 * math.pi * curvature)
+    x = (log_m + log_height - log_mass) / order
+    # Next to the saddle point's own value the approximation is quadratic; far from it the line through it is no guide.
+    own = first - 1 / order - 1 / (order + 1)
+    return x if abs(x - own) * order < 4 else own
+
+
+def _curvature(order: Reals, at: Curve) -> Reals:
+    return at.second + 1 / order**2 + 1 / (order + 1) ** 2
 
 
 def short(value: float, *, bits: int) -> float:
@@ -42,6 +73,33 @@ def short(value: float, *, bits: int) -> float:
 def _most(transform: Transform) -> float:
     """Beyond this order the roundings of order * value would leave no digits near the largest value."""
     return min(MOST, 1e7 / transform.maximum) if 0 < transform.maximum < math.inf else MOST
+
+
+@np.errstate(all="ignore")  # where the moments overflow the gap is not finite, which ends the search there
+def _zero(transform: Transform, excess: Excess, guess: float, tolerance: float) -> float:
+    """The zero of an increasing function of the order: read off a table around the guess, else by Newton's method."""
+    most = _most(transform)
+    guess = min(max(guess, LEAST), most)
+    if hasattr(transform, "curve"):
+        orders = np.minimum(np.maximum(guess * _AROUND, LEAST), most)
+        for _ in range(3):
+            gap, _ = excess(orders, curve(transform, orders))
+            above = np.flatnonzero(~(gap <= 0))
+            if not len(above) or above[0] == 0:
+                break
+            left, right, at = float(orders[above[0] - 1]), float(orders[above[0]]), int(above[0])
+            jump = float(gap[at] - gap[at - 1])
+            if jump < 8:
+                return left * (right / left) ** (-float(gap[at - 1]) / jump)
+            orders = left * (right / left) ** _BETWEEN
+            guess = left
+
+    def one(order: float) -> tuple[float, float]:
+        point = np.array([order])
+        gap, slope = excess(point, Curve(*np.array(transform.cumulants(order))[:, None]))
+        return float(gap[0]), float(slope[0])
+
+    return _increasing_zero(one, guess, most, tolerance)
 
 
 def _increasing_zero(

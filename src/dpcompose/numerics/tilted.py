@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import cast
+from typing import Any
 
 import numpy as np
 
@@ -22,15 +22,20 @@ from dpcompose.numerics.elementary import (
     log_one_plus,
     sine_minus_linear,
 )
-from dpcompose.numerics.transform import Line
+from dpcompose.numerics.transform import Curve, Line
 
 _CHUNK = 1 << 18
+_SERIAL = 1 << 15
 _CAREFUL, _MANY = 64, 256
+# Above this largest exponent E r^p is far from 1.
+_STEEP = 3.0
 
 
 @dataclass(frozen=True)
 class Points:
     """Weighted points: weight w = e^log_weight, log-ratio, and deficit w (y - log(1 + y)) for the ratio 1 + y.
+
+    Several sets of as many points each may be held at once, in rows: every shape below then starts with their number.
 
     Args:
         log_weight: log w, shape (n,).
@@ -45,49 +50,36 @@ class Points:
     deficit: Reals
     fuzz: Reals
 
-    def moments(self, power: float, *, sign: float = 1.0) -> tuple[float, float, float]:
-        """log E r^p and its first two derivatives along `sign` p, planning quality."""
-        exponent = self.log_weight + power * self.ratio
-        top = float(np.max(exponent))
-        if top < 600:
-            weight = np.exp(self.log_weight)
-            tilted = np.exp(exponent)
-            linear = weight * (1 + power * self.ratio) + power * self.deficit
-            excess = float(
-                np.sum(
-                    np.where(
-                        np.abs(power * self.ratio) < 1e-4,
-                        0.5 * weight * (power * self.ratio) ** 2 - power * self.deficit,
-                        tilted - linear,
-                    )
-                )
-            )
-            mass, log_mass = 1 + excess, math.log1p(excess) if excess > -1 else math.nan
-        else:
-            tilted = np.exp(exponent - top)
-            mass = float(np.sum(tilted))
-            log_mass = top + math.log(mass)
-        first = float(tilted @ self.ratio) / mass
-        second = float(tilted @ (self.ratio - first) ** 2) / mass
-        return log_mass, sign * first, second
+    def __getitem__(self, rows: Any) -> Points:
+        """Some of the rows."""
+        return Points(self.log_weight[rows], self.ratio[rows], self.deficit[rows], self.fuzz[rows])
 
-    def log_moments(self, powers: Reals) -> Reals:
-        """log E r^p at many real powers, planning quality."""
-        shifted = np.multiply.outer(powers, self.ratio)
-        exponent = self.log_weight + shifted
-        top: Reals = np.max(exponent, axis=1)
-        weight = np.exp(self.log_weight)
-        flat = np.abs(shifted) < 1e-4
-        tilted = np.exp(exponent - np.maximum(top, 0.0)[:, None])
-        linear = weight * (1 + shifted) + np.multiply.outer(powers, self.deficit)
-        excess: Reals = np.sum(
-            np.where(flat, 0.5 * weight * shifted**2 - np.multiply.outer(powers, self.deficit), tilted - linear), axis=1
-        )
-        return np.where(
-            top < 0.5,
-            np.log1p(np.maximum(excess, -0.999)),
-            top + np.log(np.sum(np.exp(exponent - top[:, None]), axis=1)),
-        )
+    def curve(self, powers: Reals, *, sign: float = 1.0) -> Curve:
+        """log E r^p and its first two derivatives along `sign` p at many real powers, shape (m,); planning quality."""
+        shifted = powers[:, None] * self.ratio[..., None, :]
+        ratio = self.ratio
+        if float(shifted.max()) < 600:
+            weight = np.exp(self.log_weight)[..., None, :]
+            rise = weight * np.expm1(shifted)
+            deficit = self.deficit.sum(axis=-1)[..., None]
+            excess = (rise - weight * shifted).sum(axis=-1) - powers * deficit
+            first = applied(rise, ratio) - deficit
+            second = applied(rise + weight, ratio * ratio)
+            mass, log_mass = 1 + excess, np.log1p(np.maximum(excess, -0.999))
+        else:
+            exponent = self.log_weight[..., None, :] + shifted
+            top = exponent.max(axis=-1)
+            tilted = np.exp(exponent - top[..., None])
+            mass = tilted.sum(axis=-1)
+            first, second = applied(tilted, ratio), applied(tilted, ratio * ratio)
+            log_mass = top + np.log(mass)
+        first = first / mass
+        return Curve(log_mass, sign * first, np.maximum(second / mass - first * first, 1e-300))
+
+    def moments(self, power: float, *, sign: float = 1.0) -> tuple[float, float, float]:
+        """`curve` at one power of one set."""
+        at = self.curve(np.array([power]), sign=sign)
+        return float(at.log_m[0]), float(at.first[0]), float(at.second[0])
 
     def line(
         self,
@@ -113,86 +105,113 @@ class Points:
             careful: How many of the first frequencies keep their distance from 1; many later ones only their size.
         """
         exponent = self.log_weight + power * self.ratio
-        if float(np.max(exponent)) > 3.0:
-            return self._steep(exponent, power, frequencies, sign, mass, outside)
+        top = exponent.max(axis=-1)[..., None]
+        steep = top[..., 0] > _STEEP
+        if steep.all():
+            return self._steep(exponent, top, power, frequencies, sign, mass, outside)
+        if steep.any():
+            log = np.empty((len(steep), len(frequencies)), dtype=np.complex128)
+            error, rest = np.empty(log.shape), np.broadcast_to(outside, log.shape)
+            for rows in (steep, ~steep):
+                one = self[rows].line(
+                    power, frequencies, sign=sign, drift=drift, mass=mass, outside=rest[rows], careful=careful
+                )
+                log[rows], error[rows] = one.log, one.error
+            return Line(log, error)
         if len(frequencies) > max(_MANY, careful):
-            rest = np.broadcast_to(outside, frequencies.shape)
-            first = self.line(power, frequencies[:careful], sign=sign, drift=drift, mass=mass, outside=rest[:careful])
-            far = self._steep(exponent, power, frequencies[careful:], sign, mass, rest[careful:])
-            return Line(np.concatenate([first.log, far.log]), np.concatenate([first.error, far.error]))
+            rest = np.broadcast_to(outside, (*self.ratio.shape[:-1], len(frequencies)))
+            near, far = frequencies[:careful], frequencies[careful:]
+            first = self.line(power, near, sign=sign, drift=drift, mass=mass, outside=rest[..., :careful])
+            last = self._steep(exponent, top, power, far, sign, mass, rest[..., careful:])
+            return joined(first, last)
         order = power - 1 if sign > 0 else -power
-        weight, tilted = np.exp(self.log_weight), np.exp(exponent)
         shifted = power * self.ratio
-        curved = np.where(
-            shifted < 1, weight * exp_minus_linear(np.minimum(shifted, 1.0)), tilted - weight * (1 + shifted)
-        )
-        rise = np.where(shifted < 1, weight * np.expm1(np.minimum(shifted, 1.0)), tilted - weight)
-        base = curved - power * self.deficit
-        doubt = U * (len(weight) + 40 + 2 * ULPS + 2 * (np.abs(self.log_weight) + np.abs(shifted)))
+        weight, tilted = np.exp(self.log_weight), np.exp(exponent)
+        curved, rise, flat = _curved(shifted, weight, tilted)
+        doubt = U * (weight.shape[-1] + 40 + 2 * ULPS + 2 * (np.abs(self.log_weight) + np.abs(shifted)))
         doubt = doubt + 3 * self.fuzz * (1 + np.abs(shifted))
-        flat = np.where(
-            np.abs(shifted) <= 1e-2, 0.0, 16 * U * (weight * np.abs(shifted) + np.where(shifted < 1, 0.0, tilted))
-        )
-        constant = float(np.sum(doubt * (np.abs(curved) + abs(power) * self.deficit) + flat))
-        moving = bool(frequencies[-1] > 0) if len(frequencies) else False
-        lost = constant + (
-            self._angular(doubt, tilted + weight, np.abs(rise), frequencies) if moving else 0.0 * frequencies
-        )
-        lost = lost + outside * math.exp(max(float(np.max(exponent)), 0.0))
-        lost = lost + 4 * U * abs(drift) * (order + frequencies)
-        sum_base, sum_deficit = float(np.sum(base)), float(np.sum(self.deficit))
-        real, imaginary = np.full(len(frequencies), sum_base), np.zeros(len(frequencies))
-        chunk = max(1, _CHUNK // len(weight))
-        for at in range(0, len(frequencies) if moving else 0, chunk):
-            u = frequencies[at : at + chunk]
-            angle = np.multiply.outer(u, self.ratio)
-            sine, cosine = np.sin(angle / 2), np.cos(angle / 2)
-            real[at : at + chunk] = sum_base - 2 * ((sine * sine) @ tilted)
-            imaginary[at : at + chunk] = (
-                2 * ((sine * cosine) @ rise) + sine_minus_linear(angle) @ weight - u * sum_deficit
-            )
+        lost = (doubt * (np.abs(curved) + abs(power) * self.deficit) + flat).sum(axis=-1)[..., None]
+        lost = lost + outside * np.exp(np.maximum(top, 0.0)) + 4 * U * abs(drift) * (order + frequencies)
+        real: Reals = (curved - power * self.deficit).sum(axis=-1)[..., None]
+        imaginary: Reals | float = 0.0
+        if len(frequencies) and frequencies[-1] > 0:
+            lost = lost + self._angular(doubt, tilted + weight, np.abs(rise), frequencies)
+            turned, imaginary = self._turned(tilted, rise, weight, frequencies)
+            real = real - turned
         x = (real + order * drift) / mass
         y = (sign * imaginary + frequencies * drift) / mass
-        return _logarithm(x, y, lost / mass)
+        return logarithm_of_excess(x, y, lost / mass)
+
+    def _turned(self, tilted: Reals, rise: Reals, weight: Reals, frequencies: Reals) -> tuple[Reals, Reals]:
+        """What the angle u log r takes from the real part of the sum, and the imaginary part."""
+        real = np.empty((*self.ratio.shape[:-1], len(frequencies)))
+        imaginary = np.empty(real.shape)
+        chunk = max(1, _CHUNK // self.ratio.size)
+        for at in range(0, len(frequencies), chunk):
+            u = frequencies[at : at + chunk]
+            angle = u[:, None] * self.ratio[..., None, :]
+            half = 0.5 * angle
+            sine, cosine = np.sin(half), np.cos(half)
+            real[..., at : at + chunk] = 2 * applied(sine * sine, tilted)
+            sine *= cosine
+            sine *= 2.0
+            imaginary[..., at : at + chunk] = (
+                applied(sine, rise)
+                + applied(sine_minus_linear(angle, sine), weight)
+                - u * self.deficit.sum(axis=-1)[..., None]
+            )
+        return real, imaginary
 
     def _angular(self, doubt: Reals, mass: Reals, rise: Reals, frequencies: Reals) -> Reals:
-        """The doubt about what depends on the angle u log r: of second order where it is below 2, else the mass."""
-        size = np.abs(self.ratio)
-        order = np.argsort(size)
-        size, doubt, mass, rise = size[order], doubt[order], mass[order], rise[order]
-        before = np.zeros((2, len(size) + 1))
-        before[:, 1:] = np.cumsum([4 * doubt * mass * size * size, doubt * rise * size], axis=1)
-        after = np.zeros((2, len(size) + 1))
-        after[:, :-1] = np.cumsum(np.array([12 * doubt * mass, 4 * doubt * mass * size])[:, ::-1], axis=1)[:, ::-1]
-        cut = np.searchsorted(size, 2.0 / np.maximum(frequencies, 1e-300))
-        second, first = before[:, cut]
-        flat, slanted = after[:, cut]
-        linear = float(np.sum(doubt * self.deficit[order]))
-        return second * frequencies**2 + (first + slanted + linear) * frequencies + flat
+        """The doubt about what depends on the angle a = u log r, moduli summed.
+
+        A point's is at most 4 doubt mass min(1.3 a^2, 3 + |a|), of second order or of the size of the mass, and
+        doubt (rise |a| + deficit u).
+        """
+        size, loose = np.abs(self.ratio), 4 * doubt * mass
+        second = 1.3 * (loose * size * size).sum(axis=-1)[..., None]
+        flat, slanted = 3 * loose.sum(axis=-1)[..., None], (loose * size).sum(axis=-1)[..., None]
+        linear = (doubt * (rise * size + self.deficit)).sum(axis=-1)[..., None]
+        return np.minimum(second * frequencies**2, flat + slanted * frequencies) + linear * frequencies
 
     def _steep(
-        self, exponent: Reals, power: float, frequencies: Reals, sign: float, mass: float, outside: Reals | float
+        self,
+        exponent: Reals,
+        top: Reals,
+        power: float,
+        frequencies: Reals,
+        sign: float,
+        mass: float,
+        outside: Reals | float,
     ) -> Line:
         """The same where E r^p is far from 1, so that 1 + p y does not matter to it: a plain scaled sum."""
-        top = float(np.max(exponent))
+        size, shifted = np.abs(self.ratio), np.abs(power * self.ratio)
         tilted = np.exp(exponent - top)
-        doubt = (
-            U
-            * (
-                4 * len(exponent)
-                + 104
-                + 2 * ULPS
-                + 2 * (np.abs(self.log_weight) + np.abs(power * self.ratio) + abs(top))
-            )
-            + (1 + abs(power) * np.abs(self.ratio)) * self.fuzz
-        )
-        constant = float(np.sum(doubt * tilted))
-        linear = float(np.sum(doubt * tilted * np.abs(self.ratio)))
-        lost = constant + frequencies * linear + outside * math.exp(-min(top, 0.0))
+        doubt = U * (4 * exponent.shape[-1] + 104 + 2 * ULPS + 2 * (np.abs(self.log_weight) + shifted + np.abs(top)))
+        doubt = (doubt + (1 + abs(power) * size) * self.fuzz) * tilted
+        lost = doubt.sum(axis=-1)[..., None] + frequencies * (doubt * size).sum(axis=-1)[..., None]
+        lost = lost + outside * np.exp(-np.minimum(top, 0.0))
         value = exponential_sums(frequencies, tilted, sign * 1j * self.ratio)
-        line = _logarithm(value.real - 1, value.imag, lost)
-        shift = top - math.log(mass)
-        return Line(line.log + shift, line.error + 8 * U * (abs(top) + 1))
+        line = logarithm_of_excess(value.real - 1, value.imag, lost)
+        return Line(line.log + (top - math.log(mass)), line.error + 8 * U * (np.abs(top) + 1))
+
+
+def _curved(shifted: Reals, weight: Reals, tilted: Reals) -> tuple[Reals, Reals, Reals]:
+    """w (e^s - 1 - s), w (e^s - 1), and a bound on what s of a size above 0.01 adds to the error of the first."""
+    wide = np.abs(shifted)
+    if float(shifted.max()) < 1:
+        curved, rise = weight * exp_minus_linear(shifted), weight * np.expm1(shifted)
+        return curved, rise, np.where(wide <= 1e-2, 0.0, 16 * U * weight * wide)
+    low, near = np.minimum(shifted, 1.0), shifted < 1
+    curved = np.where(near, weight * exp_minus_linear(low), tilted - weight * (1 + shifted))
+    rise = np.where(near, weight * np.expm1(low), tilted - weight)
+    return curved, rise, np.where(wide <= 1e-2, 0.0, 16 * U * (weight * wide + np.where(near, 0.0, tilted)))
+
+
+def joined(first: Line, last: Line) -> Line:
+    """Two lines, one after the other."""
+    log, error = np.concatenate([first.log, last.log], axis=-1), np.concatenate([first.error, last.error], axis=-1)
+    return Line(log, error)
 
 
 def careful_nodes(times: float) -> int:
@@ -201,7 +220,7 @@ def careful_nodes(times: float) -> int:
 
 
 def exponential_sums(frequencies: Reals, amplitude: Complexes | Reals, rate: Complexes) -> Complexes:
-    """The sums over j of amplitude[j] e^(u rate[j]), Re rate <= 0, at each frequency u.
+    """The sums over j of amplitude[j] e^(u rate[j]), Re rate <= 0, at each frequency u; rows as in `Points`.
 
     Many equidistant frequencies are split as u = u_block + u_within, so that only their square root of exponentials is
     taken and a matrix product does the rest. Error: at most (4 n + 64 + 16 u |rate|) U times the sum of the moduli,
@@ -210,29 +229,34 @@ def exponential_sums(frequencies: Reals, amplitude: Complexes | Reals, rate: Com
     count = len(frequencies)
     if count > _MANY and bool(np.all(np.diff(frequencies) == frequencies[1] - frequencies[0])):
         block = math.isqrt(count)
-        within = np.exp(np.multiply.outer(rate, frequencies[:block] - frequencies[0]))
-        blocks = np.exp(np.multiply.outer(frequencies[::block], rate)) * amplitude
-        return cast("Complexes", blocks @ within).ravel()[:count]
-    value = np.empty(count, dtype=np.complex128)
-    chunk = max(1, _CHUNK // len(rate))
+        within = np.exp(rate[..., :, None] * (frequencies[:block] - frequencies[0]))
+        blocks = np.exp(frequencies[::block, None] * rate[..., None, :]) * amplitude[..., None, :]
+        value = blocks @ within
+        return value.reshape(*value.shape[:-2], -1)[..., :count]
+    value = np.empty((*rate.shape[:-1], count), dtype=np.complex128)
+    chunk = max(1, _CHUNK // rate.size)
     for at in range(0, count, chunk):
-        value[at : at + chunk] = np.exp(np.multiply.outer(frequencies[at : at + chunk], rate)) @ amplitude
+        terms = np.exp(frequencies[at : at + chunk, None] * rate[..., None, :])
+        value[..., at : at + chunk] = applied(terms, amplitude)
     return value
 
 
-def _logarithm(x: Reals, y: Reals, lost: Reals) -> Line:
+def applied(matrix: Any, vector: Any) -> Any:
+    """matrix @ vector over the last axes, rows apart; small products do not wake the threads of a BLAS."""
+    if matrix.size <= _SERIAL:
+        return np.einsum("...ij,...j->...i", matrix, vector)
+    return (matrix @ vector[..., None])[..., 0]
+
+
+def logarithm_of_excess(x: Reals, y: Reals, lost: Reals) -> Line:
     """log(1 + x + iy), x + iy known to within `lost`; where it may vanish, a bound on its modulus and error log 3."""
     log = log_one_plus(x, y)
     modulus = np.exp(log.real)
-    relative = lost / np.maximum(modulus, 1e-300)
-    error = 2 * relative + 32 * U * np.minimum(np.hypot(x, y) / np.maximum(modulus, 1e-300), 1 + np.abs(log))
+    size = np.maximum(modulus, 1e-300)
+    relative = lost / size
+    error = 2 * relative + 32 * U * np.minimum(np.hypot(x, y) / size, 1 + np.abs(log))
     blurred = relative > 0.25
     if blurred.any():
         log = np.where(blurred, np.log(modulus + 2 * lost) + 0j, log)
         error = np.where(blurred, math.log(3.0), error)
     return Line(log, error)
-
-
-def logarithm_of_excess(x: Reals, y: Reals, lost: Reals) -> Line:
-    """log(1 + x + iy) as a `Line`, for x + iy known to within `lost`."""
-    return _logarithm(x, y, lost)

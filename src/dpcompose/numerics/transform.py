@@ -67,16 +67,28 @@ class Transform(Protocol):
         ...
 
 
-def log_moments(transform: Transform, orders: Reals) -> Reals:
-    """K at many real orders, planning quality; infinite or NaN where it is too large for that."""
-    many = getattr(transform, "log_moments", None)
+@dataclass(frozen=True)
+class Curve:
+    """K = log M and its first two derivatives at many real orders, each of shape (n,); planning quality."""
+
+    log_m: Reals
+    first: Reals
+    second: Reals
+
+
+def curve(transform: Transform, orders: Reals) -> Curve:
+    """K and its derivatives at many real orders; infinite or NaN where it is too large for that."""
+    many = getattr(transform, "curve", None)
     if many is not None:
         return many(orders)
-    return np.array([transform.cumulants(float(order))[0] for order in orders])
+    return Curve(*np.array([transform.cumulants(float(order)) for order in orders]).T)
 
 
 def log_moment(transform: Transform, order: float) -> float:
     """An upper bound on log M at a real order."""
+    cheap = getattr(transform, "log_moment", None)
+    if cheap is not None:
+        return cheap(order)
     line = transform.line(order, np.zeros(1))
     return float(line.log[0].real + line.error[0])
 
@@ -116,13 +128,24 @@ class Sum:
     def lattice(self) -> Lattice | None:
         return None
 
+    @property
+    def scale(self) -> float:
+        """About K(1)."""
+        return sum(getattr(term, "scale", None) or term.cumulants(1.0)[0] for term in self.terms)
+
     def cumulants(self, order: float) -> tuple[float, float, float]:
         rows = [term.cumulants(order) for term in self.terms]
         return sum(row[0] for row in rows), sum(row[1] for row in rows), sum(row[2] for row in rows)
 
-    def log_moments(self, orders: Reals) -> Reals:
-        """The sum of the terms' log moments."""
-        return np.sum([log_moments(term, orders) for term in self.terms], axis=0)
+    def curve(self, orders: Reals) -> Curve:
+        """The sums of the terms' curves."""
+        rows = [curve(term, orders) for term in self.terms]
+        return Curve(sum(row.log_m for row in rows), sum(row.first for row in rows), sum(row.second for row in rows))
+
+    def log_moment(self, order: float) -> float:
+        """The sum of the terms' bounds, rounded up."""
+        bounds = [log_moment(term, order) for term in self.terms]
+        return math.fsum(bounds) + 4 * 2.0**-53 * math.fsum(map(abs, bounds))
 
     def line(self, order: float, frequencies: Reals) -> Line:
         lines = [term.line(order, frequencies) for term in self.terms]

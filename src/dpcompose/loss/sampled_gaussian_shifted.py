@@ -1,0 +1,131 @@
+"""The transforms of sampled Gaussian losses as integrals over Im x = theta s^2: as many points at every frequency.
+
+Rows as in `sampled_gaussian_sum`: noise, rate and ends of the range have shape (m, 1).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpcompose.loss.sampled_gaussian_points import positions, shortened
+from dpcompose.numerics.elementary import ULPS, Complexes, Reals, U
+from dpcompose.numerics.tilted import applied, exponential_sums, logarithm_of_excess
+from dpcompose.numerics.transform import Line
+
+_SHIFTS = (0.15, 0.4, 1.0, 2.2)
+_MOST_POINTS = 60_000
+Ends = tuple[Reals, Reals]
+
+
+def on_shifted(noise: Reals, rate: Reals, x: Reals, theta: Reals | float) -> tuple[Reals, Reals]:
+    """log |r| and arg r on Im x = theta s^2."""
+    z = (2 * x - 1) / (2 * noise**2) + (np.log(rate) - np.log1p(-rate))
+    share = 1 / (1 + np.exp(-np.clip(z, -700.0, 700.0)))
+    rest = 1 - np.cos(theta)
+    shrink = 0.5 * np.log1p(-2 * share * (1 - share) * rest)
+    return np.log1p(-rate) + np.logaddexp(0.0, z) + shrink, np.arctan2(share * np.sin(theta), 1 - share * rest)
+
+
+def shifted_line(
+    noise: Reals,
+    rate: Reals,
+    remove: bool,
+    power: float,
+    frequencies: Reals,
+    ends: Ends,
+    top_moment: Reals,
+    spread: Reals | None,
+    depth: float = 38.0,
+) -> tuple[Line, Reals]:
+    """log M(order + iu) with an error absolute in M, and log of an envelope of |M|, nonincreasing in u.
+
+    The envelope is the integral of the moduli, over the same points: a modulus is analytic in x and bounded in a strip
+    of half-width min(theta, pi - theta) s^2 by the same integral without its decay in u.
+
+    Args:
+        noise: sigma / sensitivity.
+        rate: The sampling rates.
+        remove: Which order the losses have.
+        power: order + 1 or -order.
+        frequencies: u >= 0, shape (n,).
+        ends: Where the integrand lives.
+        top_moment: log M(order), rounded up; scales error terms only.
+        depth: -log of what the step may leave out.
+        spread: The tilted standard deviation, roughly; chooses the shift. None for a large one.
+    """
+    low, high = ends
+    s2, negative = noise**2, max(-power, 0.0)
+    theta = np.minimum(1.2, 1.5 / noise)
+    if spread is not None:
+        # A Gaussian of that spread falls fastest at frequency u on theta s = u spread; rarer, larger losses ask for less.
+        wanted = np.minimum(frequencies[-1] * spread, 0.45) / noise
+        theta = np.minimum(theta, np.clip(wanted, 0.05, 0.35))
+    while (steep := (negative * -np.log(np.cos(theta)) > 6) & (theta > 0.05)).any():
+        theta = np.where(steep, 0.7 * theta, theta)
+    upper = 2 * theta * theta * s2 - negative * np.log(np.cos(theta))
+    step = shortened(2 * math.pi * theta * s2 / (depth + 0.001 + upper))
+    if not float(((high - low) / step).max()) <= _MOST_POINTS:
+        shape = (len(noise), len(frequencies))
+        return Line(np.zeros(shape, dtype=np.complex128), np.full(shape, np.inf)), np.zeros(shape)
+    x = positions(low, high, step)
+    modulus, argument = on_shifted(noise, rate, x, theta)
+    raised = theta * theta * s2 / 2
+    log_weight = np.log(step / noise) - 0.5 * math.log(2 * math.pi) + raised - x * x / (2 * s2)
+    exponent = log_weight + power * modulus
+    top = exponent.max(axis=-1)[:, None]
+    turned = np.abs(power * modulus) + abs(power) * argument + np.abs(x) * theta
+    doubt = U * (4 * x.shape[-1] + 96 + 4 * ULPS * (2 + np.abs(log_weight) + turned))
+    size = np.exp(exponent - top)
+    phase = power * argument - x * theta
+    value = exponential_sums(frequencies, size * (np.cos(phase) + 1j * np.sin(phase)), 1j * modulus - argument)
+    # The moduli fall with u; their sum at the first frequency bounds the later ones.
+    faded = size * np.exp(-frequencies[0] * argument)
+    lost = (faded * doubt).sum(axis=-1)[:, None]
+    lost = lost + 16 * ULPS * U * frequencies * (faded * (np.abs(modulus) + argument)).sum(axis=-1)[:, None]
+    tails = _tails(noise, rate, x, exponent - top, power, step)
+    strip = 1.05 * (np.exp(-depth - upper) + math.exp(-depth)) * 2 * np.exp(np.maximum(top_moment - top, -700.0))
+    signed: Complexes = value if remove else np.conj(value)
+    line = logarithm_of_excess(signed.real - 1, signed.imag, lost + tails + strip)
+    line = Line(line.log + top, line.error + 8 * U * (np.abs(top) + 1))
+    decay = np.exp(np.maximum(-frequencies[:, None] * (argument * (1 - 8 * U))[:, None, :], -700.0))
+    moduli = applied(decay, size)
+    inner = 0.9 * theta
+    error = 2.1 * np.exp(_growth(noise, power, theta, inner) - 2 * math.pi * inner * s2 / step + raised + top_moment - top)
+    return line, top + np.log(moduli + tails + error) + 1e-9
+
+
+def _growth(noise: Reals, power: float, theta: Reals | float, inner: Reals | float) -> Reals:
+    """How much the moduli may grow inside a strip of half-width inner s^2 around Im x = theta s^2."""
+    sides = np.log(np.cos((theta + inner) / 2)) + np.log(np.cos((theta - inner) / 2))
+    return (inner * noise) ** 2 / 2 - max(-power, 0.0) / 2 * sides
+
+
+def shifted_envelope(noise: Reals, rate: Reals, power: float, edges: Reals, floor: Reals, ends: Ends) -> Reals:
+    """log of a bound on |M(order + iu)| / M(order), nonincreasing in u, the best of several shifts."""
+    (low, high), best = ends, np.zeros((len(noise), len(edges)))
+    s2 = noise**2
+    for theta in _SHIFTS:
+        inner = 0.9 * min(theta, math.pi - theta)
+        step = 2 * math.pi * inner * s2 / (16 + _growth(noise, power, theta, inner))
+        if not float(((high - low) / step).max()) <= 1500:
+            continue
+        x = positions(low, high, step)
+        modulus, argument = on_shifted(noise, rate, x, theta)
+        log_term = np.log(step / noise) - 0.5 * math.log(2 * math.pi) - x * x / (2 * s2) + power * modulus - floor
+        decay = np.exp(-edges[:, None] * (argument * (1 - 8 * U))[:, None, :])
+        decayed = applied(decay, np.exp(log_term))
+        # e^-16 from the strip, and the two ends of the range, where the integrand is a Gaussian tail beyond 9 s.
+        error = 2.1 * math.exp(-16.0) + _tails(noise, rate, x, log_term, power, step)
+        best = np.minimum(best, theta * theta * s2 / 2 + np.log(decayed + error) + 1e-9)
+    return best
+
+
+def _tails(noise: Reals, rate: Reals, x: Reals, log_term: Reals, power: float, step: Reals) -> Reals:
+    """What lies beyond the first and the last point, in the units of the terms."""
+    s2, first, last = noise**2, x[:, :1], x[:, -1:]
+    right = np.exp(log_term[:, -1:]) / np.expm1(step * (last - max(power, 0.0)) / s2)
+    share = 1 / (1 + np.exp(np.minimum(-(2 * first - 1) / (2 * s2) - np.log(rate / (1 - rate)), 700.0)))
+    slope = np.maximum(-first - max(-power, 0.0) * share, 0.0)
+    return right + np.exp(log_term[:, :1]) / np.expm1(step * slope / s2)
