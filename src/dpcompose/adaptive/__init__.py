@@ -5,11 +5,14 @@ A filter is data: limits on exact sums of named currencies, a price for each mec
 
 from dpcompose.adaptive.advanced import AdvancedFilter
 from dpcompose.adaptive.basic import BasicFilter
+from dpcompose.adaptive.boundary import Line, Mixture
 from dpcompose.adaptive.concentrated import ConcentratedFilter
+from dpcompose.adaptive.curators import Curators, Spendings
 from dpcompose.adaptive.description import from_description
 from dpcompose.adaptive.filter import Decision, Filter, Spending
 from dpcompose.adaptive.gaussian import GaussianFilter
 from dpcompose.adaptive.natural import NaturalFilter
+from dpcompose.adaptive.odometer import Distance, Mileage, Odometer, Reading, RunningSum
 from dpcompose.adaptive.pure import PureFilter
 from dpcompose.adaptive.renyi import RenyiFilter
 from dpcompose.adaptive.total import Total
@@ -18,13 +21,22 @@ __all__ = [
     "AdvancedFilter",
     "BasicFilter",
     "ConcentratedFilter",
+    "Curators",
     "Decision",
+    "Distance",
     "Filter",
     "GaussianFilter",
+    "Line",
+    "Mileage",
+    "Mixture",
     "NaturalFilter",
+    "Odometer",
     "PureFilter",
+    "Reading",
     "RenyiFilter",
+    "RunningSum",
     "Spending",
+    "Spendings",
     "Total",
     "from_description",
 ]

@@ -12,7 +12,7 @@ from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import Number, below, nonnegative, probability
 from dpcompose.adaptive.filter import Filter
 from dpcompose.adaptive.target import Target
-from dpcompose.adaptive.total import Total, concentrated, curve, least, optimal
+from dpcompose.adaptive.total import Total, curve, least, optimal, sum_of_rho
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Priced
 from dpcompose.guarantee.decimals import digits
@@ -94,15 +94,17 @@ class AdvancedFilter(Filter):
         return ApproximateDP(self.epsilon_at(delta=delta), delta=delta)
 
     def total(self, times: int, *, delta: float) -> Total:
-        rho = self._concentrated
+        rho = self.concentrated()
         stated = ApproximateDP(rounded_up(Fraction(self.epsilon)), delta=rounded_up(Fraction(self.delta)))
-        found = [concentrated(rho, times, delta=delta), optimal(stated, times, delta=delta)]
+        found = [sum_of_rho(rho, times, delta=delta), optimal(stated, times, delta=delta)]
         if times > 1:
             found.append(curve(lambda at: rho.epsilon(delta=at), times, delta=delta, lost=rho.delta, least_share=1e-2))
         return least(found)
 
-    @property
-    def _concentrated(self) -> ConcentratedDP:
+    def promise(self) -> ApproximateDP:
+        return self.guarantee()
+
+    def concentrated(self) -> ConcentratedDP:
         squares, lost = self.limits.values()
         return ConcentratedDP(rounded_up(squares / 2), delta=rounded_up(lost))
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from dpcompose.errors import DomainError
+from dpcompose.guarantee.rational import rounded_up
 
 GRID = 10**40
 Amounts: TypeAlias = Mapping[str, Fraction]
@@ -56,6 +57,11 @@ def read(name: str, text: Any) -> float | Fraction:
         return Fraction(text) if "/" in text else float(text)
     except (ValueError, ZeroDivisionError):
         raise DomainError(name, text, "a number as text, such as '0.5' or '1/2'") from None
+
+
+def rounded(value: float, times: int) -> float:
+    """`times` copies of an upper bound, rounded up; one copy is itself."""
+    return value if math.isinf(value) else rounded_up(Fraction(value) * times)
 
 
 def _number(name: str, value: Any, domain: str) -> float | Fraction:

@@ -11,7 +11,7 @@ from dpcompose.adaptive.amount import Number, nonnegative, probability
 from dpcompose.adaptive.filter import Filter
 from dpcompose.adaptive.target import Target
 from dpcompose.adaptive.total import Total, optimal
-from dpcompose.guarantee import Adjacency, ApproximateDP, Priced
+from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Priced, pure
 from dpcompose.guarantee.rational import rounded_up
 
 
@@ -62,6 +62,14 @@ class BasicFilter(Filter):
 
     def total(self, times: int, *, delta: float) -> Total:
         return optimal(self.guarantee(), times, delta=delta)
+
+    def promise(self) -> ApproximateDP:
+        return self.guarantee()
+
+    def concentrated(self) -> ConcentratedDP:
+        """epsilon tanh(epsilon / 2), but for delta: see `PureFilter`."""
+        promise = self.guarantee()
+        return ConcentratedDP(pure.concentrated(promise.epsilon).rho, delta=promise.delta)
 
     def _price(self, mechanism: Priced, delta: float | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
         return pricing.promise(mechanism, delta=delta, adjacency=adjacency)

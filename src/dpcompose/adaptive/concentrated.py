@@ -10,7 +10,7 @@ from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import Number, nonnegative, probability
 from dpcompose.adaptive.filter import Filter
 from dpcompose.adaptive.target import Target, largest
-from dpcompose.adaptive.total import Total, concentrated, curve, least
+from dpcompose.adaptive.total import Total, curve, least, sum_of_rho
 from dpcompose.guarantee import Adjacency, ConcentratedDP, Priced
 from dpcompose.guarantee.rational import rounded_up
 
@@ -71,11 +71,14 @@ class ConcentratedFilter(Filter):
 
     def total(self, times: int, *, delta: float) -> Total:
         promise = self.guarantee()
-        sums = concentrated(promise, times, delta=delta)
+        sums = sum_of_rho(promise, times, delta=delta)
         if times < 2:
             return sums
         points = curve(lambda at: promise.epsilon(delta=at), times, delta=delta, lost=promise.delta, least_share=1e-2)
         return least((sums, points))
+
+    def concentrated(self) -> ConcentratedDP:
+        return self.guarantee()
 
     def _price(self, mechanism: Priced, delta: float | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
         return pricing.rho(mechanism, delta=delta, adjacency=adjacency)

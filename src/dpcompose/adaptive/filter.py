@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from dpcompose.adaptive.amount import Amounts, Number, above, below, written
 from dpcompose.adaptive.total import Total
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, GaussianTradeoff, Priced, RenyiDP
+from dpcompose.numerics import check
+from dpcompose.numerics.bound import up
 
 Guarantee = ApproximateDP | ConcentratedDP | RenyiDP | GaussianTradeoff
 
@@ -96,6 +99,23 @@ class Filter(ABC):
     @abstractmethod
     def total(self, times: int, *, delta: float) -> Total:
         """The smallest epsilon found for `times` such budgets, fixed in advance and spent in any order, at `delta`."""
+
+    def promise(self) -> ApproximateDP | None:
+        """The one (epsilon, delta) of the interaction; None where it has a whole curve."""
+        return None
+
+    def concentrated(self) -> ConcentratedDP | None:
+        """The rho that the charges inside cannot exceed in total, but for a mass of delta; None if there is none."""
+        return None
+
+    def divergence(self, order: float) -> float:
+        """The Renyi divergence of an order that the interaction cannot exceed; infinite if none is known."""
+        found = self.concentrated()
+        return math.inf if found is None or found.delta > 0.0 else up(found.rho * check.finite("order", order))
+
+    def mu_of(self, times: int) -> float | None:
+        """The mu of `times` such budgets together; None if they are not Gaussian."""
+        return None
 
     @abstractmethod
     def _fields(self) -> dict[str, float | Fraction]:

@@ -11,7 +11,7 @@ from dpcompose.adaptive.amount import Number, nonnegative
 from dpcompose.adaptive.filter import Filter
 from dpcompose.adaptive.target import Target
 from dpcompose.adaptive.total import Total
-from dpcompose.guarantee import Adjacency, GaussianTradeoff, Priced, gaussian
+from dpcompose.guarantee import Adjacency, ConcentratedDP, GaussianTradeoff, Priced, gaussian
 from dpcompose.guarantee.rational import rounded_up
 from dpcompose.numerics.bound import up
 
@@ -61,8 +61,15 @@ class GaussianFilter(Filter):
         return GaussianTradeoff(rounded_up(Fraction(self.mu)))
 
     def total(self, times: int, *, delta: float) -> Total:
-        mu = _root(Fraction(self.mu) ** 2 * times)
+        mu = self.mu_of(times)
         return Total(gaussian.epsilon(delta, mu=mu).upper, "sum of mu squared", "[DongRothSu2022, Corollary 3.3]")
+
+    def concentrated(self) -> ConcentratedDP:
+        """mu squared / 2."""
+        return ConcentratedDP(rounded_up(Fraction(self.mu) ** 2 / 2))
+
+    def mu_of(self, times: int) -> float:
+        return _root(Fraction(self.mu) ** 2 * times)
 
     def _price(self, mechanism: Priced, delta: float | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
         return (pricing.mu_squared(mechanism, adjacency=adjacency),)

@@ -38,9 +38,17 @@ def request(mechanism: Any, delta: Any, adjacency: Any) -> float | None:
 
 def pure(mechanism: Priced, *, adjacency: Adjacency) -> Fraction:
     """Its epsilon at delta 0, the smaller of what the sum of its losses and its certified profile say."""
+    found = known_pure(mechanism, adjacency=adjacency)
+    if found is None:
+        raise refused(mechanism, "it is not (epsilon, 0)-differentially private for any finite epsilon")
+    return found
+
+
+def known_pure(mechanism: Priced, *, adjacency: Adjacency) -> Fraction | None:
+    """Its epsilon at delta 0, if there is a finite one."""
     stated = _asked(mechanism, lambda: mechanism.pure(adjacency=adjacency))
     if stated is None:
-        raise refused(mechanism, "it is not (epsilon, 0)-differentially private for any finite epsilon")
+        return None
     certified = _asked(mechanism, lambda: mechanism.epsilon(delta=0.0, adjacency=adjacency))
     return min(Fraction(_finite(mechanism, "epsilon", stated)), _upper(mechanism, certified, stated))
 
@@ -65,13 +73,21 @@ def promise(mechanism: Priced, *, delta: float | None, adjacency: Adjacency) -> 
 
 def rho(mechanism: Priced, *, delta: float | None, adjacency: Adjacency) -> tuple[Fraction, Fraction]:
     """Its (rho, delta): the zero-concentrated guarantee, else epsilon tanh(epsilon / 2) of its (epsilon, delta)."""
-    known = _asked(mechanism, lambda: mechanism.zcdp(adjacency=adjacency))
+    known = known_rho(mechanism, adjacency=adjacency)
     if known is not None:
-        if not isinstance(known, ConcentratedDP):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise refused(mechanism, f"its zero-concentrated guarantee is {known!r}")
-        return Fraction(known.rho), Fraction(known.delta)
+        return known
     epsilon, lost = promise(mechanism, delta=delta, adjacency=adjacency)
     return Fraction(concentrated(rounded_up(epsilon)).rho), lost
+
+
+def known_rho(mechanism: Priced, *, adjacency: Adjacency) -> tuple[Fraction, Fraction] | None:
+    """Its zero-concentrated guarantee, (rho, delta), if it has one."""
+    known = _asked(mechanism, lambda: mechanism.zcdp(adjacency=adjacency))
+    if known is None:
+        return None
+    if not isinstance(known, ConcentratedDP):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise refused(mechanism, f"its zero-concentrated guarantee is {known!r}")
+    return Fraction(known.rho), Fraction(known.delta)
 
 
 def renyi(mechanism: Priced, order: float, *, adjacency: Adjacency) -> Fraction:

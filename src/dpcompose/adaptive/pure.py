@@ -11,7 +11,7 @@ from dpcompose.adaptive.amount import Number, nonnegative
 from dpcompose.adaptive.filter import Filter
 from dpcompose.adaptive.target import Target
 from dpcompose.adaptive.total import Total, optimal
-from dpcompose.guarantee import Adjacency, ApproximateDP, Priced
+from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Priced, pure
 from dpcompose.guarantee.rational import rounded_up
 
 
@@ -58,6 +58,17 @@ class PureFilter(Filter):
 
     def total(self, times: int, *, delta: float) -> Total:
         return optimal(self.guarantee(), times, delta=delta)
+
+    def promise(self) -> ApproximateDP:
+        return self.guarantee()
+
+    def concentrated(self) -> ConcentratedDP:
+        """epsilon tanh(epsilon / 2): tanh grows, so along a path the sum is largest for one charge of everything."""
+        return pure.concentrated(self.guarantee().epsilon)
+
+    def divergence(self, order: float) -> float:
+        """That of randomized response, of which every such interaction is a post-processing."""
+        return pure.renyi(self.guarantee().epsilon, order=order)
 
     def _price(self, mechanism: Priced, delta: float | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
         return (pricing.pure(mechanism, adjacency=adjacency),)

@@ -96,6 +96,9 @@ class RenyiFilter(Filter):
         found = lossless_epsilon(budget, order=self.order, delta=check.probability("delta", delta))
         return Total(found, "sum of Renyi divergences, converted exactly", "[Asoodeh2021, Section III]")
 
+    def divergence(self, order: float) -> float:
+        return self.guarantee()(order)
+
     def _price(self, mechanism: Priced, delta: float | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
         return (pricing.renyi(mechanism, self.order, adjacency=adjacency),)
 

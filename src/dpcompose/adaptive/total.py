@@ -41,7 +41,7 @@ def optimal(promise: ApproximateDP, times: int, *, delta: float) -> Total:
     return Total(found, "optimal composition", "[KairouzOhViswanath2015, Theorem 3.3]")
 
 
-def concentrated(promise: ConcentratedDP, times: int, *, delta: float) -> Total:
+def sum_of_rho(promise: ConcentratedDP, times: int, *, delta: float) -> Total:
     """The sum of the rho; what each promise leaves out is left out with probability at most 1 - (1 - delta)^times.
 
     Reference: [WhitehouseRamdasRogersWu2023, Theorem 1]

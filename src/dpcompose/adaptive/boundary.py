@@ -1,0 +1,127 @@
+"""Time-uniform boundaries: what a loss stays below at all times at once, as a function of the rho spent so far.
+
+A mechanism that is rho_i-zCDP has E[e^(l L_i)] <= e^(l (l + 1) rho_i) for every l > 0, under either world. With R the
+sum of the rho so far, V = 2 R and X = L - V / 2, e^(l X - l^2 V / 2) starts at 1 and never grows in expectation, however
+the rho_i were chosen; so does any mixture over l, and such a process ever reaches 1 / failure with probability at most
+failure (Ville). Both boundaries below solve that for X.
+
+Reference: [HowardRamdasMcAuliffeSekhon2020], [WhitehouseRamdasRogersWu2023, Theorem 3]
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from scipy.special import log_ndtr
+
+from dpcompose.numerics import check
+from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
+
+
+class Boundary(Protocol):
+    """A bound on the loss at every time at once."""
+
+    kind: ClassVar[str]
+    """Its name in a description."""
+
+    @property
+    def tight_at(self) -> float:
+        """The rho at which it is made to be tight."""
+        ...
+
+    def above(self, rho: float, *, failure: float) -> float:
+        """A number that the loss exceeds, at any time at all, with probability at most `failure`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Line:
+    """The line-crossing boundary V / 2 + sqrt(w / (2 y)) V + sqrt(y w / 2), w = ln(1 / failure), y = 2 `tight_at`.
+
+    One l, sqrt(2 w / y): where V = y it is V / 2 + sqrt(2 w V), the price of a bound at one time known beforehand.
+
+    >>> round(Line(0.5).above(0.25, failure=1e-6), 12)
+    4.192391327318
+
+    Args:
+        tight_at: In units of rho; finite, > 0.
+
+    Raises:
+        DomainError: If it is outside its domain.
+    """
+
+    tight_at: float
+    kind: ClassVar[str] = "line"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tight_at", check.positive("tight_at", self.tight_at))
+
+    def above(self, rho: float, *, failure: float) -> float:
+        """V / 2 + sqrt(w / (2 y)) V + sqrt(y w / 2), rounded up.
+
+        Args:
+            rho: The sum of the rho so far; >= 0.
+            failure: In (0, 1).
+        """
+        rho, variance, tight = check.nonnegative("rho", rho), 2.0 * rho, 2.0 * self.tight_at
+        logarithm = -math.log(check.open_probability("failure", failure))
+        found = rho + math.sqrt(logarithm / (2.0 * tight)) * variance + math.sqrt(tight * logarithm / 2.0)
+        return up(found * (1.0 + 32 * UNIT_ROUNDOFF))
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The boundary of a mixture over all l > 0, half-normal with variance 1 / r: V / 2 + u sqrt(V + r).
+
+    The mixture is 2 Phi(u) sqrt(r / (V + r)) e^(u^2 / 2) at X = u sqrt(V + r), and u is where it is 1 / failure. Both
+    signs of l, as for a martingale, would give u = sqrt(2 ln(sqrt((V + r) / r) / failure)), which is larger, and need
+    lower bounds on divergences that nobody promises. It is never far from the best line for any rho.
+
+    >>> Mixture(0.5).above(0.5, failure=1e-6) < Line(0.05).above(0.5, failure=1e-6)
+    True
+
+    Args:
+        tight_at: The rho at which r makes it about tightest; finite, > 0.
+
+    Raises:
+        DomainError: If it is outside its domain.
+    """
+
+    tight_at: float
+    kind: ClassVar[str] = "mixture"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tight_at", check.positive("tight_at", self.tight_at))
+
+    def above(self, rho: float, *, failure: float) -> float:
+        """V / 2 + u sqrt(V + r), rounded up.
+
+        Args:
+            rho: The sum of the rho so far; >= 0.
+            failure: In (0, 1).
+        """
+        rho = check.nonnegative("rho", rho)
+        twice = -2.0 * math.log(check.open_probability("failure", failure))
+        # Any r is sound; this one solves r dU / dr = 0 to first order at V = 2 tight_at.
+        rest = 2.0 * self.tight_at / (1.0 + twice + math.log1p(twice))
+        wanted = (math.log1p(2.0 * rho / rest) + twice) / 2.0
+        return up((rho + _solved(wanted) * math.sqrt(2.0 * rho + rest)) * (1.0 + 32 * UNIT_ROUNDOFF))
+
+
+def _solved(wanted: float) -> float:
+    """A u >= 0 with u^2 / 2 + ln(2 Phi(u)) >= wanted, by Newton's method from above, and a hair more."""
+    # At sqrt(2 wanted) the left side is at least wanted; wherever Newton's steps end, the last loop checks.
+    point = math.sqrt(2.0 * wanted)
+    for _ in range(8):
+        ratio = math.exp(-point * point / 2.0 - float(log_ndtr(point))) / math.sqrt(2.0 * math.pi)
+        excess = point * point / 2.0 + math.log(2.0) + float(log_ndtr(point)) - wanted
+        point = max(point - excess / (point + ratio), 0.0)
+    margin = 1e-13 * (1.0 + point)
+    while point * point / 2.0 + math.log(2.0) + float(log_ndtr(point)) < wanted * (1.0 + 1e-14) + 1e-15:
+        point, margin = point + margin, 2.0 * margin
+    return point
+
+
+BOUNDARIES: dict[str, type[Line] | type[Mixture]] = {Line.kind: Line, Mixture.kind: Mixture}

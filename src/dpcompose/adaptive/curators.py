@@ -1,0 +1,187 @@
+"""Fixed sub-budgets: what curators who do not talk to each other may each spend, and what that is together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Self
+
+from dpcompose.adaptive.amount import Number, rounded
+from dpcompose.adaptive.filter import Decision, Filter, Spending
+from dpcompose.adaptive.pure import PureFilter
+from dpcompose.adaptive.target import Target, largest
+from dpcompose.adaptive.total import Total
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Priced
+from dpcompose.numerics import check
+from dpcompose.numerics.bound import Bound, Certificate
+
+
+@dataclass(frozen=True)
+class Curators:
+    """`count` budgets, fixed in advance: inside each one a filter, between them no coordination at all.
+
+    An interaction that a filter keeps (epsilon, delta)-DP is an interactive post-processing of one randomized response
+    of that (epsilon, delta), drawn beforehand; so any number of them, interleaved at will, compose like their fixed
+    guarantees: by the optimal theorem, which holds for no parameters chosen along the way. Sums (of rho, of mu squared,
+    of a divergence) hold for the charges inside, each a one-shot mechanism, and are taken where they are smaller.
+
+    Answers like a mechanism to whoever prices one: opening all budgets is one charge to a budget above them.
+
+    >>> curators = Curators(10_000, filter=PureFilter(1 / 801))
+    >>> round(curators.total(delta=math.exp(-32)).epsilon, 6)
+    0.890468
+
+    Args:
+        count: How many; an integer from 1 to 10^15.
+        filter: Which each of them opens.
+        adjacency: What one person's data may change, in every budget.
+
+    Raises:
+        DomainError: If an argument is not what is expected.
+
+    Reference: [VadhanZhang2023], [Lyu2022], [KairouzOhViswanath2015, Theorem 3.3]
+    """
+
+    count: int
+    _: KW_ONLY
+    filter: Filter
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "count", check.count("count", self.count, least=1))
+        if not self.count <= 10**15:
+            raise DomainError("count", self.count, "an integer from 1 to 10^15")
+        if not isinstance(self.filter, Filter):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("filter", self.filter, "a filter, such as PureFilter(0.1)")
+        self.filter.start(adjacency=self.adjacency)
+
+    @classmethod
+    def for_target(
+        cls,
+        count: int,
+        epsilon: Number,
+        *,
+        delta: Number,
+        sized: Callable[[float], Filter] = PureFilter,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    ) -> Self:
+        """The largest equal sub-budgets whose total at `delta` is at most `epsilon`.
+
+        Args:
+            count: How many.
+            epsilon: The target in total; above 0.
+            delta: Of the total; above 0 unless the sub-budgets are pure.
+            sized: From a size to the filter of one budget, larger for larger sizes.
+            adjacency: What one person's data may change.
+
+        Raises:
+            DomainError: If no size is small enough.
+        """
+        most, at = Target.of(epsilon, delta, 0.0).floats
+
+        def within(size: float) -> bool:
+            return cls(count, filter=sized(size), adjacency=adjacency).total(delta=at).epsilon <= most
+
+        size = largest(within, guess=most / math.sqrt(check.count("count", count, least=1))) if most > 0 else 0.0
+        if not size > 0:
+            raise DomainError("epsilon", epsilon, "a target that some sub-budgets reach", "Name a larger delta")
+        return cls(count, filter=sized(size), adjacency=adjacency)
+
+    def total(self, *, delta: float) -> Total:
+        """The smallest epsilon found for all budgets together, with the theorem that gives it.
+
+        Args:
+            delta: Of all together, in [0, 1].
+        """
+        return self.filter.total(self.count, delta=check.probability("delta", delta))
+
+    def start(self) -> Spendings:
+        """Nothing spent by anyone."""
+        return Spendings(self)
+
+    def step(
+        self, state: Spendings, mechanism: Priced, *, curator: int, delta: float | None = None
+    ) -> tuple[Spendings, Decision]:
+        """Ask one curator for one more mechanism; the others neither know nor matter.
+
+        Args:
+            state: What `start` or the last `step` returned.
+            mechanism: See `Filter.price`.
+            curator: Whose budget, from 0.
+            delta: See `Filter.price`.
+        """
+        if not isinstance(state, Spendings) or state.curators != self:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("state", state, "a state of these curators")
+        if not check.count("curator", curator) < self.count:
+            raise DomainError("curator", curator, f"an integer below {self.count}")
+        after, decision = self.filter.step(state.of(curator), mechanism, delta=delta)
+        return Spendings(self, {**state.touched, curator: after}) if decision.granted else state, decision
+
+    # As something that is priced, for a budget above.
+
+    def pure(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> float | None:
+        """The sum of the pure epsilons; None unless every budget is pure."""
+        self._stated(adjacency)
+        promise = self.filter.promise()
+        return rounded(promise.epsilon, self.count) if promise is not None and promise.delta == 0 else None
+
+    def approximate(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> ApproximateDP | None:
+        """The sums of epsilon and delta; None where each budget has a whole curve."""
+        self._stated(adjacency)
+        promise = self.filter.promise()
+        if promise is None:
+            return None
+        return ApproximateDP(rounded(promise.epsilon, self.count), delta=min(rounded(promise.delta, self.count), 1.0))
+
+    def epsilon(self, *, delta: float, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Bound:
+        """The total at a delta, an upper end; the lower end is 0."""
+        self._stated(adjacency)
+        found = self.total(delta=delta)
+        return Bound(0.0, found.epsilon, Certificate(found.theorem, unit="epsilon"))
+
+    def renyi(self, order: float, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Bound:
+        """The sum of the divergences of an order, an upper end."""
+        self._stated(adjacency)
+        one = self.filter.divergence(order)
+        return Bound(0.0, math.inf if math.isinf(one) else rounded(one, self.count), Certificate("sum of divergences"))
+
+    def zcdp(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> ConcentratedDP | None:
+        """The sum of the rho, with the mass that all leave out; None where a budget has no rho."""
+        self._stated(adjacency)
+        one = self.filter.concentrated()
+        if one is None:
+            return None
+        return ConcentratedDP(rounded(one.rho, self.count), delta=min(rounded(one.delta, self.count), 1.0))
+
+    def gdp(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> float | None:
+        """The square root of the sum of mu squared; None unless every budget is Gaussian."""
+        self._stated(adjacency)
+        return self.filter.mu_of(self.count)
+
+    def _stated(self, adjacency: Adjacency) -> None:
+        if adjacency is not self.adjacency:
+            raise UnsupportedError(
+                repr(self),
+                f"its charges are priced under {self.adjacency.value} and say nothing under {adjacency.value}",
+                f"Open it with adjacency=Adjacency.{getattr(adjacency, 'name', adjacency)}",
+            )
+
+
+@dataclass(frozen=True)
+class Spendings:
+    """What each curator has spent; those who spent nothing are not listed.
+
+    Args:
+        curators: Whose.
+        touched: By curator.
+    """
+
+    curators: Curators
+    touched: Mapping[int, Spending] = field(default_factory=dict[int, Spending])
+
+    def of(self, curator: int) -> Spending:
+        """What one curator has spent."""
+        start = self.curators.filter.start(adjacency=self.curators.adjacency)
+        return self.touched.get(curator, start)

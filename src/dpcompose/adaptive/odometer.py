@@ -1,0 +1,253 @@
+"""Odometers: how large the loss of an adaptive interaction without a budget is by now, at every time at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from fractions import Fraction
+from typing import Any, Self
+
+from dpcompose.adaptive import pricing
+from dpcompose.adaptive.amount import read, written
+from dpcompose.adaptive.boundary import BOUNDARIES, Boundary, Mixture
+from dpcompose.errors import DomainError
+from dpcompose.guarantee import Adjacency, Priced
+from dpcompose.guarantee.pure import concentrated
+from dpcompose.guarantee.rational import rounded_up
+from dpcompose.numerics import check
+from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
+
+NOT_A_GUARANTEE = (
+    "a bound on the realized loss with this probability, at all times at once; not an (epsilon, delta) guarantee"
+)
+
+
+@dataclass(frozen=True)
+class Mileage:
+    """What one answer adds to an odometer, or many: exact sums.
+
+    Args:
+        rho: Of the zero-concentrated guarantee, or of the bounded part of an (epsilon, delta) one.
+        drift: What the unbounded part of (epsilon, delta) may add to the mean loss.
+        failure: With which probability the loss lies outside the bounded part.
+        epsilon: The pure epsilon; infinite (None) if there is none.
+    """
+
+    rho: Fraction = Fraction(0)
+    drift: Fraction = Fraction(0)
+    failure: Fraction = Fraction(0)
+    epsilon: Fraction | None = Fraction(0)
+
+    def __add__(self, other: Mileage) -> Mileage:
+        both = None if self.epsilon is None or other.epsilon is None else self.epsilon + other.epsilon
+        return Mileage(self.rho + other.rho, self.drift + other.drift, self.failure + other.failure, both)
+
+    def description(self) -> dict[str, str]:
+        """As plain text."""
+        stated = {"rho": self.rho, "drift": self.drift, "failure": self.failure, "epsilon": self.epsilon}
+        return {name: written(value) for name, value in stated.items() if value is not None}
+
+    @classmethod
+    def from_description(cls, description: Mapping[str, Any]) -> Self:
+        """Back from `description`."""
+        numbers = {name: Fraction(read(name, description[name])) for name in ("rho", "drift", "failure")}
+        pure = description.get("epsilon")
+        return cls(**numbers, epsilon=None if pure is None else Fraction(read("epsilon", pure)))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What an odometer shows.
+
+    Args:
+        epsilon: The loss is at most this, now and at all other times when their readings are shown.
+        failure: But with this probability, under either world; 0 where it holds along every path.
+        meaning: What kind of statement it is.
+    """
+
+    epsilon: float
+    failure: float
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far an odometer has come.
+
+    Args:
+        odometer: Which.
+        adjacency: The adjacency under which every answer is priced.
+        mileage: The exact sums.
+        answers: How many answers.
+    """
+
+    odometer: Odometer
+    adjacency: Adjacency
+    mileage: Mileage = Mileage()
+    answers: int = 0
+
+
+@dataclass(frozen=True)
+class Odometer:
+    """With probability at least 1 - delta, under either world, the realized loss is below the reading at all times.
+
+    For mechanisms that are pure or zero-concentrated the boundary holds directly, with failure probability
+    delta - mechanism_delta. An (epsilon, delta_i)-DP one is first cut at e = `stretch` epsilon: its loss is above e, or
+    below -e in the other world, with probability at most d = delta_i / (1 - e^(epsilon - e)). What is left has
+    E[e^(l L)] <= e^(l (l + 1) e tanh(e / 2) + l c), c = 2 e d (1 + e^-e) / (e^e - 1): the largest over all
+    pairs of measures whose losses lie in [-e, e] and which lack at most d (1 + e^-e) of the other world's mass. The
+    sum of the c is added to the reading, and the sum of the d may not exceed `mechanism_delta`.
+
+    It is not an (epsilon, delta) guarantee: nothing stops the loss from growing. A budget (a filter) does.
+
+    >>> from dpcompose import BlackBox
+    >>> state = Odometer(1e-6, boundary=Mixture(0.05)).start()
+    >>> for _ in range(100): state = state.odometer.step(state, BlackBox(0.1))
+    >>> 6.1 < state.odometer.reading(state).epsilon < 6.2
+    True
+
+    Args:
+        delta: The probability that some reading is ever below the loss; in (0, 1).
+        boundary: `Line` or `Mixture`.
+        mechanism_delta: What of delta is kept for mechanisms with a delta of their own; in [0, delta).
+        stretch: Where (epsilon, delta) mechanisms are cut, as a multiple of their epsilon; finite, > 1.
+
+    Raises:
+        DomainError: If a number is outside its domain.
+
+    Reference: [WhitehouseRamdasRogersWu2023, Theorem 3]
+    """
+
+    delta: float
+    _: KW_ONLY
+    boundary: Boundary = field(default_factory=lambda: Mixture(0.1))
+    mechanism_delta: float = 0.0
+    stretch: float = 2.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta", check.open_probability("delta", self.delta))
+        object.__setattr__(self, "mechanism_delta", check.probability("mechanism_delta", self.mechanism_delta))
+        object.__setattr__(self, "stretch", check.finite("stretch", self.stretch))
+        if not self.mechanism_delta < self.delta:
+            raise DomainError("mechanism_delta", self.mechanism_delta, f"below delta = {self.delta!r}")
+        if not self.stretch > 1.0:
+            raise DomainError("stretch", self.stretch, "a finite number > 1")
+        if not isinstance(self.boundary, tuple(BOUNDARIES.values())):
+            raise DomainError("boundary", self.boundary, "a Line or a Mixture")
+
+    def start(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Distance:
+        """Nothing answered yet, under an adjacency that all answers share."""
+        if not isinstance(adjacency, Adjacency):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("adjacency", adjacency, "an Adjacency, such as Adjacency.ADD_REMOVE")
+        return Distance(self, adjacency)
+
+    def step(self, state: Distance, mechanism: Priced, *, delta: float | None = None) -> Distance:
+        """The state after one more mechanism, to be asked before it runs.
+
+        Args:
+            state: What `start` or the last `step` returned.
+            mechanism: A mechanism, a composition, or whatever else answers as `guarantee.Priced` does.
+            delta: Where on its curve of (epsilon, delta) it is cut, if it is neither pure nor zero-concentrated.
+
+        Raises:
+            DomainError: If the state belongs to another odometer, or delta is outside its domain.
+            UnsupportedError: If the mechanism has no finite bound, or needs more of `mechanism_delta` than is left.
+        """
+        if not isinstance(state, Distance) or state.odometer != self:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("state", state, "a state of this odometer")
+        after = state.mileage + self.mileage(mechanism, delta=delta, adjacency=state.adjacency)
+        if not after.failure <= Fraction(self.mechanism_delta):
+            raise pricing.refused(
+                mechanism,
+                f"with it the losses are out of bounds with probability {float(after.failure):.6g}, and the odometer"
+                f" keeps {self.mechanism_delta!r} for that",
+                "Open the odometer with a larger mechanism_delta",
+            )
+        return Distance(self, state.adjacency, after, state.answers + 1)
+
+    def mileage(
+        self, mechanism: Priced, *, delta: float | None = None, adjacency: Adjacency = Adjacency.ADD_REMOVE
+    ) -> Mileage:
+        """What a mechanism adds; see `step`."""
+        named = pricing.request(mechanism, delta, adjacency)
+        rho = pricing.known_rho(mechanism, adjacency=adjacency)
+        if rho is not None and rho[1] == 0:
+            return Mileage(rho=rho[0], epsilon=pricing.known_pure(mechanism, adjacency=adjacency))
+        epsilon, lost = pricing.promise(mechanism, delta=named, adjacency=adjacency)
+        return self._cut(mechanism, rounded_up(epsilon), rounded_up(lost))
+
+    def _cut(self, mechanism: object, epsilon: float, lost: float) -> Mileage:
+        """The bounded part of an (epsilon, delta) promise; see the class."""
+        cut = up(epsilon * self.stretch)
+        if not (epsilon > 0.0 and cut < 700.0):
+            raise pricing.refused(mechanism, f"its loss cannot be cut at {cut!r}", "Name a larger delta")
+        slack = 1.0 + 32 * UNIT_ROUNDOFF
+        outside = up(lost / -math.expm1(epsilon - cut) * slack)
+        drift = up(2.0 * cut * outside * (1.0 + math.exp(-cut)) / math.expm1(cut) * slack)
+        if not outside < 1.0:
+            raise pricing.refused(mechanism, f"its loss is above {cut!r} with probability up to {outside!r}")
+        return Mileage(Fraction(concentrated(cut).rho), Fraction(drift), Fraction(outside), None)
+
+    def reading(self, state: Distance) -> Reading:
+        """The bound now; the sum of pure epsilons, which holds along every path, where it is smaller."""
+        return self.read(state.mileage)
+
+    def read(self, mileage: Mileage) -> Reading:
+        """The reading after so much."""
+        failure = rounded_up(Fraction(self.mechanism_delta)) if mileage.failure else 0.0
+        crossing = math.nextafter(self.delta - self.mechanism_delta, 0.0) if self.mechanism_delta else self.delta
+        found = up(self.boundary.above(rounded_up(mileage.rho), failure=crossing) + rounded_up(mileage.drift))
+        if mileage.epsilon is not None and rounded_up(mileage.epsilon) <= found:
+            return Reading(rounded_up(mileage.epsilon), 0.0, "a bound on the loss along every path")
+        return Reading(found, self.delta if failure else crossing, NOT_A_GUARANTEE)
+
+    def description(self) -> dict[str, Any]:
+        """This odometer as plain text values."""
+        return {
+            "odometer": self.boundary.kind,
+            "version": 1,
+            "tight_at": written(self.boundary.tight_at),
+            "delta": written(self.delta),
+            "mechanism_delta": written(self.mechanism_delta),
+            "stretch": written(self.stretch),
+        }
+
+    @classmethod
+    def from_description(cls, description: Mapping[str, Any]) -> Self:
+        """The odometer that `description` described."""
+        kind = description.get("odometer")
+        if kind not in BOUNDARIES or description.get("version") != 1:
+            raise DomainError("odometer", kind, f"one of {', '.join(BOUNDARIES)}, version 1")
+        names = "tight_at", "delta", "mechanism_delta", "stretch"
+        tight_at, delta, kept, stretch = (float(read(name, description.get(name))) for name in names)
+        return cls(delta, boundary=BOUNDARIES[kind](tight_at), mechanism_delta=kept, stretch=stretch)
+
+
+@dataclass(frozen=True)
+class RunningSum:
+    """The plain running sum of (epsilon, delta): a bound along every path while all charges are pure, else an estimate.
+
+    Args:
+        epsilon: The sum so far.
+        delta: The sum so far.
+        adjacency: The adjacency under which every answer is priced.
+    """
+
+    epsilon: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+
+    def step(self, mechanism: Priced, *, delta: float | None = None) -> RunningSum:
+        """The sum after one more mechanism; see `Filter.price` for delta."""
+        named = pricing.request(mechanism, delta, self.adjacency)
+        epsilon, lost = pricing.promise(mechanism, delta=named, adjacency=self.adjacency)
+        return RunningSum(self.epsilon + epsilon, self.delta + lost, self.adjacency)
+
+    @property
+    def reading(self) -> Reading:
+        """The sum of the epsilons; with a delta it bounds nothing at a time chosen by the answers."""
+        if self.delta == 0:
+            return Reading(rounded_up(self.epsilon), 0.0, "a bound on the loss along every path")
+        meaning = "an estimate: with delta > 0 the running sum bounds nothing at a time chosen from the answers"
+        return Reading(rounded_up(self.epsilon), min(rounded_up(self.delta), 1.0), meaning)
