@@ -42,7 +42,9 @@ def balance_row(node: Node) -> Row:
 def node_of(scope: Scope, row: Row | None) -> Node:
     """The scope with its balance: spent, taken, closed."""
     try:
-        spent, taken, closed = row or (None, None, None)
+        if row is None:
+            raise ValueError(scope.path)
+        spent, taken, closed = row
         balance = {name: units_of(text) for name, text in json.loads(spent).items()}
         return Node(scope, balance, taken, {0: False, 1: True}[closed])
     except (ValueError, TypeError, AttributeError, KeyError):

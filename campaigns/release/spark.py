@@ -1,0 +1,39 @@
+"""A Spark session of our own: local, on loopback, its files in one directory."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+
+@contextmanager
+def session(home: Path) -> Iterator[Any]:
+    """A session that runs inside the block."""
+    settings = {
+        "spark.master": "local[2]",
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(home / "warehouse"),
+        "spark.local.dir": str(home / "local"),
+        "spark.driver.extraJavaOptions": f"-Dderby.system.home={home}",
+        "spark.log.level": "OFF",
+        "spark.sql.session.timeZone": "UTC",
+    }
+    builder = SparkSession.builder.appName("dpcompose")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        running = builder.getOrCreate()
+    try:
+        yield running
+    finally:
+        running.stop()

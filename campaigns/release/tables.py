@@ -1,0 +1,95 @@
+"""Small tables with everything odd in them, made the same way on every engine."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from datetime import date, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import ibis
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+SCHEMA = pa.schema(
+    [
+        ("person", pa.string()),
+        ("number", pa.int64()),
+        ("city", pa.string()),
+        ("code", pa.int64()),
+        ("day", pa.date32()),
+        ("flag", pa.bool_()),
+        ("amount", pa.float64()),
+        ("single", pa.float32()),
+        ("points", pa.int64()),
+        ("small", pa.int16()),
+        ("price", pa.decimal128(12, 2)),
+    ]
+)
+TYPES = "text, bigint, text, bigint, date, boolean, double precision, real, bigint, smallint, numeric(12, 2)"
+CITIES = ["Ans", "ans", "Ärzen", "ärzen", "Zug", "z\\u", "o'k", 'q"q', "", " ", "東京", "𝄞", "Ａ", "a b\t\n", "%_", "NULL"]
+AMOUNTS = [0.0, -0.0, 1.5, -2.25, 1e-320, -1e-300, 5e-324, 1e300, -1e300, 1.7976931348623157e308, 0.1, 0.005, 2.675]
+AMOUNTS += [float("inf"), float("-inf"), float("nan"), 9007199254740993.0, 99.995, 0.125, 1e-9]
+POINTS = [0, 1, -1, 7, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63), 1000, 12]
+
+
+def rows(rng: random.Random, *, units: int, most: int, nothing: float = 0.1) -> list[tuple[Any, ...]]:
+    """The rows of so many units, up to `most` each; every value may be missing."""
+    return [row for unit in range(units) for row in of_unit(rng, f"p{unit}", most=most, nothing=nothing)]
+
+
+def of_unit(rng: random.Random, person: str | None, *, most: int, nothing: float = 0.1) -> list[tuple[Any, ...]]:
+    """The rows of one unit; sometimes the same one several times."""
+    found = [_row(rng, person, nothing) for _ in range(rng.randint(0, most))]
+    return found + [found[0]] * rng.randint(0, 2) if found else found
+
+
+def _row(rng: random.Random, person: str | None, nothing: float) -> tuple[Any, ...]:
+    amount = rng.choice([*AMOUNTS, rng.gauss(0, 10), rng.uniform(-1e3, 1e3)])
+    values = [
+        person,
+        None if person is None else int(person[1:]) if person[1:].isdigit() else 77,
+        rng.choice(CITIES),
+        rng.choice([0, 1, 2, 3, -5, 2**40, 2**63 - 1]),
+        date(1969, 12, 30) + timedelta(days=rng.randrange(6)),
+        rng.random() < 0.5,
+        amount,
+        rng.choice([0.1, -3.25, float("nan"), float("inf"), 3e38, 1e-45]),
+        rng.choice([*POINTS, rng.randrange(-50, 50)]),
+        rng.choice([-32768, 32767, 0, 3]),
+        Decimal(rng.randrange(-(10**12) + 1, 10**12)).scaleb(-2) if rng.random() < 0.5 else Decimal("0.05"),
+    ]
+    return tuple(value if at < 2 or rng.random() > nothing else None for at, value in enumerate(values))
+
+
+def arrow(found: Sequence[tuple[Any, ...]]) -> pa.Table:
+    """The rows as an Arrow table, of one schema whatever they are."""
+    columns = list(zip(*found, strict=True)) if found else [()] * len(SCHEMA)
+    return pa.table([pa.array(cells, type=each.type) for cells, each in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+
+
+def on_postgres(url: str, found: Sequence[tuple[Any, ...]], name: str = "people") -> Any:
+    """The rows as a table of a PostgreSQL database."""
+    import psycopg
+
+    columns = ", ".join(f"{each} {kind.strip()}" for each, kind in zip(SCHEMA.names, _types(), strict=True))
+    with psycopg.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute(f"DROP TABLE IF EXISTS {name}")
+        cursor.execute(f"CREATE TABLE {name} ({columns})")
+        marks = ", ".join(["%s"] * len(SCHEMA))
+        if found:
+            cursor.executemany(f"INSERT INTO {name} VALUES ({marks})", list(found))
+    return ibis.postgres.from_connection(psycopg.connect(url, autocommit=True)).table(name)
+
+
+def on_spark(session: Any, found: Sequence[tuple[Any, ...]], path: Path, name: str = "people") -> Any:
+    """The rows as a view of a Spark session."""
+    pq.write_table(arrow(found), path)
+    session.read.parquet(str(path)).createOrReplaceTempView(name)
+    return ibis.pyspark.connect(session).table(name)
+
+
+def _types() -> list[str]:
+    return TYPES.replace("numeric(12, 2)", "numeric(12;2)").replace(", ", ",").replace("12;2", "12,2").split(",", 10)
