@@ -94,7 +94,10 @@ def window(times: int, *, epsilon: float, anchor: int, least: int, depth: float 
                 "Compose numerically instead",
             )
         short = last - first <= _SHORT
-        masses, errors = (_recurrence if short else _deviance)(times, epsilon, anchor, first, last, drift)
+        if short:
+            masses, errors = _recurrence(times, epsilon, anchor, first, last)
+        else:
+            masses, errors = deviance(times, anchor=anchor, first=first, last=last, drift=drift)
         # Both ratios of consecutive masses fall away from the mode; rounded up.
         decay_above = (times - last) / (last + 1) * math.exp(min(epsilon, 700.0)) * (1.0 + 1e-14)
         decay_below = first / (times - first + 1) * math.exp(-epsilon) * (1.0 + 1e-14) if first > least else 0.0
@@ -134,7 +137,7 @@ def _anchor(times: int, epsilon: float, anchor: int) -> tuple[float, float, floa
         return scale, float(mass - Decimal(scale)), float(drift)
 
 
-def _recurrence(times: int, epsilon: float, anchor: int, first: int, last: int, drift: float) -> tuple[Reals, Reals]:
+def _recurrence(times: int, epsilon: float, anchor: int, first: int, last: int) -> tuple[Reals, Reals]:
     # Products of mass(j + 1) / mass(j) = (k - j) / (j + 1) e^epsilon away from the anchor; each factor errs by 12 u.
     upward = np.arange(anchor, last, dtype=np.float64)
     downward = np.arange(anchor, first, -1, dtype=np.float64)
@@ -144,7 +147,11 @@ def _recurrence(times: int, epsilon: float, anchor: int, first: int, last: int, 
     return masses, 12 * UNIT_ROUNDOFF * np.abs(np.arange(first - anchor, last - anchor + 1, dtype=np.float64))
 
 
-def _deviance(times: int, epsilon: float, anchor: int, first: int, last: int, drift: float) -> tuple[Reals, Reals]:
+def deviance(times: int, *, anchor: int, first: int, last: int, drift: float) -> tuple[Reals, Reals]:
+    """The masses from `first` to `last` over that of `anchor`, and their relative errors.
+
+    `drift` is log((times - anchor) / anchor) plus the log odds of a success, to the last bit.
+    """
     # log mass(a + m) / mass(a) = m drift - h(a, m) - h(k - a, -m) - [s(a + m) - s(a)] - [s(k - a - m) - s(k - a)],
     # n! = e^s(n) n^n e^-n, h(n, m) = (n + m) log(1 + m / n) - m >= 0.
     steps = np.arange(first - anchor, last - anchor + 1, dtype=np.float64)
@@ -161,7 +168,7 @@ def _growth(base: int, steps: Reals) -> tuple[Reals, Reals, Reals]:
     count = base + steps
     empty = count == 0.0
     relative = np.where(empty, 0.0, steps / base)
-    near = np.abs(relative) <= 0.3
+    near = (np.abs(relative) <= 0.3) & ~empty
     safe = np.where(near, relative, 0.0)
     ratio = safe / (2.0 + safe)
     square = ratio * ratio

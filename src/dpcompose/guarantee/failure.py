@@ -37,6 +37,9 @@ def remaining(target: float, failures: Failures) -> Bound | None:
         return Bound(target, target)
     if len(failures) == 1 and failures[0] == (target, 1):
         return Bound(0.0, 0.0)
+    quick = _remaining(target, failures)
+    if quick is not None:
+        return quick
     # Enough digits to tell k delta from 1 - (1 - delta)^k, which differ by about (k delta)^2 / 2.
     places = 80 + 2 * max(math.ceil(-math.log10(delta)) for delta, _ in failures)
     places = max(places, 80 + math.ceil(-math.log10(target)) if target else 0)
@@ -51,6 +54,20 @@ def remaining(target: float, failures: Failures) -> Bound | None:
             return None
         lower = down(float(low / kept))
         return Bound(lower if low < 0 else max(0.0, lower), min(1.0, up(float(high / kept))))
+
+
+def _remaining(target: float, failures: Failures) -> Bound | None:
+    """The same in floats, where the difference keeps its digits."""
+    if any(delta > 0.5 for delta, _ in failures):
+        return None
+    exponent = math.fsum(times * math.log1p(-delta) for delta, times in failures)
+    # log1p errs by 8 u, so do expm1 and exp; the product and the sum by u each.
+    lost = -math.expm1(exponent)
+    rest = target - lost
+    if not (rest > 1e-300 and 40 * UNIT_ROUNDOFF * lost <= 1e-13 * rest and exponent > -1.0):
+        return None
+    value, slack = rest / math.exp(exponent), UNIT_ROUNDOFF * (20.0 * lost / rest - 10.0 * exponent + 16.0)
+    return Bound(value * (1.0 - slack), value * (1.0 + slack))
 
 
 def mirrored(target: float, delta: Callable[[float], Bound], certificate: Certificate) -> Bound:

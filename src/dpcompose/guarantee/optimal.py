@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.special import ndtri
 
-from dpcompose.guarantee import binomial, failure
+from dpcompose.guarantee import binomial, failure, staircase
 from dpcompose.guarantee.approximate import ApproximateDP, epsilon_of
 from dpcompose.guarantee.rational import nearest, rounded_down, rounded_up
 from dpcompose.guarantee.root import walk
@@ -19,6 +19,7 @@ from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
 
 _CERTIFICATE = Certificate("optimal composition (Kairouz-Oh-Viswanath), binomial sum", unit="relative delta")
 _TINY = 5e-324
+_NARROW = 1e-12
 
 
 def homogeneous_delta(target_epsilon: float, *, epsilon: float, delta: float = 0.0, times: int) -> Bound:
@@ -83,13 +84,22 @@ def homogeneous_epsilon(target_delta: float, *, epsilon: float, delta: float = 0
         return Bound(math.inf, math.inf, _CERTIFICATE)
     if promise.epsilon == 0.0:
         return Bound(0.0, 0.0 if rest.lower >= 0.0 else math.inf, _CERTIFICATE)
-    most = Fraction(promise.epsilon) * times
+    for careful in (False, True):
+        found = staircase.root(rest.lower, rest.upper, epsilon=promise.epsilon, times=times, careful=careful)
+        if found is not None and found[1] - found[0] <= _NARROW * found[1]:
+            return Bound(*found, _CERTIFICATE)
+    return _exact_root(rest, promise.epsilon, times)
+
+
+def _exact_root(rest: Bound, epsilon: float, times: int) -> Bound:
+    # The same with the anchor in decimals and the loss in fractions, where floats alone are not narrow enough.
+    most = Fraction(epsilon) * times
 
     def at_most(candidate: float) -> bool:
-        return Fraction(candidate) >= most or _pure(candidate, promise.epsilon, times).bound().upper <= rest.lower
+        return Fraction(candidate) >= most or _pure(candidate, epsilon, times).bound().upper <= rest.lower
 
     def at_least(candidate: float) -> bool:
-        return candidate <= 0.0 or _pure(candidate, promise.epsilon, times).bound().lower >= rest.upper
+        return candidate <= 0.0 or _pure(candidate, epsilon, times).bound().lower >= rest.upper
 
     if rest.lower >= 0.0 and at_most(0.0):
         return Bound(0.0, 0.0, _CERTIFICATE)
@@ -97,7 +107,7 @@ def homogeneous_epsilon(target_delta: float, *, epsilon: float, delta: float = 0
         return Bound(rounded_down(most), rounded_up(most), _CERTIFICATE)
     if most > 1e300:
         return Bound(0.0, rounded_up(most), Certificate("basic composition", notes=("epsilon exceeds 1e300",)))
-    point, margin = _root(rest.upper, promise.epsilon, times)
+    point, margin = _root(rest.upper, epsilon, times)
     lower = max(0.0, walk(point, -margin, at_least))
     upper = min(walk(point, margin, at_most), rounded_up(most)) if rest.lower >= 0.0 else math.inf
     return Bound(lower, upper, _CERTIFICATE)
@@ -112,8 +122,17 @@ def _delta(target: float, promise: ApproximateDP, times: int) -> Bound:
     elif promise.epsilon == 0.0 or target == math.inf:
         pure = Bound(0.0, 0.0)
     else:
-        pure = _pure(target, promise.epsilon, times).bound()
+        pure = _finite(target, promise.epsilon, times)
     return failure.combined(pure, ((promise.delta, times),), _CERTIFICATE)
+
+
+def _finite(target: float, epsilon: float, times: int) -> Bound:
+    # target >= 0; 0 < epsilon < inf.
+    for careful in (False, True):
+        found = staircase.value(target, epsilon=epsilon, times=times, careful=careful)
+        if found is not None and found[1] - found[0] <= _NARROW * found[0]:
+            return Bound(*found)
+    return _pure(target, epsilon, times).bound()
 
 
 @dataclass(frozen=True)

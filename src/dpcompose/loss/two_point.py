@@ -56,15 +56,20 @@ class TwoPointLoss(Loss):
         return True
 
     def profile(self, epsilon: float) -> Bound:
-        low, high = (
-            optimal.homogeneous_delta(epsilon, epsilon=end, delta=self.delta, times=self.times) for end in self._ends
+        return self._between(
+            lambda end: optimal.homogeneous_delta(epsilon, epsilon=end, delta=self.delta, times=self.times)
         )
-        return Bound(low.lower, high.upper, high.certificate)
 
     def inverse(self, delta: float) -> Bound:
-        low, high = (
-            optimal.homogeneous_epsilon(delta, epsilon=end, delta=self.delta, times=self.times) for end in self._ends
+        return self._between(
+            lambda end: optimal.homogeneous_epsilon(delta, epsilon=end, delta=self.delta, times=self.times)
         )
+
+    def _between(self, answer: Callable[[float], Bound]) -> Bound:
+        """From the answers at both ends of epsilon: either increases with it."""
+        if self.ulps == 0:
+            return answer(self.epsilon)
+        low, high = (answer(end) for end in self._ends)
         return Bound(low.lower, high.upper, high.certificate)
 
     @property
