@@ -1,4 +1,1 @@
-"""Campaigns against the ledger: what it promises, attacked at length. Short versions run in tests/ledger.
-
-python -m campaigns.concurrency | kills | power | faults | tampering | keys
-"""
+"""Campaigns: promises attacked at length, as commands. Short versions of them run in the tests."""

@@ -11,8 +11,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from campaigns.missing import MissingError
-from campaigns.server import Server, server
+from campaigns.ledger.missing import MissingError
+from campaigns.ledger.server import Server, server
 
 
 @pytest.fixture(scope="session")

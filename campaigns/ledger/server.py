@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from campaigns.missing import MissingError
+from campaigns.ledger.missing import MissingError
 
 UNPRIVILEGED = ("postgres", "nobody")
 
