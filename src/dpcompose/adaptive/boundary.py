@@ -1,7 +1,7 @@
 """Time-uniform boundaries: what a loss stays below at all times at once, as a function of the rho spent so far.
 
 A mechanism that is rho_i-zCDP has E[e^(l L_i)] <= e^(l (l + 1) rho_i) for every l > 0, under either world. With R the
-sum of the rho so far, V = 2 R and X = L - V / 2, e^(l X - l^2 V / 2) starts at 1 and never grows in expectation, however
+sum of the rho so far, V = 2 R and X = L - V / 2, e^(l X - l^2 V / 2) starts at 1 and never grows on average, however
 the rho_i were chosen; so does any mixture over l, and such a process ever reaches 1 / failure with probability at most
 failure (Ville). Both boundaries below solve that for X.
 

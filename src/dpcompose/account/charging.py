@@ -1,0 +1,163 @@
+"""The account on a scope: prices mechanisms under its filters and charges them, before anything is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+from dpcompose.account import pricing
+from dpcompose.account.scope import Budgeted, adjacency_of, chain
+from dpcompose.account.typed import Typed, exact
+from dpcompose.account.wording import written
+from dpcompose.adaptive import Odometer, PureFilter
+from dpcompose.composition.container import Composable
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.guarantee import Adjacency, Priced
+from dpcompose.guarantee.rational import rounded_down
+from dpcompose.ledger import Amount, Ledger, Receipt
+from dpcompose.ledger.entry import GRANTED
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Account:
+    """A scope of a ledger, charged with mechanisms.
+
+    >>> from dpcompose import Gaussian
+    >>> from dpcompose.account import open_scope
+    >>> from dpcompose.adaptive import ConcentratedFilter
+    >>> ledger = Ledger.open("memory:")
+    >>> account = open_scope(ledger, "world", filter=ConcentratedFilter, epsilon=1, delta=1e-6, actor="Ada")
+    >>> receipt = account.charge(Gaussian(20.0), actor="Ada", key="mean age")
+    >>> float(receipt.cost["rho"].fraction) <= 0.00125 * (1 + 1e-14)
+    True
+
+    Args:
+        ledger: Where.
+        scope: Its path.
+
+    Raises:
+        UnknownScopeError: If there is no such scope.
+        UnsupportedError: If a scope on the chain caps amounts and names no filter.
+    """
+
+    ledger: Ledger
+    _: KW_ONLY
+    scope: str
+
+    def __post_init__(self) -> None:
+        if not any(each.filter is not None for each in self.chain):
+            raise UnsupportedError(
+                f"an account on {self.scope!r}", "no filter bounds what would be charged", "Open it with a filter"
+            )
+
+    @property
+    def chain(self) -> list[Budgeted]:
+        """The scope and those above it that its charges reach, the highest first."""
+        return chain(self.ledger, self.scope)
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """Under which every charge is priced."""
+        return adjacency_of(self.chain, Adjacency.ADD_REMOVE)
+
+    def price(self, mechanism: Priced, *, delta: Typed | None = None) -> dict[str, Amount]:
+        """What a mechanism would cost here, by currency: the largest of the prices of all filters on the chain.
+
+        Args:
+            mechanism: A mechanism, a composition, or whatever else answers as `guarantee.Priced` does.
+            delta: Where on its curve it is charged to filters of (epsilon, delta); a float is its shortest decimal.
+
+        Raises:
+            UnsupportedError: If a filter on the chain has no price for it.
+            DomainError: If delta is outside its domain.
+        """
+        return pricing.cost(self.chain, mechanism, delta=delta, adjacency=self.adjacency)
+
+    def left(self) -> dict[str, Amount]:
+        """The most that a charge could still ask, each currency by itself, the whole chain heeded."""
+        return dict(self.ledger.available(self.scope))
+
+    def charge(
+        self,
+        mechanism: Priced,
+        *,
+        actor: str,
+        key: str,
+        delta: Typed | None = None,
+        description: Mapping[str, Any] | None = None,
+    ) -> Receipt:
+        """Charge a mechanism, durably, before it runs. Redeem the receipt, then draw.
+
+        Args:
+            mechanism: A one-shot mechanism with fresh randomness; a composition is one charge and runs to its end.
+            actor: Who asks.
+            key: The idempotency key: asked again, the same receipt.
+            delta: See `price`.
+            description: Anything else to keep with it, in plain values.
+
+        Raises:
+            UnsupportedError: If a filter on the chain has no price for it, or it is not next on a committed schedule.
+            OverdrawnError: If it does not fit; no balance is changed.
+            LedgerError: See `Ledger.charge`.
+        """
+        found = self.chain
+        amounts = pricing.cost(found, mechanism, delta=delta, adjacency=self.adjacency)
+        said = self._described(mechanism, delta)
+        if description:
+            said["note"] = dict(description)
+        self._next_on_schedule(found[-1], said["mechanism"], key)
+        return self.ledger.charge(self.scope, cost=amounts, description=said, actor=actor, key=key)
+
+    def _described(self, mechanism: Priced, delta: Typed | None) -> dict[str, Any]:
+        """What the entry says of it: its text, and what an odometer and the sum along the path will need."""
+        text = written(mechanism) if isinstance(mechanism, Composable) else None
+        said: dict[str, Any] = {"version": VERSION, "mechanism": text, "adjacency": self.adjacency.value}
+        if text is None:
+            said["opaque"] = repr(mechanism)[:200]
+        if delta is not None:
+            said["delta"] = str(exact("delta", delta))
+        pure = _or_none(lambda: PureFilter(0.0).price(mechanism, adjacency=self.adjacency)["epsilon"])
+        if pure is not None:
+            said["pure"] = str(Amount.up(pure))
+        odometer = odometer_of(self.ledger, self.scope)
+        if odometer is not None:
+            named = None if delta is None else rounded_down(exact("delta", delta))
+            added = _or_none(lambda: odometer[1].mileage(mechanism, delta=named, adjacency=self.adjacency))
+            if added is not None:
+                said["mileage"] = added.description()
+        return said
+
+    def _next_on_schedule(self, own: Budgeted, text: str | None, key: str) -> None:
+        """Refuse what a committed schedule does not have next; a request made before is left to the ledger."""
+        if not own.schedule:
+            return
+        granted = [each for each in self.ledger.entries(own.path) if each.kind == GRANTED and each.scope == own.path]
+        if any(each.key == key for each in granted):
+            return
+        expected = own.at(len(granted))
+        if text is None or text != expected:
+            raise UnsupportedError(
+                f"round {len(granted) + 1} of the schedule of {own.path!r}",
+                f"{text} was asked, and {expected or 'nothing more'} was committed",
+                "Open another scope for what is chosen along the way",
+            )
+
+
+def odometer_of(ledger: Ledger, path: str) -> tuple[str, Odometer] | None:
+    """The nearest odometer at a scope or above it, with the path where it was fixed."""
+    parts = path.split("/")
+    for depth in range(len(parts), 0, -1):
+        found = Budgeted.of(ledger.balance("/".join(parts[:depth])).scope)
+        if found.odometer is not None:
+            return found.path, found.odometer
+    return None
+
+
+def _or_none(question: Any) -> Any:
+    try:
+        return question()
+    except (UnsupportedError, DomainError):
+        return None

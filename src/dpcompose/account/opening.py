@@ -1,0 +1,223 @@
+"""Opening budgets in a ledger: a filter, a number of equal slots, a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from dpcompose.account import pricing
+from dpcompose.account.charging import Account
+from dpcompose.account.scope import Budgeted, adjacency_of, chain, described
+from dpcompose.account.typed import Typed, exact
+from dpcompose.account.wording import written
+from dpcompose.adaptive import Curators, Filter, Odometer
+from dpcompose.composition.container import Composable
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.guarantee import Adjacency
+from dpcompose.ledger import Kind, Ledger, Scope
+from dpcompose.numerics import check
+
+
+def open_scope(
+    ledger: Ledger,
+    path: str,
+    *,
+    filter: Filter | type[Filter] | None,
+    epsilon: Typed | None = None,
+    delta: Typed | None = None,
+    mechanism_delta: Typed = 0,
+    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    odometer: Odometer | None = None,
+    schedule: Sequence[tuple[Composable, int] | Composable] = (),
+    note: Mapping[str, Any] | None = None,
+    actor: str,
+    key: str | None = None,
+) -> Account:
+    """Open a budget and return the account on it. Opened again in the same words, it is the same budget.
+
+    Args:
+        ledger: Where.
+        path: The new scope; the one above it must be open.
+        filter: A filter; or a class of filters, made for the target (epsilon, delta); or None, a scope that groups
+            others and caps nothing itself.
+        epsilon: The target, if `filter` is a class; a float is read as its shortest decimal.
+        delta: The target, likewise.
+        mechanism_delta: What of delta is kept for the charges, likewise.
+        adjacency: What one person's data may change; the same along the whole chain of scopes.
+        odometer: For a number on what is spent that holds at all times; its failure probability is fixed here.
+        schedule: What will be charged, in this order, mechanisms or pairs (mechanism, times), if that is committed
+            before the first answer: nothing else can be charged then, and what is spent composes tightly.
+        note: Anything else to keep, in plain values.
+        actor: Who opens it.
+        key: An idempotency key.
+
+    Raises:
+        DomainError: If an argument is outside its domain.
+        UnsupportedError: If the adjacency or the schedule has no sound statement.
+        LedgerError: See `Ledger.scope`.
+    """
+    budget = _made(filter, epsilon, delta, mechanism_delta)
+    _same_adjacency(ledger, path, adjacency)
+    committed = _schedule(schedule)
+    if committed and budget is None:
+        raise DomainError("schedule", schedule, "none in a scope without a filter")
+    ledger.scope(
+        path,
+        kind=Kind.FILTER,
+        caps=None if budget is None else budget.caps,
+        description=described(budget, adjacency, odometer, committed, note),
+        actor=actor,
+        key=key,
+    )
+    return Account(ledger, scope=path)
+
+
+def open_slots(
+    ledger: Ledger,
+    path: str,
+    *,
+    slots: int,
+    filter: Filter,
+    delta: Typed | None = None,
+    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    note: Mapping[str, Any] | None = None,
+    actor: str,
+    key: str | None = None,
+) -> Scope:
+    """Open a fixed number of equal budgets, and charge all of them, once and for good, to the whole chain above.
+
+    What they are together is the tightest composition of their guarantees (`Curators`), a one-time price for each
+    filter above. Take one with `take_slot`; what is spent in it stops there.
+
+    Args:
+        ledger: Where.
+        path: The new scope.
+        slots: How many.
+        filter: Which each of them has.
+        delta: At which the total is charged to filters that charge (epsilon, delta); a float is its shortest decimal.
+        adjacency: What one person's data may change.
+        note: Anything else to keep.
+        actor: Who opens it.
+        key: An idempotency key.
+
+    Raises:
+        UnsupportedError: If a filter above has no price for them.
+        DomainError, LedgerError: See `open_scope`.
+    """
+    curators = Curators(check.count("slots", slots, least=1), filter=filter, adjacency=adjacency)
+    _same_adjacency(ledger, path, adjacency)
+    above = _above(ledger, path)
+    cost = pricing.cost(above, curators, delta=delta, adjacency=adjacency)
+    return ledger.scope(
+        path,
+        kind=Kind.SLOTS,
+        caps=filter.caps,
+        slots=slots,
+        cost=cost,
+        description=described(filter, adjacency, None, (), note) | {"mechanism": repr(curators)},
+        actor=actor,
+        key=key,
+    )
+
+
+def take_slot(
+    ledger: Ledger, path: str, *, odometer: Odometer | None = None, note: Mapping[str, Any] | None = None, actor: str,
+    key: str | None = None,
+) -> Account:  # fmt: skip
+    """Take the next free slot under the name `path`, and return the account on it; it is never given back."""
+    parent, _, _ = path.rpartition("/")
+    above = Budgeted.of(ledger.balance(parent).scope)
+    if above.scope.kind is not Kind.SLOTS or above.adjacency is None:
+        raise DomainError("path", path, "a name in a scope of slots")
+    said = described(above.filter, above.adjacency, odometer, (), note)
+    ledger.scope(path, kind=Kind.FILTER, description=said, actor=actor, key=key)
+    return Account(ledger, scope=path)
+
+
+def open_partition(
+    ledger: Ledger,
+    path: str,
+    *,
+    filter: Filter | None = None,
+    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    note: Mapping[str, Any] | None = None,
+    actor: str,
+    key: str | None = None,
+) -> Scope:
+    """Open a scope whose children hold disjoint people: only the largest of them counts above.
+
+    Sound where each unit of privacy, with all its rows, is in one child for good, the names of the children are public,
+    and every charge on a child reads only that child's people. Replacing a record changes two children: refused.
+
+    Args:
+        ledger: Where.
+        path: The new scope.
+        filter: A cap on the largest child; None for none but those above.
+        adjacency: What one person's data may change: add-remove or zero-out.
+        note: Anything else to keep.
+        actor: Who opens it.
+        key: An idempotency key.
+
+    Raises:
+        UnsupportedError: Under replace.
+        DomainError, LedgerError: See `open_scope`.
+    """
+    if adjacency is Adjacency.REPLACE:
+        raise UnsupportedError(
+            f"a partition at {path!r} under replace",
+            "a replaced record may leave one child and enter another, and both pay",
+            "State it under add-remove, or open one filter for all",
+        )
+    _same_adjacency(ledger, path, adjacency)
+    return ledger.scope(
+        path,
+        kind=Kind.PARTITION,
+        caps=None if filter is None else filter.caps,
+        description=described(filter, adjacency, None, (), note),
+        actor=actor,
+        key=key,
+    )
+
+
+def _made(filter: Any, epsilon: Typed | None, delta: Typed | None, mechanism_delta: Typed) -> Filter | None:
+    if filter is None or isinstance(filter, Filter):
+        if not (epsilon is None and delta is None and mechanism_delta == 0):
+            raise DomainError("epsilon and delta", (epsilon, delta), "left out where the filter itself is given")
+        return filter
+    if not (isinstance(filter, type) and issubclass(filter, Filter)):
+        raise DomainError("filter", filter, "a filter, a class of filters, or None")
+    if epsilon is None:
+        raise DomainError("epsilon", epsilon, "a number, the target of the filter")
+    total = Fraction(0) if delta is None else exact("delta", delta)
+    return filter.for_target(
+        exact("epsilon", epsilon), delta=total, mechanism_delta=exact("mechanism_delta", mechanism_delta)
+    )
+
+
+def _above(ledger: Ledger, path: str) -> list[Budgeted]:
+    parent = path.rpartition("/")[0]
+    return chain(ledger, parent) if parent else []
+
+
+def _same_adjacency(ledger: Ledger, path: str, adjacency: Adjacency) -> None:
+    if not isinstance(adjacency, Adjacency):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DomainError("adjacency", adjacency, "an Adjacency, such as Adjacency.ADD_REMOVE")
+    stated = adjacency_of(_above(ledger, path), adjacency)
+    if stated is not adjacency:
+        raise DomainError("adjacency", adjacency, f"{stated}, as in the scopes above")
+
+
+def _schedule(schedule: Sequence[tuple[Composable, int] | Composable]) -> list[tuple[str, int]]:
+    found: list[tuple[str, int]] = []
+    for item in schedule:
+        mechanism, times = item if isinstance(item, tuple) else (item, 1)
+        text = written(mechanism)
+        if text is None:
+            raise UnsupportedError(
+                f"a schedule with {mechanism!r}",
+                "it cannot be written down and read back",
+                "Charge it without schedule",
+            )
+        found.append((text, check.count("times", times, least=1)))
+    return found

@@ -1,0 +1,142 @@
+"""What a scope's description says of theory: which filter, which adjacency, what was committed, which odometer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from dpcompose.account.wording import read
+from dpcompose.adaptive import Curators, Filter, Odometer, from_description
+from dpcompose.composition.container import Composable
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.guarantee import Adjacency
+from dpcompose.ledger import Kind, Ledger, Scope
+
+VERSION = 1
+Schedule = Sequence[tuple[str, int]]
+
+
+@dataclass(frozen=True)
+class Budgeted:
+    """A scope, read.
+
+    Args:
+        scope: As the ledger has it.
+        filter: Whose caps it has; None if it caps nothing.
+        adjacency: Under which its charges are priced; None if it says nothing.
+        odometer: Fixed when it was opened, if any.
+        schedule: What was committed before the first answer, in order, with counts; empty if nothing was.
+    """
+
+    scope: Scope
+    filter: Filter | None
+    adjacency: Adjacency | None
+    odometer: Odometer | None
+    schedule: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, scope: Scope) -> Self:
+        """What the description of a scope says.
+
+        Raises:
+            UnsupportedError: If it caps something and names no filter: nothing here could price for it.
+        """
+        said = scope.description.get("budget")
+        if said is None:
+            if scope.caps:
+                raise UnsupportedError(
+                    f"the scope {scope.path!r}",
+                    "it caps amounts and names no filter",
+                    "Open it with account.open_scope",
+                )
+            return cls(scope, None, None, None, ())
+        stated = None if said["filter"] is None else from_description(said["filter"])
+        if said.get("version") != VERSION or (
+            stated is not None and {name: cap.fraction for name, cap in scope.caps.items()} != stated.caps
+        ):
+            raise UnsupportedError(
+                f"the scope {scope.path!r}", "its caps are not those of the filter it names", "Open another scope"
+            )
+        return cls(
+            scope,
+            stated,
+            Adjacency(said["adjacency"]),
+            Odometer.from_description(said["odometer"]) if "odometer" in said else None,
+            tuple((str(text), int(times)) for text, times in said.get("schedule", ())),
+        )
+
+    @property
+    def path(self) -> str:
+        """The path of the scope."""
+        return self.scope.path
+
+    @property
+    def curators(self) -> Curators:
+        """The budget itself, as something that is priced; for slots, all of them."""
+        if self.filter is None or self.adjacency is None:
+            raise UnsupportedError(f"the scope {self.path!r}", "it has no budget of its own", "Open it with a filter")
+        return Curators(self.scope.slots or 1, filter=self.filter, adjacency=self.adjacency)
+
+    def committed(self, rounds: int) -> list[tuple[Composable, int]]:
+        """The first so many rounds of the schedule."""
+        found: list[tuple[Composable, int]] = []
+        for text, times in self.schedule:
+            taken = min(times, rounds)
+            rounds -= taken
+            if taken:
+                found.append((read(text), taken))
+        return found
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds were committed."""
+        return sum(times for _, times in self.schedule)
+
+    def at(self, position: int) -> str | None:
+        """What the schedule has at a position, from 0; None beyond its end."""
+        for text, times in self.schedule:
+            if position < times:
+                return text
+            position -= times
+        return None
+
+
+def described(
+    filter: Filter | None,
+    adjacency: Adjacency,
+    odometer: Odometer | None,
+    schedule: Schedule,
+    note: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """The description of a scope, plain values only."""
+    said: dict[str, Any] = {
+        "version": VERSION,
+        "filter": None if filter is None else filter.description(),
+        "adjacency": adjacency.value,
+    }
+    if odometer is not None:
+        said["odometer"] = odometer.description()
+    if schedule:
+        said["schedule"] = [[text, times] for text, times in schedule]
+    return {"budget": said} | ({"note": dict(note)} if note else {})
+
+
+def chain(ledger: Ledger, path: str) -> list[Budgeted]:
+    """The scope and those above it that its charges reach, the highest first: up to and without a scope of slots."""
+    found: list[Budgeted] = []
+    parts = path.split("/")
+    for depth in range(len(parts), 0, -1):
+        scope = ledger.balance("/".join(parts[:depth])).scope
+        if found and scope.kind is Kind.SLOTS:
+            break
+        found.append(Budgeted.of(scope))
+    return found[::-1]
+
+
+def adjacency_of(found: Sequence[Budgeted], default: Adjacency) -> Adjacency:
+    """The adjacency that all budgets of a chain share."""
+    stated = {each.adjacency for each in found if each.adjacency is not None and each.filter is not None}
+    if len(stated) > 1:
+        raise DomainError("adjacency", sorted(str(each) for each in stated), "the same along the whole chain of scopes")
+    return next(iter(stated), default)  # pyright: ignore[reportReturnType]

@@ -1,0 +1,93 @@
+"""A mechanism as plain text, and back: the call that makes it, read without running anything else.
+
+`Gaussian(10.0) * 3 + Laplace(2.0).sampled(0.1)` is what a report shows, and what is read again when history is looked
+at under another theorem. What cannot be read back to an equal mechanism is recorded as opaque: its prices stand, its
+history does not.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+from dpcompose.composition.container import Composable, Composition, compose
+from dpcompose.errors import DomainError, DPComposeError
+from dpcompose.guarantee import Adjacency
+from dpcompose.mechanism import (
+    BlackBox,
+    Concentrated,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exponential,
+    Gaussian,
+    GaussianDP,
+    Laplace,
+    RandomizedResponse,
+)
+
+LONGEST = 4096
+_NAMES: dict[str, Callable[..., Composable]] = {
+    family.__name__: family
+    for family in (
+        BlackBox,
+        Composition,
+        Concentrated,
+        DiscreteGaussian,
+        DiscreteLaplace,
+        Exponential,
+        Gaussian,
+        GaussianDP,
+        Laplace,
+        RandomizedResponse,
+    )
+}
+
+
+def written(mechanism: Any) -> str | None:
+    """The text of a mechanism; None if no text gives an equal one back."""
+    try:
+        text = repr(mechanism)
+        same = len(text) <= LONGEST and compose(read(text)) == compose(mechanism)
+    except (DPComposeError, RecursionError):
+        return None
+    return text if same else None
+
+
+def read(text: object) -> Composable:
+    """The mechanism that `written` wrote.
+
+    Raises:
+        DomainError: The text is not of this form, or a number in it is outside its domain.
+    """
+    if not (isinstance(text, str) and len(text) <= LONGEST):
+        raise DomainError("mechanism", text, f"a text of at most {LONGEST} characters")
+    try:
+        return _composable(ast.parse(text, mode="eval").body)
+    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError) as error:
+        if isinstance(error, DPComposeError):
+            raise
+        raise DomainError("mechanism", text, "a mechanism, such as Gaussian(10.0) * 3") from None
+
+
+def _composable(node: ast.expr) -> Composable:
+    match node:
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _composable(left) + _composable(right)
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return _composable(left) * _value(right)
+        case ast.Call(func=ast.Attribute(value=inner, attr="sampled"), args=[rate], keywords=[]):
+            return _composable(inner).sampled(_value(rate))
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name in _NAMES:
+            named = {str(keyword.arg): _value(keyword.value) for keyword in keywords}
+            return _NAMES[name](*[_value(each) for each in args], **named)
+        case _:
+            raise ValueError(ast.dump(node))
+
+
+def _value(node: ast.expr) -> Any:
+    match node:
+        case ast.Attribute(value=ast.Name(id="Adjacency"), attr=name):
+            return Adjacency[name]
+        case _:
+            return ast.literal_eval(node)
