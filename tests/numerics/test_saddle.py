@@ -62,7 +62,8 @@ def test_every_value_has_an_order(transform: Transform, value: float) -> None:
 def test_the_saddle_point_of_a_mass(transform: Transform, log_mass: float) -> None:
     order = saddle.for_mass(transform, log_mass)
     assert saddle.LEAST * (1 - 1e-6) <= order <= saddle.MOST and saddle.short(order, bits=24) == order
-    log_m, slope, _ = transform.cumulants(order)
-    reached = log_m - order * slope + 1 + order / (order + 1) - math.log(order) - math.log1p(order)
+    log_m, slope, curvature = transform.cumulants(order)
+    width = 0.5 * math.log(2 * math.pi * (curvature + 1 / order**2 + 1 / (order + 1) ** 2))
+    reached = log_m - order * slope + 1 + order / (order + 1) - math.log(order) - math.log1p(order) - width
     at_an_end = order <= saddle.LEAST * 2 or slope >= transform.maximum * (1 - 1e-6)
     assert reached == pytest.approx(log_mass, rel=0.1, abs=2.0) or at_an_end

@@ -173,8 +173,7 @@ def gathered(
     pairs: list[tuple[Pair, int]] = []
     promises: list[tuple[Part, int]] = []
     refusals: list[UnsupportedError] = []
-    # In one fixed order, so that equal compositions have answers equal to the last bit.
-    for part, times in sorted(composition.parts, key=lambda entry: repr(entry[0])):
+    for part, times in _ordered(composition.parts):
         try:
             found = part.pairs(adjacency)
         except UnsupportedError as refusal:
@@ -194,6 +193,13 @@ def gathered(
             f"adjacency {adjacency.value}", f"{len(refusals)} parts have no sound statement under it: {what}"
         )
     return tuple(pairs), tuple(promises)
+
+
+def _ordered(parts: tuple[tuple[Part, int], ...]) -> Sequence[tuple[Part, int]]:
+    """One fixed order, so that equal compositions have answers equal to the last bit."""
+    if len(parts) < 2:
+        return parts
+    return sorted(parts, key=lambda entry: (type(entry[0]).__qualname__, repr(getattr(entry[0], "__dict__", entry[0]))))
 
 
 def _directions(pairs: tuple[tuple[Pair, int], ...]) -> tuple[Product, ...]:

@@ -17,7 +17,7 @@ from dpcompose.numerics.bound import Bound
 from dpcompose.numerics.elementary import Reals, U
 from dpcompose.numerics.moments import Ends, ends
 from dpcompose.numerics.normal import NormalMoments
-from dpcompose.numerics.transform import Lattice, Line, Transform
+from dpcompose.numerics.transform import Curve, Lattice, Line, Transform
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,16 @@ class GaussianSum:
 
     def cumulants(self, order: float) -> tuple[float, float, float]:
         return self.variance * order * (order + 1) / 2, self.variance * (order + 0.5), self.variance
+
+    @property
+    def scale(self) -> float:
+        """K(1)."""
+        return self.variance
+
+    def curve(self, orders: Reals) -> Curve:
+        """K and its derivatives at many orders."""
+        first = self.variance * (orders + 0.5)
+        return Curve(self.variance * orders * (orders + 1) / 2, first, np.full_like(orders, self.variance))
 
     def line(self, order: float, frequencies: Reals) -> Line:
         real = self.variance / 2 * (order * (order + 1) - frequencies**2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -18,7 +19,7 @@ from dpcompose.numerics.bound import Bound, around
 from dpcompose.numerics.elementary import Complexes, Reals, U, exp_minus_linear, log_one_plus, sine_minus_linear
 from dpcompose.numerics.moments import Ends, ends
 from dpcompose.numerics.tilted import logarithm_of_excess
-from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
+from dpcompose.numerics.transform import Curve, Lattice, Line, Transform, blockwise
 
 CELLS = 2048
 
@@ -115,18 +116,28 @@ class LaplaceSum:
     def lattice(self) -> Lattice | None:
         return None
 
+    @property
+    def scale(self) -> float:
+        """K(1), nearly."""
+        return float((self.times * np.minimum(self.epsilon, self.epsilon**2)).sum())
+
     def cumulants(self, order: float) -> tuple[float, float, float]:
-        epsilon, double = self.epsilon, 2 * order + 1
+        at = self.curve(np.array([order]))
+        return float(at.log_m[0]), float(at.first[0]), float(at.second[0])
+
+    def curve(self, orders: Reals) -> Curve:
+        """K and its derivatives at many orders."""
+        epsilon, double = self.epsilon, 2 * orders + 1
         far = np.exp(-double * epsilon)
-        top = order + 1 + order * far
-        first = (1 + far - 2 * epsilon * order * far) / top
-        second = far * (4 * epsilon**2 * order - 4 * epsilon) / top
-        flat = (order + 1) * epsilon < 1e-3
+        top = orders + 1 + orders * far
+        first = (1 + far - 2 * epsilon * orders * far) / top
+        second = far * (4 * epsilon**2 * orders - 4 * epsilon) / top
+        flat = (orders + 1) * epsilon < 1e-3
         shrink = epsilon**2 * (1 - epsilon / 3)
-        log_m = np.where(flat, shrink * order * (order + 1) / 2, order * epsilon + np.log(top / double))
-        mean = np.where(flat, shrink * (order + 0.5), epsilon + first - 2 / double)
+        log_m = np.where(flat, shrink * orders * (orders + 1) / 2, orders * epsilon + np.log(top / double))
+        mean = np.where(flat, shrink * (orders + 0.5), epsilon + first - 2 / double)
         spread = np.where(flat, shrink, second - first**2 + 4 / double**2)
-        return float(np.sum(self.times * log_m)), float(np.sum(self.times * mean)), float(np.sum(self.times * spread))
+        return Curve(*((self.times * part).sum(axis=0) for part in (log_m, mean, spread)))
 
     def line(self, order: float, frequencies: Reals) -> Line:
         value, doubt = np.zeros(len(frequencies), dtype=np.complex128), np.zeros(len(frequencies))
@@ -141,33 +152,12 @@ class LaplaceSum:
     def log_bounds(self, order: float) -> Iterator[Callable[[Reals], Reals]]:
         """Cheap bounds on log |phi|: two atoms, |A| = e^(-epsilon / 2) |cosh|, and a smooth part below c / u."""
         double = 2 * order + 1
-        for at in range(0, len(self.epsilon), 8):
-            epsilon, times = self.epsilon[at : at + 8], self.times[at : at + 8]
-            half = double * epsilon / 2
-            far = np.exp(-2 * half)
-            whole = 0.5 + far / 2 - np.expm1(-2 * half) / (2 * double)
-            floor = ((1 - far) / 2) ** 2
-
-            def bound(
-                u: Reals,
-                *,
-                epsilon: Reals = epsilon,
-                times: Reals = times,
-                far: Reals = far,
-                whole: Reals = whole,
-                floor: Reals = floor,
-            ) -> Reals:
-                atoms = np.sqrt(floor + far * np.cos(epsilon * u) ** 2)
-                return np.sum(
-                    times
-                    * np.log(
-                        (atoms + (1 + far) / (4 * np.maximum(u, 1e-300))) / whole * (1 + 1e-12)
-                        + 1e-14 * (1 + epsilon * u)
-                    ),
-                    axis=0,
-                )
-
-            yield bound
+        apart = max(1, len(self.epsilon) // 8)  # rows that differ do not come back to 1 at the same frequencies
+        for at in range(apart):
+            epsilon, times = self.epsilon[at::apart], self.times[at::apart]
+            far = np.exp(-double * epsilon)
+            whole = 0.5 + far / 2 - np.expm1(-double * epsilon) / (2 * double)
+            yield partial(_few, epsilon, times, far, ((1 - far) / 2) ** 2, (1 + far) / 4, whole)
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
         log, error = self._log(order, np.concatenate([[0.0], edges]))
@@ -188,6 +178,17 @@ class LaplaceSum:
         log[near], error[near] = _near_one(self.epsilon[near], order, frequencies)
         log[~near], error[~near] = _far_from_one(self.epsilon[~near], order, frequencies)
         return log, error
+
+
+def _few(epsilon: Reals, times: Reals, far: Reals, floor: Reals, smooth: Reals, whole: Reals, u: Reals) -> Reals:
+    """The sum over a few rows of log |phi|, rounded up; single precision is enough for a cosine there."""
+    turns = epsilon * u / math.pi
+    cosine = np.cos(math.pi * (turns - np.rint(turns)).astype(np.float32))
+    atoms = np.sqrt(floor + far * (np.abs(cosine) + 1e-5 + 1e-15 * turns) ** 2)
+    each = np.minimum((atoms + smooth / np.maximum(u, 1e-300)) / whole * (1 + 1e-12), 1.0)
+    if bool((times == times[0]).all()) and len(times) <= 16:
+        return times[0] * np.log(np.maximum(np.prod(each, axis=0), 1e-300))
+    return np.sum(times * np.log(each), axis=0)
 
 
 def _near_one(epsilon: Reals, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:

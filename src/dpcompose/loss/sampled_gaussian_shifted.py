@@ -59,7 +59,7 @@ def shifted_line(
     s2, negative = noise**2, max(-power, 0.0)
     theta = np.minimum(1.2, 1.5 / noise)
     if spread is not None:
-        # A Gaussian of that spread falls fastest at frequency u on theta s = u spread; rarer, larger losses ask for less.
+        # A Gaussian of that spread falls fastest at frequency u on theta s = u spread; rare, large losses ask for less.
         wanted = np.minimum(frequencies[-1] * spread, 0.45) / noise
         theta = np.minimum(theta, np.clip(wanted, 0.05, 0.35))
     while (steep := (negative * -np.log(np.cos(theta)) > 6) & (theta > 0.05)).any():
@@ -92,7 +92,9 @@ def shifted_line(
     decay = np.exp(np.maximum(-frequencies[:, None] * (argument * (1 - 8 * U))[:, None, :], -700.0))
     moduli = applied(decay, size)
     inner = 0.9 * theta
-    error = 2.1 * np.exp(_growth(noise, power, theta, inner) - 2 * math.pi * inner * s2 / step + raised + top_moment - top)
+    error = 2.1 * np.exp(
+        _growth(noise, power, theta, inner) - 2 * math.pi * inner * s2 / step + raised + top_moment - top
+    )
     return line, top + np.log(moduli + tails + error) + 1e-9
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy import special
 
 from dpcompose.loss.sampled_gaussian_points import Grid, built, shortened
 from dpcompose.loss.sampled_gaussian_shifted import shifted_envelope, shifted_line
@@ -25,6 +26,8 @@ from dpcompose.numerics.transform import Curve, Lattice, Line, blockwise
 _ANGLES = np.array([0.05, 0.12, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5])
 _LOG_COSINES = np.log(np.cos(_ANGLES / 2))
 _REAL_LINE_POINTS, _MOST_POINTS = 600, 60_000
+# Below this order whole orders are near and their sums short.
+_WHOLE = 200.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +75,11 @@ class SampledGaussianSum:
         with np.errstate(over="ignore"):
             return float((self.times * np.log1p(self.rate**2 * np.expm1(self.noise**-2.0))).sum())
 
+    @property
+    def explosion(self) -> float:
+        """Where q^(t + 1) e^(t (t + 1) / (2 s^2)), what a sampled record adds to M, grows past 1."""
+        return float((2 * self.noise**2 * -np.log(self.rate)).min()) + 1 if self.remove else math.inf
+
     def cumulants(self, order: float) -> tuple[float, float, float]:
         one = self._moments(self._power(order))
         if one is None:
@@ -98,9 +106,13 @@ class SampledGaussianSum:
     def _known(self) -> dict[float, Curve | None]:
         return {}
 
-    def log_moment(self, order: float) -> float:
-        """An upper bound on K: from the coarse grid where that is good to a few percent of 1."""
+    def moment_bound(self, order: float) -> float:
+        """An upper bound on K: between whole orders where that is close, from the coarse grid, or from a line."""
         power = self._power(order)
+        if self.remove and order < _WHOLE:
+            whole = self._between_whole_orders(order)
+            if whole < self.cumulants(order)[0] + 2:
+                return whole
         grid = self._coarse(power)
         if grid is not None:
             _, norm, width = self._strips(grid, power, 0.0)
@@ -109,6 +121,29 @@ class SampledGaussianSum:
             if float((self.times * line.error).sum()) < 0.05:
                 return _upper(self._total(line))
         return _upper(self.line(order, np.zeros(1)))
+
+    def _between_whole_orders(self, order: float) -> float:
+        """K is convex: between whole orders n it is at most what the line through their values is.
+
+        E r^(n + 1) - 1 is the sum over j of the binomial weights times e^(j (j - 1) / (2 s^2)) - 1, all positive.
+        """
+        below = math.floor(order)
+        logs: list[Reals] = []
+        for power in (below + 1, below + 2):
+            j = np.arange(2.0, power + 1)
+            weight = special.gammaln(power + 1) - special.gammaln(j + 1) - special.gammaln(power - j + 1)
+            log_term = weight + j * np.log(self.rate) + (power - j) * np.log1p(-self.rate)
+            rise = j * (j - 1) / (2 * self.noise**2) * (1 + 8 * (1 + self.ulps) * U)
+            # e^x - 1 = e^x (1 - e^-x): nothing overflows in between.
+            excess = np.exp(np.minimum(log_term + rise, 700.0)) * -np.expm1(-rise)
+            parts = special.gammaln(power + 1) - power * (np.log(self.rate) + np.log1p(-self.rate))
+            total = excess.sum(axis=-1)[:, None] * (1 + U * (power + 64 + 64 * parts))
+            logs.append(
+                np.log1p(total) if float((log_term + rise).max(initial=0)) < 700 else np.full_like(total, np.inf)
+            )
+        share = order - below
+        rows = (1 - share) * logs[0] + share * logs[1]
+        return float((self.times * rows).sum()) * (1 + U * (32 + len(rows)))
 
     def line(self, order: float, frequencies: Reals) -> Line:
         return self._total(self._rows(self._power(order), frequencies))

@@ -17,7 +17,7 @@ import numpy as np
 from dpcompose.numerics.contour import Contour
 from dpcompose.numerics.elementary import Complexes, Reals, U
 from dpcompose.numerics.saddle import short
-from dpcompose.numerics.transform import Lattice, Line, Sum, Transform, curve, log_moment
+from dpcompose.numerics.transform import Lattice, Line, Sum, Transform, curve, moment_bound
 
 _NEGLIGIBLE = 52.0
 # Multiples of the saddle point: where the line may stand, and the orders beyond it from which the aliases are bounded.
@@ -123,7 +123,7 @@ def _placed(transform: Transform, order: float, x: float, quiet: float, log_shar
         return _Place(kept, quiet / kept, ((short(1.2 * kept, bits=24), math.inf),), log_m, variance)
     outer = short(float(orders[best[place]]), bits=24)
     period = min(period, 64 * quiet / kept)
-    return _Place(kept, period, ((outer, log_moment(transform, outer)),), log_m, variance)
+    return _Place(kept, period, ((outer, moment_bound(transform, outer)),), log_m, variance)
 
 
 def _exp(x: float) -> float:
@@ -174,8 +174,7 @@ def _tails(transform: Transform, order: float, step: float, variance: float, bud
 def _decaying(
     transform: Transform, order: float, step: float, edge: float, tail: float, outer: tuple[tuple[float, float], ...]
 ) -> Contour:
-    terms = transform.terms if isinstance(transform, Sum) else (transform,)
-    nodes = _audible(terms, order, step * np.arange(math.ceil(edge / step)), 0.0)
+    nodes = _audible(transform, order, step * np.arange(math.ceil(edge / step)), 0.0)
     tail += math.exp(-_NEGLIGIBLE) * (step / (order * (order + 1)) + math.pi / (2 * order))
     return _ended(transform, order, step, nodes, transform.line(order, nodes), tail, outer)
 
@@ -317,7 +316,7 @@ def _smoothed(
     if not outer:
         unit = 1 / math.sqrt(transform.cumulants(order)[2] + 1 / order**2)
         outer = tuple(
-            (beyond, log_moment(transform, beyond))
+            (beyond, moment_bound(transform, beyond))
             for beyond in (short(order + far * unit, bits=24) for far in (1.2, 3.0))
         )
     raised = tuple((beyond, bound + variance * beyond * (beyond + 1) / 2 * (1 + 8 * U)) for beyond, bound in outer)
@@ -339,28 +338,40 @@ def _smoothed(
     )
 
 
-def _audible(terms: tuple[Transform, ...], order: float, frequency: Reals, variance: float) -> Reals:
+def _audible(transform: Transform, order: float, frequency: Reals, variance: float) -> Reals:
     """The nodes that cheap bounds on |M(order + iu) / M(order)| leave above e^(-NEGLIGIBLE)."""
+    if len(frequency) <= 64:
+        return frequency
+    # First whole blocks, then node by node.
+    edges = frequency[8] * 1.2 ** np.arange(math.ceil(math.log(frequency[-1] / frequency[8]) / math.log(1.2)) + 1)
+    blocks = transform.log_envelope(order, edges) - variance * edges**2 / 2
+    block = np.searchsorted(edges, frequency, side="right") - 1
+    frequency = frequency[(block < 0) | (blocks[block] > -_NEGLIGIBLE)]
     loud = -variance * frequency**2 / 2
-    for term in terms:
+    for term in _terms(transform):
         bounds = getattr(term, "log_bounds", None)
-        for bound in bounds(order) if bounds is not None and len(frequency) > 64 else ():
+        for bound in bounds(order) if bounds is not None else ():
+            if len(frequency) <= 64:
+                break
             loud = loud + np.minimum(bound(frequency), 0.0)
             keep = loud > -_NEGLIGIBLE
             frequency, loud = frequency[keep], loud[keep]
     return frequency
 
 
+def _terms(transform: Transform) -> tuple[Transform, ...]:
+    return transform.terms if isinstance(transform, Sum) else (transform,)
+
+
 def _screened(
     transform: Transform, order: float, frequency: Reals, variance: float
 ) -> tuple[Reals, Complexes, Reals, float]:
     """The line at the nodes that matter: after each term, those whose product is below e^(-NEGLIGIBLE) are dropped."""
-    terms = transform.terms if isinstance(transform, Sum) else (transform,)
-    frequency = _audible(terms, order, frequency, variance)
+    frequency = _audible(transform, order, frequency, variance)
     log = np.zeros(len(frequency), dtype=np.complex128)
     error = np.zeros(len(frequency))
     scale = 0.0
-    for term in terms:
+    for term in _terms(transform):
         line = term.line(order, frequency)
         scale += float(line.log[0].real)
         log = log + line.log

@@ -11,7 +11,7 @@ import numpy as np
 from dpcompose.numerics import saddle
 from dpcompose.numerics.contour import Bracket, Contour, relative_value
 from dpcompose.numerics.drawing import draw
-from dpcompose.numerics.transform import Transform, log_moment
+from dpcompose.numerics.transform import Transform, moment_bound
 
 _FINEST = 1e-13
 _USUAL, _MOST = 20_000, 400_000
@@ -68,7 +68,7 @@ def _one_moment(transform: Transform, x: float) -> float:
     """An upper bound on g(x) far beyond anything likely, where there is no saddle point: the best of a few moments."""
     best = 1.0
     for order in (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0):
-        bound = log_moment(transform, order) - order * x * (1 - 1e-15)
+        bound = moment_bound(transform, order) - order * x * (1 - 1e-15)
         best = min(best, math.exp(bound)) if -745 < bound < 0 else (min(best, 5e-324) if bound <= -745 else best)
     return best
 
@@ -107,7 +107,7 @@ def point_of(transform: Transform, least: float, most: float, *, tolerance: floa
             best = _narrower(best, reading)
         if best.contour is not None and best.upper - best.lower <= tolerance * max(abs(best.upper), 1e-3 * scale):
             break
-        if abs(found - x) <= 0.05 / order:  # another line would be the same
+        if abs(found - x) <= 0.3 / order:  # another line would be the same
             break
         order = saddle.for_value(transform, min(found, math.nextafter(transform.maximum, -math.inf)), start=order)
         x = found

@@ -27,6 +27,7 @@ def for_value(transform: Transform, value: float, *, start: float | None = None,
         # A Gaussian has K = rho l (l + 1).
         rho = _rho(transform)
         start = (value + math.hypot(value, 4 * math.sqrt(rho))) / (4 * rho) if abs(value) < 1e100 else 1.0
+        start = min(start, getattr(transform, "explosion", math.inf))
     return short(_zero(transform, excess, start, tolerance), bits=24)
 
 
@@ -40,8 +41,9 @@ def for_mass(transform: Transform, log_mass: float) -> float:
         gap = order * at.first - 1 - order / (order + 1) - (at.log_m - log_mass - kernel - width)
         return gap, order * order * _curvature(order, at)
 
-    # A Gaussian has K = rho l (l + 1), and log g is about -rho l^2.
-    return short(_zero(transform, excess, math.sqrt((1 - log_mass) / _rho(transform)), 0.02), bits=24)
+    # A Gaussian has K = rho l (l + 1), and log g is about -rho l^2; where K explodes before that, it ends there.
+    guess = min(math.sqrt((1 - log_mass) / _rho(transform)), getattr(transform, "explosion", math.inf))
+    return short(_zero(transform, excess, guess, 0.02), bits=24)
 
 
 def _rho(transform: Transform) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -54,16 +55,25 @@ class Points:
         """Some of the rows."""
         return Points(self.log_weight[rows], self.ratio[rows], self.deficit[rows], self.fuzz[rows])
 
+    @cached_property
+    def weight(self) -> Reals:
+        """e^log_weight."""
+        return np.exp(self.log_weight)
+
+    @cached_property
+    def _lost(self) -> Reals:
+        """The sum of the deficits, shape (1,)."""
+        return self.deficit.sum(axis=-1)[..., None]
+
     def curve(self, powers: Reals, *, sign: float = 1.0) -> Curve:
         """log E r^p and its first two derivatives along `sign` p at many real powers, shape (m,); planning quality."""
         shifted = powers[:, None] * self.ratio[..., None, :]
         ratio = self.ratio
         if float(shifted.max()) < 600:
-            weight = np.exp(self.log_weight)[..., None, :]
+            weight = self.weight[..., None, :]
             rise = weight * np.expm1(shifted)
-            deficit = self.deficit.sum(axis=-1)[..., None]
-            excess = (rise - weight * shifted).sum(axis=-1) - powers * deficit
-            first = applied(rise, ratio) - deficit
+            excess = (rise - weight * shifted).sum(axis=-1) - powers * self._lost
+            first = applied(rise, ratio) - self._lost
             second = applied(rise + weight, ratio * ratio)
             mass, log_mass = 1 + excess, np.log1p(np.maximum(excess, -0.999))
         else:
@@ -126,7 +136,7 @@ class Points:
             return joined(first, last)
         order = power - 1 if sign > 0 else -power
         shifted = power * self.ratio
-        weight, tilted = np.exp(self.log_weight), np.exp(exponent)
+        weight, tilted = self.weight, np.exp(exponent)
         curved, rise, flat = _curved(shifted, weight, tilted)
         doubt = U * (weight.shape[-1] + 40 + 2 * ULPS + 2 * (np.abs(self.log_weight) + np.abs(shifted)))
         doubt = doubt + 3 * self.fuzz * (1 + np.abs(shifted))
@@ -156,9 +166,7 @@ class Points:
             sine *= cosine
             sine *= 2.0
             imaginary[..., at : at + chunk] = (
-                applied(sine, rise)
-                + applied(sine_minus_linear(angle, sine), weight)
-                - u * self.deficit.sum(axis=-1)[..., None]
+                applied(sine, rise) + applied(sine_minus_linear(angle, sine), weight) - u * self._lost
             )
         return real, imaginary
 

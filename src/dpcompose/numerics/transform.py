@@ -84,9 +84,9 @@ def curve(transform: Transform, orders: Reals) -> Curve:
     return Curve(*np.array([transform.cumulants(float(order)) for order in orders]).T)
 
 
-def log_moment(transform: Transform, order: float) -> float:
-    """An upper bound on log M at a real order."""
-    cheap = getattr(transform, "log_moment", None)
+def moment_bound(transform: Transform, order: float) -> float:
+    """An upper bound on log M at a real order, to a few units: it bounds what is far away."""
+    cheap = getattr(transform, "moment_bound", None)
     if cheap is not None:
         return cheap(order)
     line = transform.line(order, np.zeros(1))
@@ -133,6 +133,11 @@ class Sum:
         """About K(1)."""
         return sum(getattr(term, "scale", None) or term.cumulants(1.0)[0] for term in self.terms)
 
+    @property
+    def explosion(self) -> float:
+        """An order near which K begins to explode, if one is known."""
+        return min(getattr(term, "explosion", math.inf) for term in self.terms)
+
     def cumulants(self, order: float) -> tuple[float, float, float]:
         rows = [term.cumulants(order) for term in self.terms]
         return sum(row[0] for row in rows), sum(row[1] for row in rows), sum(row[2] for row in rows)
@@ -140,11 +145,12 @@ class Sum:
     def curve(self, orders: Reals) -> Curve:
         """The sums of the terms' curves."""
         rows = [curve(term, orders) for term in self.terms]
-        return Curve(sum(row.log_m for row in rows), sum(row.first for row in rows), sum(row.second for row in rows))
+        parts = np.sum([(row.log_m, row.first, row.second) for row in rows], axis=0)
+        return Curve(parts[0], parts[1], parts[2])
 
-    def log_moment(self, order: float) -> float:
+    def moment_bound(self, order: float) -> float:
         """The sum of the terms' bounds, rounded up."""
-        bounds = [log_moment(term, order) for term in self.terms]
+        bounds = [moment_bound(term, order) for term in self.terms]
         return math.fsum(bounds) + 4 * 2.0**-53 * math.fsum(map(abs, bounds))
 
     def line(self, order: float, frequencies: Reals) -> Line:
