@@ -19,7 +19,7 @@ from dpcompose.numerics.ball import Ball, Field
 from dpcompose.numerics.bound import Bound
 from dpcompose.numerics.elementary import Reals, U
 from dpcompose.numerics.moments import Ends, Moments, ends
-from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
+from dpcompose.numerics.transform import Curve, Lattice, Line, Transform, blockwise
 
 
 @dataclass(frozen=True)
@@ -160,13 +160,23 @@ class TwoPointSum:
         return Lattice(2 * epsilon, epsilon * float(self.times[0, 0]))
 
     def cumulants(self, order: float) -> tuple[float, float, float]:
-        half = (order + 0.5) * self.epsilon
-        slope = np.tanh(half)
-        return (
-            float(np.sum(self.times * self._log_moment(order))),
-            float(np.sum(self.times * self.epsilon * slope)),
-            float(np.sum(self.times * self.epsilon**2 / np.cosh(np.minimum(half, 350.0)) ** 2)),
+        at = self.curve(np.array([order]))
+        return float(at.log_m[0]), float(at.first[0]), float(at.second[0])
+
+    @property
+    def scale(self) -> float:
+        """K(1), nearly."""
+        return float((self.times * np.minimum(self.epsilon, self.epsilon**2)).sum())
+
+    def curve(self, orders: Reals) -> Curve:
+        """K and its derivatives at many orders."""
+        half = (orders + 0.5) * self.epsilon
+        rows = (
+            self._log_moment(orders),
+            self.epsilon * np.tanh(half),
+            self.epsilon**2 / np.cosh(np.minimum(half, 350.0)) ** 2,
         )
+        return Curve(*((self.times * part).sum(axis=0) for part in rows))
 
     def line(self, order: float, frequencies: Reals) -> Line:
         log_modulus, argument, error = self._log(order, frequencies)
@@ -183,8 +193,9 @@ class TwoPointSum:
 
     def log_bounds(self, order: float) -> Iterator[Callable[[Reals], Reals]]:
         """log |phi| of a few rows at a time, with a margin for its rounding."""
-        for at in range(0, len(self.epsilon), 8):
-            epsilon, times = self.epsilon[at : at + 8], self.times[at : at + 8]
+        apart = max(1, len(self.epsilon) // 8)  # rows that differ do not come back to 1 at the same frequencies
+        for at in range(apart):
+            epsilon, times = self.epsilon[at::apart], self.times[at::apart]
             steep = np.cosh(np.minimum((order + 0.5) * epsilon, 350.0))
 
             def bound(u: Reals, *, epsilon: Reals = epsilon, times: Reals = times, steep: Reals = steep) -> Reals:
@@ -200,7 +211,7 @@ class TwoPointSum:
         variance = (self.epsilon / np.cosh(half)) ** 2 * (1 + 1e-9)
         return np.sum(self.times * blockwise(magnitude, variance, edges), axis=0)
 
-    def _log_moment(self, order: float) -> Reals:
+    def _log_moment(self, order: Reals | float) -> Reals:
         """K per copy: near 0 through expm1, relative error at most 48 U either way."""
         epsilon = self.epsilon
         small = np.minimum(epsilon, 1.0 / (order + 1))
