@@ -55,7 +55,7 @@ CONFINED_TO = {
     "scipy": THEORY,
     "flint": {"numerics"},
     "sqlalchemy": {"ledger"},
-    "psycopg": {"ledger"},
+    "psycopg": {"ledger", "release"},
     "ibis": {"release"},
     "duckdb": {"release"},
     "pyspark": {"release"},

@@ -29,7 +29,24 @@ SCHEMA = pa.schema(
     ]
 )
 TYPES = "text, bigint, text, bigint, date, boolean, double precision, real, bigint, smallint, numeric(12, 2)"
-CITIES = ["Ans", "ans", "Ärzen", "ärzen", "Zug", "z\\u", "o'k", 'q"q', "", " ", "東京", "𝄞", "Ａ", "a b\t\n", "%_", "NULL"]
+CITIES = [
+    "Ans",
+    "ans",
+    "Ärzen",
+    "ärzen",
+    "Zug",
+    "z\\u",
+    "o'k",
+    'q"q',
+    "",
+    " ",
+    "東京",
+    "𝄞",
+    "\uff21",
+    "a b\t\n",
+    "%_",
+    "NULL",
+]
 AMOUNTS = [0.0, -0.0, 1.5, -2.25, 1e-320, -1e-300, 5e-324, 1e300, -1e300, 1.7976931348623157e308, 0.1, 0.005, 2.675]
 AMOUNTS += [float("inf"), float("-inf"), float("nan"), 9007199254740993.0, 99.995, 0.125, 1e-9]
 POINTS = [0, 1, -1, 7, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63), 1000, 12]
@@ -67,7 +84,9 @@ def _row(rng: random.Random, person: str | None, nothing: float) -> tuple[Any, .
 def arrow(found: Sequence[tuple[Any, ...]]) -> pa.Table:
     """The rows as an Arrow table, of one schema whatever they are."""
     columns = list(zip(*found, strict=True)) if found else [()] * len(SCHEMA)
-    return pa.table([pa.array(cells, type=each.type) for cells, each in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+    return pa.table(
+        [pa.array(cells, type=each.type) for cells, each in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
+    )
 
 
 def on_postgres(url: str, found: Sequence[tuple[Any, ...]], name: str = "people") -> Any:

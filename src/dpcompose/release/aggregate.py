@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dpcompose.release.column import Key
-from dpcompose.release.engine import run
+from dpcompose.release.engine import run, unsaid
 from dpcompose.release.expression import Expression
 from dpcompose.release.grid import Grid
 
@@ -50,8 +50,8 @@ class Aggregation:
         return 1 if self.distinct else 1 + (self.value is not None) + (self.public is None)
 
 
-def exact(table: Table, what: Aggregation) -> Mapping[Key, Mapping[int, Numbers]]:
-    """The integers of every group that has rows, by bin (0 where there are no bins).
+def exact(table: Table, what: Aggregation, made: Expression = None) -> Mapping[Key, Mapping[int, Numbers]]:
+    """The integers of every group that has rows, by bin (0 where there are no bins), by a statement made before.
 
     A group's integers are its distinct units, if the groups are private; its rows; and its sum, if there is one.
     For `distinct`, its distinct units alone.
@@ -62,7 +62,7 @@ def exact(table: Table, what: Aggregation) -> Mapping[Key, Mapping[int, Numbers]
     found: dict[Key, dict[int, Numbers]] = {}
     wanted = None if what.public is None else set(what.public)
     by = len(what.by)
-    for row in run(table.engine, expression(table, what)):
+    for row in run(table.engine, statement(table, what) if made is None else made):
         key = tuple(row[:by])
         bin, numbers = (int(row[by]), row[by + 1 :]) if what.bins is not None else (0, row[by:])
         if wanted is None or key in wanted:
@@ -70,8 +70,13 @@ def exact(table: Table, what: Aggregation) -> Mapping[Key, Mapping[int, Numbers]
     return found
 
 
-def expression(table: Table, what: Aggregation) -> Expression:
-    """The one statement: rows are projected, bounded, and added up."""
+def statement(table: Table, what: Aggregation) -> Expression:
+    """The one statement: rows are projected, bounded, and added up. Nothing is looked at when it is made."""
+    with unsaid():
+        return _statement(table, what)
+
+
+def _statement(table: Table, what: Aggregation) -> Expression:
     rows = _projected(table, what)
     units = [name for name in rows.columns if name.startswith("unit")]
     keys = [name for name in rows.columns if name.startswith("key")]
@@ -111,7 +116,7 @@ def _projected(table: Table, what: Aggregation) -> Expression:
     columns: dict[str, Any] = {f"unit{i}": data[name] for i, name in enumerate(table.unit)}
     columns |= {f"key{i}": data[name] for i, name in enumerate(what.by)}
     rows = [data[name].notnull() for name in table.unit]
-    rows += _wanted(data, what)
+    rows += _wanted(table, what)
     if what.value is not None:
         name, grid, _ = what.value
         columns["value"] = grid.image(_number(table, name), whole=_whole(table, name))
@@ -143,15 +148,16 @@ def _number(table: Table, name: str) -> Any:
             return column.cast("float64")
 
 
-def _wanted(data: Expression, what: Aggregation) -> list[Any]:
+def _wanted(table: Table, what: Aggregation) -> list[Any]:
     """The rows whose keys can be asked for, column by column."""
+    data: Expression = table.data
     if what.public is None:
         return [data[name].notnull() for name in what.by]
     conditions: list[Any] = []
     for position, name in enumerate(what.by):
         values = list(dict.fromkeys(key[position] for key in what.public))
         known = [value for value in values if value is not None]
-        inside = data[name].isin(known) if known else data[name].isnull()
+        inside = table.engine.among(data[name], known) if known else data[name].isnull()
         conditions.append(inside | data[name].isnull() if None in values and known else inside)
     return conditions
 

@@ -23,6 +23,13 @@ def arrow_table(columns: Sequence[tuple[str, str, Sequence[Any]]]) -> Any:
     return pa.Table.from_arrays(arrays, names=[name for name, _, _ in columns])
 
 
+def arrow_list(values: Sequence[Any]) -> Any:
+    """A table of one column, `value`."""
+    import pyarrow as pa
+
+    return pa.table({"value": pa.array(list(values))})
+
+
 def of_frame(frame: Any) -> Any:
     """A data frame as an Arrow table.
 

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from dpcompose.errors import EngineError, UnsupportedError
@@ -33,6 +34,10 @@ class Engine(Protocol):
         """A decimal column in double precision, without failing on any row."""
         ...
 
+    def among(self, column: Expression, values: Sequence[Any]) -> Expression:
+        """Whether a column holds one of these values, however many there are."""
+        ...
+
     def rows(self, expression: Expression) -> Sequence[tuple[Any, ...]]:
         """The rows of a small result as plain Python values."""
         ...
@@ -56,6 +61,14 @@ def engine_of(expression: Expression) -> Engine:
     return engines[name]
 
 
+@contextmanager
+def unsaid() -> Generator[None]:
+    """What the libraries below warn of is not for analysts, and might speak of rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
 def run(engine: Engine, expression: Expression) -> Sequence[tuple[Any, ...]]:
     """The rows of an expression; whatever the engine says when it fails stays unsaid, for it may speak of rows.
 
@@ -64,8 +77,7 @@ def run(engine: Engine, expression: Expression) -> Sequence[tuple[Any, ...]]:
     """
     failed = False
     found: Sequence[tuple[Any, ...]] = ()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with unsaid():
         try:
             found = engine.rows(expression)
         except Exception:

@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dpcompose.release.arrow import arrow_list
 from dpcompose.release.expression import Expression
+
+FEW = 50
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,14 @@ class OnDuckDB:
 
     def as_double(self, column: Expression) -> Expression:
         return column.cast("float64")
+
+    def among(self, column: Expression, values: Sequence[Any]) -> Expression:
+        """A table of the values where there are many: to write and read thousands of literals takes long."""
+        if len(values) <= FEW:
+            return column.isin(list(values))
+        import ibis
+
+        return column.isin(ibis.memtable(arrow_list(values)).value)
 
     def rows(self, expression: Expression) -> Sequence[tuple[Any, ...]]:
         found = expression.to_pyarrow()

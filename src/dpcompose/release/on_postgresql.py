@@ -26,14 +26,20 @@ class OnPostgreSQL:
         return _bytes()(column.cast("string"), ibis.literal("UTF8"))
 
     def as_double(self, column: Expression) -> Expression:
-        """Numbers beyond 10^16 become that, those below 10^-60 become 0, since PostgreSQL refuses what is no double.
+        """Where no precision is declared, numbers beyond 10^16 become that and those below 10^-60 become 0.
 
-        Its numeric NaN counts as larger than every number, here as in its own comparisons.
+        PostgreSQL refuses to make a double of anything else. Its numeric NaN counts as larger than every number, here
+        as in its own comparisons.
         """
         import ibis
 
+        if column.type().precision is not None:
+            return column.cast("float64")
         wide: Expression = ibis.cases((column > 10**16, 10**16), (column < -(10**16), -(10**16)), else_=column)
         return wide.round(60).cast("float64")
+
+    def among(self, column: Expression, values: Sequence[Any]) -> Expression:
+        return column.isin(list(values))
 
     def rows(self, expression: Expression) -> Sequence[tuple[Any, ...]]:
         backend: Any = expression.get_backend()

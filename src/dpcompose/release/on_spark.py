@@ -26,6 +26,9 @@ class OnSpark:
     def as_double(self, column: Expression) -> Expression:
         return column.cast("float64")
 
+    def among(self, column: Expression, values: Sequence[Any]) -> Expression:
+        return column.isin(list(values))
+
     def rows(self, expression: Expression) -> Sequence[tuple[Any, ...]]:
         backend: Any = expression.get_backend()
         return [tuple(row) for row in backend.raw_sql(backend.compile(expression)).collect()]

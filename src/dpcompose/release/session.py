@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from dpcompose.account import Account
-from dpcompose.composition.container import Composable, compose
+from dpcompose.composition.container import compose
 from dpcompose.errors import AlreadyRedeemedError, DomainError, SpentError
 from dpcompose.ledger import Ledger, Receipt
 from dpcompose.release import sampler
-from dpcompose.release.aggregate import exact
+from dpcompose.release.aggregate import exact, statement
 from dpcompose.release.answer import Answer, answered, read, written
 from dpcompose.release.answers import Answers, answers_at
 from dpcompose.release.count import Count, Units
@@ -184,8 +184,9 @@ class Session:
             As `ask`.
         """
         designs = self._designed(questions, spend)
+        statements = [statement(self.table, design.aggregation) for design in designs]
         receipt = self.account.charge(
-            _together(designs),
+            compose(*(design.mechanism for design in designs)),
             actor=self.actor,
             key=str(uuid.uuid4()) if key is None else key,
             delta=_delta(designs),
@@ -197,8 +198,8 @@ class Session:
             return self._stored(designs, questions, receipt)
         # From here on the charge is spent, whatever happens.
         answers = tuple(
-            answered(design, question, design.draw(exact(self.table, design.aggregation)), receipt)
-            for design, question in zip(designs, questions, strict=True)
+            answered(design, question, design.draw(exact(self.table, design.aggregation, made)), receipt)
+            for design, question, made in zip(designs, questions, statements, strict=True)
         )
         self.answers.keep(receipt, written(answers))
         return answers
@@ -213,7 +214,7 @@ class Session:
         mechanism = design.mechanism
         price = self.account.price(mechanism, delta=_delta([design]))
         left = self.account.left()
-        fits = all(Fraction(price[name]) <= left[name].fraction for name in left if name in price)
+        fits = all(price[name] <= left[name] for name in price)
         return Quote(question, price, mechanism, fits, design=design)
 
     def _designed(self, questions: Sequence[Question], spend: Mapping[str, Any] | None) -> list[Design]:
@@ -233,11 +234,6 @@ class Session:
         return read(found, designs, questions, receipt)
 
 
-def _together(designs: Sequence[Design]) -> Composable:
-    return compose(*(design.mechanism for design in designs))
-
-
-def _delta(designs: Sequence[Design]) -> float | None:
-    """The delta that the questions named together, rounded down, at which a curve is charged."""
-    total = sum((design.delta or Fraction(0) for design in designs), Fraction(0))
-    return float(total) if total else None
+def _delta(designs: Sequence[Design]) -> Fraction | None:
+    """The delta that the questions named together, at which a curve is charged."""
+    return sum((design.delta or Fraction(0) for design in designs), Fraction(0)) or None

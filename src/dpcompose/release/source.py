@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from dpcompose.errors import DomainError, MissingExtraError
 from dpcompose.release.arrow import of_frame
+from dpcompose.release.engine import unsaid
 from dpcompose.release.expression import Expression
 
 LONGEST_HEADER = 1_000_000
@@ -27,24 +28,31 @@ def opened(source: Any, *, name: str | None, schema: Mapping[str, str] | None) -
         MissingExtraError: If ibis is not installed.
     """
     try:
-        import ibis
+        import ibis  # noqa: F401  # pyright: ignore[reportUnusedImport]
     except ImportError:
         raise MissingExtraError("asking tables", "data") from None
+    with unsaid():
+        label, data = _opened(source, name)
+        return name or label, _typed(data, schema)
+
+
+def _opened(source: Any, name: str | None) -> tuple[str, Expression]:
+    import ibis
+
     from dpcompose.release.on_duckdb import of_arrow
 
     match source:
         case ibis.Table():
-            label, data = _label_of(source), source
+            return _label_of(source), source
         case str() if "://" in source:
-            label, data = _database(source, name)
+            return _database(source, name)
         case str() | os.PathLike():
-            label, data = _file(Path(source))
+            return _file(Path(source))
         case _ if hasattr(source, "__arrow_c_stream__"):
-            label, data = "frame", of_arrow(of_frame(source))
+            return "frame", of_arrow(of_frame(source))
         case _:
             domain = "an ibis table, a pandas, polars or Arrow frame, a path, or the URL of a database"
             raise DomainError("source", type(source).__name__, domain)
-    return name or label, _typed(data, schema)
 
 
 def _label_of(data: Expression) -> str:
@@ -84,28 +92,36 @@ def _header(path: Path) -> list[str]:
 
 
 def _database(url: str, name: str | None) -> tuple[str, Expression]:
-    import ibis
-
-    scheme = urlsplit(url).scheme.replace("postgresql", "postgres")
-    if scheme not in ("postgres", "duckdb", "spark"):
+    scheme = urlsplit(url).scheme
+    if scheme not in _CONNECTIONS:
         raise DomainError(
             "source", scheme, "a URL that begins with postgresql:// or duckdb://, or a Spark table by ibis"
         )
     if name is None:
         raise DomainError("name", name, "the name of a table of the database")
     found = None
-    try:
-        connection: Any = (
-            _spark(url) if scheme == "spark" else ibis.connect(url.replace("postgresql://", "postgres://"))
-        )
+    with suppress(Exception):
+        connection = _CONNECTIONS[scheme](url)
         schema, _, table = name.rpartition(".")
         found = connection.table(table, database=schema or None)
-    except Exception:
-        pass
     # A driver's words may hold the password of the URL.
     if found is None:
         raise DomainError("source", f"{scheme}://...", f"a database that can be reached and has a table {name!r}")
     return name, found
+
+
+def _duckdb(url: str) -> Any:
+    import ibis
+
+    return ibis.connect(url)
+
+
+def _postgresql(url: str) -> Any:
+    """A connection that takes whatever libpq does: sockets, services, passwords from a file."""
+    import ibis
+    import psycopg
+
+    return ibis.postgres.from_connection(psycopg.connect(url, autocommit=True))
 
 
 def _spark(url: str) -> Any:
@@ -137,3 +153,6 @@ def _typed(data: Expression, schema: Mapping[str, str] | None) -> Expression:
             raise DomainError("schema", wanted, "a type such as int64, float64, string, boolean, date") from None
         found = found.mutate(**{name: found[name].try_cast(dtype)})
     return found
+
+
+_CONNECTIONS = {"duckdb": _duckdb, "postgres": _postgresql, "postgresql": _postgresql, "spark": _spark}

@@ -12,7 +12,7 @@ from typing import Any
 from dpcompose.errors import DomainError
 from dpcompose.release.bounds import Bounds
 from dpcompose.release.column import Column
-from dpcompose.release.engine import Engine, engine_of
+from dpcompose.release.engine import Engine, engine_of, unsaid
 from dpcompose.release.source import opened
 
 
@@ -44,6 +44,10 @@ class Table:
             if column.name == name:
                 return column
         raise DomainError("column", name, f"one of {', '.join(column.name for column in self.columns)}")
+
+    def close(self) -> None:
+        """Close the connection to the engine that holds the rows; nothing can be asked afterwards."""
+        self.data.get_backend().disconnect()
 
 
 def table(
@@ -79,7 +83,9 @@ def table(
     bounds = Bounds.stated(max_rows_per_unit, groups=max_groups_per_unit, rows_per_group=max_rows_per_group)
     label, data = opened(source, name=name, schema=schema)
     engine = engine_of(data)
-    columns = tuple(Column(str(each), _kind(dtype), str(dtype)) for each, dtype in data.schema().items())
+    with unsaid():
+        schema_of = data.schema()
+    columns = tuple(Column(str(each), _kind(dtype), str(dtype)) for each, dtype in schema_of.items())
     found = Table(label, _names("unit", unit), bounds, columns, data, engine)
     for each in found.unit:
         if not found.column(each).identifies:

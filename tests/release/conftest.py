@@ -1,0 +1,57 @@
+"""Engines for releases: DuckDB always, one PostgreSQL server and one Spark session for all tests, where they exist."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+pytest.importorskip("ibis", reason="the extra `data` is not installed")
+pytest.importorskip("opendp", reason="the extra `data` is not installed")
+
+
+def _missing(name: str, reason: str) -> None:
+    if name in os.environ.get("DPCOMPOSE_REQUIRE", "").split(","):
+        pytest.fail(f"{name} is required: {reason}")
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """The URL of a database on a server of our own."""
+    from campaigns.ledger.missing import MissingError
+    from campaigns.ledger.server import server
+
+    try:
+        import psycopg  # noqa: F401
+    except ImportError:
+        _missing("postgres", "psycopg is not installed: pip install 'dpcompose[postgres]'")
+    running = server()
+    try:
+        found = running.__enter__()
+    except MissingError as error:
+        _missing("postgres", str(error))
+    try:
+        yield found.create("release")
+    finally:
+        running.__exit__(None, None, None)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One Spark session, in local mode."""
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        _missing("spark", "Java is not installed: apt-get install openjdk-17-jre-headless")
+    try:
+        from campaigns.release.spark import session
+    except ImportError:
+        _missing("spark", "pyspark is not installed: pip install 'dpcompose[spark]'")
+    with session(tmp_path_factory.mktemp("spark")) as found:
+        yield found
