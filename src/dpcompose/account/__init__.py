@@ -1,6 +1,20 @@
 """Where theory meets the ledger: budgets with filters, accounts that price and charge, what a person is exposed to."""
 
 from dpcompose.account.charging import Account
+from dpcompose.account.exposure import Exposure, exposure
+from dpcompose.account.history import History, history
 from dpcompose.account.opening import open_partition, open_scope, open_slots, take_slot
+from dpcompose.account.statement import Statement
 
-__all__ = ["Account", "open_partition", "open_scope", "open_slots", "take_slot"]
+__all__ = [
+    "Account",
+    "Exposure",
+    "History",
+    "Statement",
+    "exposure",
+    "history",
+    "open_partition",
+    "open_scope",
+    "open_slots",
+    "take_slot",
+]

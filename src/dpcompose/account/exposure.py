@@ -1,0 +1,72 @@
+"""What one person is exposed to: two labelled numbers, one promised and one spent, each with where it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dpcompose.account import promised, spent
+from dpcompose.account.statement import Statement
+from dpcompose.account.tree import Tree
+from dpcompose.errors import DomainError
+from dpcompose.ledger import Ledger
+from dpcompose.numerics import check
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """What one person, present in these scopes, is exposed to.
+
+    Args:
+        paths: The scopes that hold the person.
+        delta: The delta of both numbers.
+        promised: The guarantee of the fixed budgets: it holds whatever is asked from now on.
+        spent: A number on what has been charged so far, and the regime in which it holds.
+    """
+
+    paths: tuple[str, ...]
+    delta: float
+    promised: Statement
+    spent: Statement
+
+
+def exposure(ledger: Ledger, *, paths: Sequence[str], delta: float) -> Exposure:
+    """What a person present in all of `paths` is exposed to; which scopes hold them was fixed before any answer.
+
+    All charges of these scopes, of the scopes below them and, once, of the scopes above them are about the person. Of a
+    partition on the way to a path only that child counts, of one below a path the worst child, of slots each one.
+
+    `promised`: the tightest composition of the fixed budgets at the tops. `spent`: for pure charges their sum, along
+    every path; for charges on schedules that were committed before the first answer the tight composition; otherwise
+    the readings of odometers whose failure probability was fixed at opening; otherwise nothing. Composing charges that
+    were chosen along the way tightly, after the fact, is the natural filter in disguise, and is not offered.
+
+    Args:
+        ledger: Where.
+        paths: At least one scope.
+        delta: In [0, 1].
+
+    Raises:
+        UnknownScopeError: If there is no such scope.
+        DomainError: If delta is outside its domain, or no path is named.
+        UnsupportedError: If a scope caps amounts and names no filter.
+    """
+    delta = check.probability("delta", delta)
+    if isinstance(paths, str) or not paths:
+        raise DomainError("paths", paths, "a sequence of at least one path")
+    trees = [Tree.of(ledger, root, inside) for root, inside in _by_root(ledger, paths)]
+    return Exposure(
+        tuple(paths),
+        delta,
+        promised.together(trees, delta=delta),
+        spent.together(trees, delta=delta),
+    )
+
+
+def _by_root(ledger: Ledger, paths: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """The paths below each top-level scope."""
+    found: dict[str, list[str]] = {}
+    for path in dict.fromkeys(paths):
+        scope = ledger.balance(path).scope
+        found.setdefault(scope.root, []).append(scope.path)
+    return list(found.items())

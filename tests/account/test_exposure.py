@@ -1,0 +1,315 @@
+"""What a person is exposed to: what is promised, what is spent, and when each number holds."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dpcompose import Adjacency, BlackBox, DominatingPair, Gaussian, GaussianDP, Laplace, UnsupportedError, compose
+from dpcompose.account import (
+    Exposure,
+    Statement,
+    exposure,
+    history,
+    open_partition,
+    open_scope,
+    open_slots,
+    take_slot,
+)
+from dpcompose.adaptive import (
+    AdvancedFilter,
+    BasicFilter,
+    ConcentratedFilter,
+    Curators,
+    Filter,
+    GaussianFilter,
+    Line,
+    Odometer,
+    PureFilter,
+    RenyiFilter,
+)
+from dpcompose.errors import DomainError, UnknownScopeError
+from dpcompose.guarantee.optimal import homogeneous_epsilon
+from dpcompose.ledger import Ledger
+
+ADA = {"actor": "Ada"}
+DELTA = 1e-6
+FILTERS: list[Filter] = [
+    PureFilter(0.1),
+    BasicFilter(0.1, delta=1e-9),
+    AdvancedFilter(0.2, delta=1e-8, slack=5e-9),
+    ConcentratedFilter(0.001, delta=1e-9),
+    RenyiFilter(16.0, budget=0.01),
+    GaussianFilter(0.05),
+]
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    return Ledger.open("memory:")
+
+
+def of(ledger: Ledger, *paths: str, delta: float = DELTA) -> Exposure:
+    return exposure(ledger, paths=paths, delta=delta)
+
+
+# Promised
+
+
+@pytest.mark.parametrize("filter", FILTERS, ids=lambda each: each.kind)
+def test_one_budget_promises_its_guarantee(ledger: Ledger, filter: Filter) -> None:
+    open_scope(ledger, "world", filter=filter, **ADA)
+    promised = of(ledger, "world").promised
+    assert promised.epsilon == filter.epsilon_at(delta=DELTA) and promised.regime == "fixed budgets"
+
+
+@pytest.mark.parametrize("filter", FILTERS, ids=lambda each: each.kind)
+def test_equal_budgets_compose_by_the_tightest_theorem(ledger: Ledger, filter: Filter) -> None:
+    for name in "abc":
+        open_scope(ledger, name, filter=filter, **ADA)
+    assert of(ledger, "a", "b", "c").promised.epsilon == Curators(3, filter=filter).total(delta=DELTA).epsilon
+    assert of(ledger, "a", "a").promised.epsilon == filter.epsilon_at(delta=DELTA)
+
+
+def test_different_budgets_promise_more_than_each_and_less_than_the_sum(ledger: Ledger) -> None:
+    for place, filter in enumerate(FILTERS):
+        open_scope(ledger, f"r{place}", filter=filter, **ADA)
+        together = of(ledger, *[f"r{each}" for each in range(place + 1)]).promised.epsilon
+        assert together >= max(each.epsilon_at(delta=DELTA) for each in FILTERS[: place + 1]) * (1 - 1e-12)
+        share = DELTA / (place + 1)
+        assert together <= 1.5 * sum(each.epsilon_at(delta=share) for each in FILTERS[: place + 1])
+
+
+def test_a_pure_and_a_gaussian_budget_are_not_promised_too_little(ledger: Ledger) -> None:
+    """Against the composition of the worst interactions inside: randomized response and Gaussian noise."""
+    open_scope(ledger, "a", filter=PureFilter(0.7), **ADA)
+    open_scope(ledger, "b", filter=GaussianFilter(0.4), **ADA)
+    truth = compose(BlackBox(0.7), GaussianDP(0.4)).epsilon(delta=DELTA)
+    assert truth.lower <= of(ledger, "a", "b").promised.epsilon <= truth.upper * (1 + 1e-9)
+
+
+def test_a_filter_above_bounds_its_own_charges_and_all_below(ledger: Ledger) -> None:
+    open_scope(ledger, "world", filter=PureFilter(1.0), **ADA)
+    open_scope(ledger, "world/sales", filter=PureFilter(0.1), **ADA)
+    open_scope(ledger, "world/taxes", filter=PureFilter(0.1), **ADA)
+    assert of(ledger, "world/sales", delta=0.0).promised.epsilon == 1.0
+    assert of(ledger, "world/sales", "world/taxes", "world", delta=0.0).promised.epsilon == 1.0
+
+
+def test_slots_promise_the_optimum_of_example_3_7(ledger: Ledger) -> None:
+    slack = math.exp(-32)
+    open_slots(ledger, "world", slots=10_000, filter=PureFilter(1 / 801), **ADA)
+    whole = of(ledger, "world", delta=slack).promised.epsilon
+    assert whole == homogeneous_epsilon(slack, epsilon=1 / 801, times=10_000).upper
+    assert 0.89046814 < whole < 0.89046815
+    for name in "abc":
+        take_slot(ledger, f"world/{name}", **ADA)
+    two = of(ledger, "world/a", "world/b", delta=0.0).promised.epsilon
+    assert two == pytest.approx(2 / 801, rel=1e-15) and two >= 2 / 801
+
+
+def test_groups_without_caps_promise_what_their_children_do(ledger: Ledger) -> None:
+    ledger.scope("group", **ADA)
+    open_scope(ledger, "group/a", filter=PureFilter(0.1), **ADA)
+    open_scope(ledger, "group/b", filter=PureFilter(0.1), **ADA)
+    assert of(ledger, "group/a", delta=0.0).promised.epsilon == 0.1
+    assert of(ledger, "group/a", "group/b", delta=0.0).promised.epsilon == 0.2
+    assert not of(ledger, "group", delta=0.0).promised.available
+    ledger.charge("group", cost={}, key="free", **ADA)
+    assert not of(ledger, "group/a", delta=0.0).promised.available
+
+
+def test_a_partition_promises_its_cap_or_the_child_that_is_named(ledger: Ledger) -> None:
+    open_partition(ledger, "free", **ADA)
+    open_scope(ledger, "free/north", filter=PureFilter(0.1), **ADA)
+    assert of(ledger, "free/north", delta=0.0).promised.epsilon == 0.1
+    assert not of(ledger, "free", delta=0.0).promised.available
+    open_partition(ledger, "capped", filter=PureFilter(0.3), **ADA)
+    assert of(ledger, "capped", delta=0.0).promised.epsilon == 0.3
+
+
+def test_nothing_is_promised_below_the_deltas_of_the_budgets(ledger: Ledger) -> None:
+    open_scope(ledger, "world", filter=BasicFilter(0.1, delta=1e-6), **ADA)
+    assert of(ledger, "world", delta=1e-7).promised.regime == "unavailable"
+
+
+def test_budgets_under_different_adjacencies_are_not_added(ledger: Ledger) -> None:
+    open_scope(ledger, "a", filter=PureFilter(0.1), **ADA)
+    open_scope(ledger, "b", filter=PureFilter(0.1), adjacency=Adjacency.REPLACE, **ADA)
+    assert "adjacencies" in of(ledger, "a", "b").promised.holds
+
+
+# Spent
+
+
+def test_nothing_charged_is_nothing_spent(ledger: Ledger) -> None:
+    open_scope(ledger, "world", filter=PureFilter(0.1), **ADA)
+    assert of(ledger, "world").spent == Statement(0.0, "sum along the path", "nothing was charged")
+
+
+def test_pure_charges_are_summed_and_those_of_a_common_ancestor_count_once(ledger: Ledger) -> None:
+    world = open_scope(ledger, "world", filter=PureFilter(8.0), **ADA)
+    sales = open_scope(ledger, "world/sales", filter=PureFilter(8.0), **ADA)
+    taxes = open_scope(ledger, "world/taxes", filter=PureFilter(8.0), **ADA)
+    for account, epsilon in [(world, 1.0), (sales, 0.5), (taxes, 0.25), (sales, 0.5)]:
+        account.charge(BlackBox(epsilon), key=f"{account.scope} {account.left()}", **ADA)
+    assert of(ledger, "world/sales").spent.epsilon == 2.0
+    assert of(ledger, "world/taxes").spent.epsilon == 1.25
+    assert of(ledger, "world/sales", "world/taxes").spent.epsilon == 2.25
+    assert of(ledger, "world").spent.epsilon == 2.25
+    assert of(ledger, "world").spent.regime == "sum along the path"
+
+
+def test_of_a_partition_the_worst_child_counts_unless_one_is_named(ledger: Ledger) -> None:
+    open_scope(ledger, "world", filter=PureFilter(8.0), **ADA)
+    open_partition(ledger, "world/regions", **ADA)
+    for name, epsilon in [("north", 0.5), ("south", 0.25)]:
+        open_scope(ledger, f"world/regions/{name}", filter=PureFilter(1.0), **ADA).charge(
+            BlackBox(epsilon), key=name, **ADA
+        )
+    assert of(ledger, "world/regions").spent.epsilon == 0.5
+    assert of(ledger, "world/regions/south").spent.epsilon == 0.25
+    assert of(ledger, "world/regions/south", "world/regions/north").spent.epsilon == 0.75
+
+
+def test_spending_in_slots_is_spent(ledger: Ledger) -> None:
+    open_scope(ledger, "world", filter=PureFilter(8.0), **ADA)
+    open_slots(ledger, "world/slots", slots=4, filter=PureFilter(1.0), **ADA)
+    for name in "ab":
+        take_slot(ledger, f"world/slots/{name}", **ADA).charge(BlackBox(0.25), key=name, **ADA)
+    assert of(ledger, "world/slots/a").spent.epsilon == 0.25
+    assert of(ledger, "world/slots").spent.epsilon == 0.5
+    assert of(ledger, "world").spent.epsilon == 0.5 and of(ledger, "world", delta=0.0).promised.epsilon == 8.0
+
+
+def test_committed_schedules_compose_tightly(ledger: Ledger) -> None:
+    schedule = [(Gaussian(10.0), 60), (Laplace(20.0), 3)]
+    account = open_scope(ledger, "world", filter=ConcentratedFilter(2.0, delta=0.0), schedule=schedule, **ADA)
+    for number in range(50):
+        account.charge(Gaussian(10.0), key=str(number), **ADA)
+    spent = of(ledger, "world").spent
+    assert spent.epsilon == (Gaussian(10.0) * 50).epsilon(delta=DELTA).upper
+    whole = (Gaussian(10.0) * 60 + Laplace(20.0) * 3).epsilon(delta=DELTA).upper
+    assert spent.regime == "committed schedule" and repr(whole) in spent.holds and "not chosen" in spent.holds
+    for number in range(50, 63):
+        account.charge(Gaussian(10.0) if number < 60 else Laplace(20.0), key=str(number), **ADA)
+    spent = of(ledger, "world").spent
+    assert spent.epsilon == whole and "finished" in spent.holds
+
+
+def test_a_schedule_committed_after_an_answer_was_chosen_from_it(ledger: Ledger) -> None:
+    """The natural filter's counter-example, each round committed in a scope of its own."""
+    open_scope(ledger, "world", filter=ConcentratedFilter(9.0, delta=0.5), **ADA)
+    first = open_scope(ledger, "world/first", filter=BasicFilter(9.0, delta=0.5), schedule=[BlackBox(1.0)], **ADA)
+    first.charge(BlackBox(1.0), key="first", **ADA)
+    late = [BlackBox(0.0, delta=0.05)]
+    second = open_scope(ledger, "world/second", filter=BasicFilter(9.0, delta=0.5), schedule=late, **ADA)
+    second.charge(late[0], key="second", **ADA)
+    spent = of(ledger, "world", delta=0.05).spent
+    assert not spent.available and "natural filter" in spent.holds
+
+
+def test_schedules_in_two_top_level_scopes_have_no_order(ledger: Ledger) -> None:
+    for root in ("a", "b"):
+        account = open_scope(ledger, root, filter=ConcentratedFilter(1.0, delta=0.0), schedule=[Gaussian(9.0)], **ADA)
+        account.charge(Gaussian(9.0), key=root, **ADA)
+    assert of(ledger, "a").spent.regime == "committed schedule"
+    assert not of(ledger, "a", "b").spent.available
+
+
+def test_charges_past_the_account_are_not_taken_for_scheduled(ledger: Ledger) -> None:
+    schedule = [(Gaussian(9.0), 2)]
+    account = open_scope(ledger, "world", filter=ConcentratedFilter(1.0, delta=0.0), schedule=schedule, **ADA)
+    account.charge(Gaussian(9.0), key="0", **ADA)
+    ledger.charge("world", cost={"rho": 0, "delta": 0}, key="1", **ADA)
+    assert not of(ledger, "world").spent.available
+
+
+def test_adaptive_charges_without_an_odometer_are_unavailable(ledger: Ledger) -> None:
+    account = open_scope(ledger, "world", filter=ConcentratedFilter(1.0, delta=0.0), **ADA)
+    account.charge(Gaussian(9.0), key="0", **ADA)
+    spent = of(ledger, "world").spent
+    assert (spent.regime, spent.epsilon, spent.available) == ("unavailable", math.inf, False)
+    assert "natural filter" in spent.holds
+
+
+def test_an_odometer_fixed_at_opening_reads(ledger: Ledger) -> None:
+    odometer = Odometer(1e-7, boundary=Line(0.05), mechanism_delta=2e-8)
+    account = open_scope(ledger, "world", filter=ConcentratedFilter(1.0, delta=1e-6), odometer=odometer, **ADA)
+    inner = open_scope(ledger, "world/sales", filter=ConcentratedFilter(1.0, delta=1e-6), **ADA)
+    state = odometer.start()
+    for number, (mechanism, where) in enumerate(
+        [(Gaussian(10.0), account), (BlackBox(0.3, delta=1e-9), inner), (Laplace(5.0), inner)]
+    ):
+        where.charge(mechanism, key=str(number), **ADA)
+        state = odometer.step(state, mechanism)
+    spent = of(ledger, "world").spent
+    assert spent.regime == "odometer" and spent.failure >= 1e-7
+    assert spent.epsilon == pytest.approx(odometer.reading(state).epsilon, rel=1e-14)
+
+
+def test_an_odometer_whose_reserve_is_used_up_reads_nothing(ledger: Ledger) -> None:
+    odometer = Odometer(1e-7, mechanism_delta=1e-9)
+    account = open_scope(ledger, "world", filter=ConcentratedFilter(1.0, delta=1e-3), odometer=odometer, **ADA)
+    account.charge(BlackBox(0.3, delta=1e-9), key="0", **ADA)
+    assert "more was charged" in of(ledger, "world").spent.holds
+
+
+def test_an_odometer_fixed_after_an_answer_reads_nothing(ledger: Ledger) -> None:
+    world = open_scope(ledger, "world", filter=ConcentratedFilter(1.0, delta=0.0), **ADA)
+    world.charge(BlackBox(0.1), key="0", **ADA)
+    late = open_scope(ledger, "world/late", filter=ConcentratedFilter(1.0, delta=0.0), odometer=Odometer(1e-7), **ADA)
+    late.charge(Gaussian(9.0), key="1", **ADA)
+    assert "after the first answer" in of(ledger, "world").spent.holds
+
+
+def test_pure_charges_outside_an_odometer_are_added_to_its_reading(ledger: Ledger) -> None:
+    a = open_scope(ledger, "a", filter=ConcentratedFilter(1.0, delta=0.0), odometer=Odometer(1e-7), **ADA)
+    b = open_scope(ledger, "b", filter=PureFilter(1.0), **ADA)
+    a.charge(Gaussian(9.0), key="0", **ADA)
+    alone = of(ledger, "a").spent.epsilon
+    b.charge(BlackBox(0.25), key="1", **ADA)
+    assert of(ledger, "a", "b").spent.epsilon == pytest.approx(alone + 0.25, rel=1e-14)
+
+
+# Bad input and history
+
+
+@pytest.mark.parametrize("paths", [[], (), "world", None])
+def test_paths_are_a_sequence_of_names(ledger: Ledger, paths: object) -> None:
+    open_scope(ledger, "world", filter=PureFilter(1.0), **ADA)
+    with pytest.raises(DomainError):
+        exposure(ledger, paths=paths, delta=DELTA)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("delta", [math.nan, -1.0, 1.5, "0", None])
+def test_delta_is_a_probability(ledger: Ledger, delta: float) -> None:
+    open_scope(ledger, "world", filter=PureFilter(1.0), **ADA)
+    with pytest.raises(DomainError):
+        exposure(ledger, paths=["world"], delta=delta)
+
+
+def test_unknown_scopes_are_named(ledger: Ledger) -> None:
+    with pytest.raises(UnknownScopeError):
+        of(ledger, "nowhere")
+
+
+def test_history_is_a_report_unless_it_was_committed(ledger: Ledger) -> None:
+    free = open_scope(ledger, "free", filter=ConcentratedFilter(1.0, delta=0.0), **ADA)
+    bound = open_scope(ledger, "bound", filter=ConcentratedFilter(1.0, delta=0.0), schedule=[(Gaussian(9.0), 4)], **ADA)
+    for number in range(4):
+        free.charge(Gaussian(9.0), key=str(number), **ADA)
+        bound.charge(Gaussian(9.0), key=str(number), **ADA)
+    reports = [history(ledger, path, delta=DELTA) for path in ("free", "bound")]
+    assert [report.charges for report in reports] == [4, 4]
+    assert all(report.rows == (Gaussian(9.0) * 4).compare(delta=DELTA) for report in reports)
+    assert ["free no budget" in report.holds for report in reports] == [True, False]
+
+
+def test_history_of_what_was_not_written_down_is_refused(ledger: Ledger) -> None:
+    account = open_scope(ledger, "world", filter=PureFilter(1.0), **ADA)
+    opaque = DominatingPair.atoms(upper=[0.6, 0.4], lower=[0.4, 0.6], adjacency=Adjacency.ADD_REMOVE)
+    account.charge(opaque, key="0", **ADA)
+    with pytest.raises(UnsupportedError, match="not written down"):
+        history(ledger, "world", delta=DELTA)
