@@ -1,4 +1,4 @@
-"""What the ledger must do, written a second time and naively: fractions, and everything summed anew each time.
+"""What the ledger must do, written a second time and naively: exact numbers, and everything summed anew each time.
 
 It shares no code with the ledger. `Model` says what each request must lead to; an `Outcome` is comparable.
 """
@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-Costs = Mapping[str, Fraction]
+Exact = Fraction | int
+Costs = Mapping[str, Exact]
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class Outcome:
     """The name of an error or "done"; for OverdrawnError: where, what, asked and left."""
 
     name: str
-    short: tuple[str, str, Fraction, Fraction] | None = None
+    short: tuple[str, str, Exact, Exact] | None = None
 
 
 DONE = Outcome("done")
@@ -28,10 +29,10 @@ class Place:
     """One scope: its caps, and what was charged to itself."""
 
     kind: str
-    caps: dict[str, Fraction]
+    caps: dict[str, Exact]
     slots: int | None = None
     closed: bool = False
-    direct: dict[str, Fraction] = field(default_factory=dict)
+    direct: dict[str, Exact] = field(default_factory=dict)
     request: object = None
 
 
@@ -41,6 +42,7 @@ class Model:
 
     places: dict[str, Place] = field(default_factory=dict)
     keys: dict[tuple[str, str], tuple[object, Outcome]] = field(default_factory=dict)
+    below: dict[str, list[str]] = field(default_factory=dict)
     granted: dict[tuple[str, str], bool] = field(default_factory=dict)
     """Charges by root and key, and whether they were redeemed."""
 
@@ -63,7 +65,7 @@ class Model:
             caps = parent.caps
         place = Place(kind, dict(caps or {}), slots, request=request)
         if in_slot and len(self._children(above)) == parent.slots:
-            return Outcome("OverdrawnError", (above, "slots", Fraction(1), Fraction(0)))
+            return Outcome("OverdrawnError", (above, "slots", 1, 0))
         if kind == "slots":
             expected = self.currencies(above) if above and not in_slot else set()
             if set(cost) != expected:
@@ -71,9 +73,11 @@ class Model:
             place.direct = dict(cost)
         before = {each: self.spent(each) for each in _upwards(path) if each in self.places}
         self.places[path] = place
+        self.below.setdefault(above, []).append(path)
         outcome = self._judged(path, before)
         if outcome != DONE:
             del self.places[path]
+            self.below[above].remove(path)
         return outcome
 
     def charge(self, path: str, cost: Costs, key: str, *, request: object) -> Outcome:
@@ -99,7 +103,7 @@ class Model:
             return Outcome("CurrencyError")
         before = {each: self.spent(each) for each in _upwards(path)}
         earlier = dict(place.direct)
-        place.direct = {name: earlier.get(name, Fraction(0)) + amount for name, amount in cost.items()}
+        place.direct = {name: earlier.get(name, 0) + amount for name, amount in cost.items()}
         outcome = self._judged(path, before)
         if outcome != DONE:
             place.direct = earlier
@@ -130,7 +134,7 @@ class Model:
             found |= set(self.places[each].caps)
         return found
 
-    def spent(self, path: str) -> dict[str, Fraction]:
+    def spent(self, path: str) -> dict[str, Exact]:
         """What this scope has spent, from all that was ever granted below it."""
         place = self.places[path]
         total = dict(place.direct)
@@ -138,7 +142,7 @@ class Model:
             return total
         for child in self._children(path):
             for name, amount in self.spent(child).items():
-                so_far = total.get(name, Fraction(0))
+                so_far = total.get(name, 0)
                 total[name] = max(so_far, amount) if place.kind == "partition" else so_far + amount
         return total
 
@@ -151,7 +155,7 @@ class Model:
             if place.kind == "slots" and len(self._children(path)) > (place.slots or 0):
                 yield path
 
-    def _judged(self, path: str, before: Mapping[str, dict[str, Fraction]]) -> Outcome:
+    def _judged(self, path: str, before: Mapping[str, dict[str, Exact]]) -> Outcome:
         """Every scope up to the root, or up to the slots, against its caps, as things would be now."""
         affected: list[str] = []
         for each in _upwards(path):
@@ -161,7 +165,7 @@ class Model:
         for each in reversed(affected):
             place, now = self.places[each], self.spent(each)
             for name in [] if place.kind == "slots" else sorted(place.caps):
-                had, has = before.get(each, {}).get(name, Fraction(0)), now.get(name, Fraction(0))
+                had, has = before.get(each, {}).get(name, 0), now.get(name, 0)
                 if has > place.caps[name]:
                     return Outcome("OverdrawnError", (each, name, has - had, place.caps[name] - had))
         return DONE
@@ -175,7 +179,7 @@ class Model:
         return None
 
     def _children(self, path: str) -> list[str]:
-        return [each for each in self.places if each.rpartition("/")[0] == path]
+        return self.below.get(path, [])
 
 
 def _upwards(path: str) -> Iterator[str]:

@@ -1,0 +1,98 @@
+"""Stores that are broken on purpose: a campaign that does not catch them proves nothing."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from dpcompose.ledger import Ledger, sqlite, sqlite_file
+from dpcompose.ledger.batch import Batch
+from dpcompose.ledger.decision import Request
+from dpcompose.ledger.driver import write
+from dpcompose.ledger.scope import paths_down_to
+from dpcompose.ledger.sqlite import SQLiteStore
+
+
+class Checking(SQLiteStore):
+    """Checks balances first and takes the lock afterwards: two clients both see what only one may spend."""
+
+    def _commit(self, requests: Sequence[Request]) -> list[Any]:
+        batch = Batch(self._stored)
+        for request in requests:
+            for path in paths_down_to(request.path):
+                batch.node(path)
+        time.sleep(0.002)
+        with self._turn():
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                outcomes = batch.decide_all(requests)
+                write(self._stored.driver, batch)
+                self._writer.execute("COMMIT")
+                return outcomes
+            finally:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+
+
+class Early(SQLiteStore):
+    """Acknowledges first and commits with the next request."""
+
+    def _commit(self, requests: Sequence[Request]) -> list[Any]:
+        with self._turn():
+            if self._writer.in_transaction:
+                self._writer.execute("COMMIT")
+            self._writer.execute("BEGIN IMMEDIATE")
+            batch = Batch(self._stored)
+            outcomes = batch.decide_all(requests)
+            write(self._stored.driver, batch)
+            return outcomes
+
+
+class Careless(SQLiteStore):
+    """Takes no notice of errors while it commits."""
+
+    def _commit(self, requests: Sequence[Request]) -> list[Any]:
+        outcomes: list[Any] = []
+        with suppress(sqlite3.Error), self._turn():
+            self._writer.execute("BEGIN IMMEDIATE")
+            batch = Batch(self._stored)
+            outcomes = batch.decide_all(requests)
+            write(self._stored.driver, batch)
+            self._writer.execute("COMMIT")
+        with suppress(sqlite3.Error):
+            self._writer.execute("ROLLBACK")
+        return outcomes
+
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "shipped": {},
+    "normal": {"synchronous": 1},
+    "off": {"synchronous": 0},
+    "delete": {"journal_mode": "delete"},
+}
+STORES = {"checking": Checking, "early": Early, "careless": Careless}
+UNSETTLED = "unsettled"
+"""Shipped settings, without the sync of what a killed process left behind."""
+
+WEAKNESSES = (*SETTINGS, *STORES, UNSETTLED)
+
+
+@contextmanager
+def opened(url: str, weakness: str = "shipped") -> Any:
+    """A ledger with that weakness; `shipped` has none."""
+    if weakness in STORES:
+        ledger = Ledger(STORES[weakness](Path(url), create=True))
+        try:
+            yield ledger
+        finally:
+            ledger.close()
+        return
+    settings = {**sqlite_file.SETTINGS, **SETTINGS.get(weakness, {})}
+    unsettled = patch.object(sqlite, "settle", lambda _: None) if weakness == UNSETTLED else patch.dict({})
+    with patch.object(sqlite_file, "SETTINGS", settings), unsettled, Ledger.open(url) as ledger:
+        yield ledger
