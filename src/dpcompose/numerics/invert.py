@@ -34,9 +34,8 @@ def value_at(transform: Transform, x: float, *, tolerance: float) -> Reading:
         return Reading(0.0, 0.0)
     order = saddle.for_value(transform, x)
     log_m, first, variance = transform.cumulants(order)
-    if not (
-        math.isfinite(log_m) and abs(first - x - 1 / order - 1 / (order + 1)) <= 1e-2 * (abs(x) + 1) and variance > 0
-    ):
+    gap = abs(first - x - 1 / order - 1 / (order + 1))
+    if not (math.isfinite(log_m) and (gap <= 1e-2 * (abs(x) + 1) or order * gap <= 2) and variance > 0):
         return Reading(0.0, _one_moment(transform, x))
     log_mass = min(log_m - order * x + math.log(relative_value(variance, order)), 0.0)
     contour = draw(
