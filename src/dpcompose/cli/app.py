@@ -12,6 +12,7 @@ import typer
 from dpcompose.cli.account import account
 from dpcompose.cli.calibrate import calibrate
 from dpcompose.cli.outcome import REFUSED, say
+from dpcompose.cli.release import release
 from dpcompose.cli.theorem import theorem
 
 app = typer.Typer(
@@ -23,6 +24,7 @@ app = typer.Typer(
 )
 app.command()(account)
 app.command()(calibrate)
+app.command()(release)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(theorem)
 
 

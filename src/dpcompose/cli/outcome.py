@@ -8,7 +8,15 @@ from contextlib import contextmanager
 
 import typer
 
-from dpcompose.errors import DomainError, MissingExtraError, PlanError, UnreachableError, UnsupportedError
+from dpcompose.errors import (
+    DomainError,
+    LedgerError,
+    MissingExtraError,
+    PlanError,
+    ReleaseError,
+    UnreachableError,
+    UnsupportedError,
+)
 
 DONE = 0
 REFUSED = 1
@@ -23,7 +31,7 @@ def outcome() -> Generator[None]:
         yield
     except (PlanError, DomainError) as error:
         raise _end(str(error), BAD_INPUT) from None
-    except (UnsupportedError, UnreachableError, MissingExtraError) as error:
+    except (UnsupportedError, UnreachableError, MissingExtraError, LedgerError, ReleaseError) as error:
         raise _end(str(error), REFUSED) from None
 
 

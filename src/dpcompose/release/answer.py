@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpcompose.errors import DomainError
 from dpcompose.numerics import check
-from dpcompose.release.arrow import arrow_table
+from dpcompose.release.arrow import arrow_table, write
 from dpcompose.release.design import Design
 from dpcompose.release.question import Question, Values, key_columns
 
@@ -64,6 +65,20 @@ class Answer:
     def spent(self) -> Mapping[str, Any]:
         """What was charged, exactly, by currency; for a batch, what all of it cost."""
         return self.receipt.cost
+
+    def write(self, path: str | Path) -> None:
+        """Write the table as CSV or Parquet, by the end of the name.
+
+        Raises:
+            DomainError: If the name ends otherwise, or the file cannot be written.
+        """
+        place = Path(path)
+        if place.suffix not in (".csv", ".parquet"):
+            raise DomainError("path", str(path), "a name that ends in .csv or .parquet")
+        try:
+            write(self.table, place)
+        except OSError as error:
+            raise DomainError("path", str(path), f"a file that can be written ({error.strerror})") from None
 
     def expected_error(self, confidence: float) -> float | tuple[float, ...]:
         """How far the noise is from 0 at most with that probability, for each released number by itself.

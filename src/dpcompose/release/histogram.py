@@ -9,7 +9,7 @@ from typing import Any
 from dpcompose.errors import DomainError
 from dpcompose.release.aggregate import Aggregation
 from dpcompose.release.bins import Edges
-from dpcompose.release.design import Design, Drawn
+from dpcompose.release.design import Design, Drawn, digest
 from dpcompose.release.question import Question, Values, measured, noise_of
 from dpcompose.release.table import Table
 
@@ -39,7 +39,9 @@ class Histogram(Question):
         aggregation = Aggregation(by, public, bins=(self.column, bins))
         bounds = table.bounds.within(None if public is None else len(public))
         ready = measured(table, aggregation, [bounds.change(1, bins=bins.count)], asked)
-        described = self._described(by, public, column=self.column, edges=[str(edge) for edge in bins.edges])
+        described = self._described(
+            by, public, column=self.column, edges={"number": len(bins.edges), "digest": digest([bins.edges])}
+        )
         return Design(table, aggregation, ready.steps, ready.measures, ready.threshold, asked, described)
 
     def columns(self, design: Design, drawn: Drawn) -> tuple[Values, ...]:

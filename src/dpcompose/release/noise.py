@@ -16,7 +16,7 @@ from dpcompose.release import sampler
 from dpcompose.release.bounds import Change
 from dpcompose.release.spend import Spend, below, rounded_up
 
-LARGEST_SHIFT, MOST_COORDINATES = 4096, 4096
+LARGEST_SHIFT, MOST_COORDINATES = 4096, 1024
 SUMMED = 60.0
 """Up to this sigma a discrete Gaussian's tails are summed; beyond it they are the normal's to e^(-2 pi^2 60^2)."""
 

@@ -27,7 +27,7 @@ from dpcompose.release.spend import Spend
 from dpcompose.release.table import Table
 from dpcompose.release.total import Mean, Sum
 
-MOST_QUESTIONS = 1000
+MOST_QUESTIONS = 100
 
 
 @dataclass(frozen=True, init=False)
@@ -176,7 +176,7 @@ class Session:
         """The answers to several questions for one charge: all of them, or none.
 
         Args:
-            questions: At most 1,000.
+            questions: At most 100.
             spend: What questions without a spend of their own may cost together, in equal parts.
             key: An idempotency key, as for `ask`.
 
@@ -217,14 +217,18 @@ class Session:
         fits = all(price[name] <= left[name] for name in price)
         return Quote(question, price, mechanism, fits, design=design)
 
+    def part(self, questions: Sequence[Question], spend: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """What each question without a spend of its own gets of a common one: equal parts; None if there is none."""
+        sharing = sum(question.spend is None for question in questions)
+        if not sharing:
+            return None
+        each = Spend.stated(spend).share(Fraction(1, sharing))
+        return {each.currency: each.amount} | ({"delta": each.delta} if each.delta else {})
+
     def _designed(self, questions: Sequence[Question], spend: Mapping[str, Any] | None) -> list[Design]:
         if not 1 <= len(questions) <= MOST_QUESTIONS:
             raise DomainError("questions", len(questions), f"1 to {MOST_QUESTIONS:,} questions")
-        sharing = sum(question.spend is None for question in questions)
-        part: Mapping[str, Any] | None = None
-        if spend is not None and sharing:
-            each = Spend.stated(spend).share(Fraction(1, sharing))
-            part = {each.currency: each.amount} | ({"delta": each.delta} if each.delta else {})
+        part = None if spend is None else self.part(questions, spend)
         return [question.design(self.table, part) for question in questions]
 
     def _stored(self, designs: Sequence[Design], questions: Sequence[Question], receipt: Receipt) -> tuple[Answer, ...]:

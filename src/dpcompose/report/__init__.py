@@ -5,6 +5,7 @@ from dpcompose.report.calibration import calibration_document, calibration_page
 from dpcompose.report.document import dumps
 from dpcompose.report.html import html
 from dpcompose.report.page import Column, Fact, Page, Table
+from dpcompose.report.release import quote_document, quote_page, release_document, release_page
 
 __all__ = [
     "Column",
@@ -17,4 +18,8 @@ __all__ = [
     "calibration_page",
     "dumps",
     "html",
+    "quote_document",
+    "quote_page",
+    "release_document",
+    "release_page",
 ]

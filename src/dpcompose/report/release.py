@@ -1,0 +1,145 @@
+"""The page and the document of released answers, and of quotes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dpcompose.report.number import above, near
+from dpcompose.report.page import Column, Fact, Page, Table
+
+if TYPE_CHECKING:
+    from dpcompose.release import Answer, Quote
+
+MOST_ROWS = 40
+UNITS = {"quantile": "rows"}
+
+
+def release_page(
+    answers: Sequence[Answer], *, confidence: float, left: Mapping[str, Any], title: str = "", width: int = 24
+) -> Page:
+    """Answers for people, each number with how far its noise reaches and a bar with that error."""
+    receipt = answers[0].receipt
+    spent = ", ".join(f"{name} {above(float(amount.fraction))}" for name, amount in receipt.cost.items())
+    again = "  (stored: the same key was asked before)" if answers[0].replayed else ""
+    facts = (
+        Fact("charged", f"{spent} to {receipt.scope}, entry {receipt.sequence}{again}"),
+        Fact("left", ", ".join(f"{name} {near(float(amount.fraction))}" for name, amount in left.items())),
+        Fact("key", receipt.key),
+    )
+    tables = tuple(_table(answer, confidence, width) for answer in answers)
+    notes = (f"Errors are those of the noise, with probability {confidence:g} for each number by itself.",)
+    return Page(title, f"{len(answers)} answer{'s' * (len(answers) != 1)}", "plain", facts, tables, notes)
+
+
+def release_document(answers: Sequence[Answer], *, confidence: float, left: Mapping[str, Any]) -> dict[str, Any]:
+    """Answers for programs."""
+    receipt = answers[0].receipt
+    return {
+        "charged": {name: str(amount) for name, amount in receipt.cost.items()},
+        "left": {name: str(amount) for name, amount in left.items()},
+        "receipt": {"scope": receipt.scope, "sequence": receipt.sequence, "key": receipt.key, "hash": receipt.hash},
+        "replayed": answers[0].replayed,
+        "answers": [_document(answer, confidence) for answer in answers],
+    }
+
+
+def quote_page(quotes: Sequence[Quote], *, confidence: float, left: Mapping[str, Any]) -> Page:
+    """Prices and errors, before anything is charged."""
+    columns = (Column("question"), Column("price", wrap=True), Column("error", "right"), Column("fits"))
+    rows = tuple(_quoted(quote, confidence) for quote in quotes)
+    facts = (Fact("left", ", ".join(f"{name} {near(float(amount.fraction))}" for name, amount in left.items())),)
+    fit = all(quote.fits for quote in quotes)
+    headline = "Nothing was charged" if fit else "Not all of this fits in what is left; nothing was charged"
+    notes = (f"Errors hold with probability {confidence:g} for each number by itself.", quotes[0].bias)
+    return Page("", headline, "plain" if fit else "bad", facts, (Table("Quotes", columns, rows),), notes)
+
+
+def quote_document(quotes: Sequence[Quote], *, confidence: float, left: Mapping[str, Any]) -> dict[str, Any]:
+    """Quotes for programs; the error of a mean follows from its count, and is null here."""
+    return {
+        "left": {name: str(amount) for name, amount in left.items()},
+        "quotes": [
+            {
+                "question": quote.question.kind,
+                "price": {name: str(amount) for name, amount in quote.price.items()},
+                "fits": quote.fits,
+                "error": {"confidence": confidence, "at most": _error(quote, confidence)},
+            }
+            for quote in quotes
+        ],
+    }
+
+
+def _quoted(quote: Quote, confidence: float) -> tuple[str, ...]:
+    price = ", ".join(f"{name} {above(float(amount.fraction))}" for name, amount in quote.price.items())
+    error = _error(quote, confidence)
+    unit = UNITS.get(quote.question.kind, "")
+    shown = "follows from the count" if error is None else f"{above(error, 4)} {unit}".rstrip()
+    return quote.question.kind, price, shown, "yes" if quote.fits else "no"
+
+
+def _error(quote: Quote, confidence: float) -> float | None:
+    return None if quote.question.kind == "mean" else quote.expected_error(confidence)
+
+
+def _table(answer: Answer, confidence: float, width: int) -> Table:
+    by = list(answer.design.aggregation.by)
+    released = [values for values in answer.columns if values.name not in by]
+    main = next(values for values in released if values.name not in ("from", "to"))
+    errors = _per_row(answer, confidence, len(main.cells))
+    unit = UNITS.get(answer.question.kind, "")
+    head = [Column(name, wrap=True) for name in by]
+    head += [Column(values.name, "right") for values in released]
+    head += [Column("error", "right"), *([] if unit or len(main.cells) < 2 else [Column("")])]
+    bars = _bars(main.cells, errors, width)
+    rows: list[tuple[str, ...]] = []
+    for position in range(min(len(main.cells), MOST_ROWS)):
+        cells = [_shown(values.cells[position]) for values in answer.columns]
+        row = (*cells, f"± {above(errors[position], 4)} {unit}".rstrip())
+        rows.append(row if unit or len(main.cells) < 2 else (*row, bars[position]))
+    hidden = len(main.cells) - len(rows)
+    notes = (f"{hidden:,} more rows: --out writes them all",) if hidden else ()
+    return Table(answer.question.kind, tuple(head), tuple(rows), notes)
+
+
+def _bars(cells: Sequence[float], errors: Sequence[float], width: int) -> list[str]:
+    """A bar for each number, its last part dashed where the noise reaches: empty if the number may be 0 or less."""
+    most = max((cell + error for cell, error in zip(cells, errors, strict=True)), default=0) or 1
+    bars: list[str] = []
+    for cell, error in zip(cells, errors, strict=True):
+        low, high = (max(round(width * value / most), 0) for value in (cell - error, cell + error))
+        bars.append("█" * low + "░" * (high - low))
+    return bars
+
+
+def _per_row(answer: Answer, confidence: float, rows: int) -> tuple[float, ...]:
+    found = answer.expected_error(confidence)
+    return found if isinstance(found, tuple) else (found,) * rows
+
+
+def _shown(cell: Any) -> str:
+    match cell:
+        case None:
+            return "NULL"
+        case bool():
+            return str(cell).lower()
+        case int():
+            return f"{cell:,}"
+        case float():
+            return near(cell, 7)
+        case _:
+            return str(cell)
+
+
+def _document(answer: Answer, confidence: float) -> dict[str, Any]:
+    errors = answer.expected_error(confidence)
+    return {
+        "question": answer.question.kind,
+        "columns": {values.name: [_plain(cell) for cell in values.cells] for values in answer.columns},
+        "error": {"confidence": confidence, "at most": list(errors) if isinstance(errors, tuple) else errors},
+    }
+
+
+def _plain(cell: Any) -> Any:
+    return cell if cell is None or isinstance(cell, (bool, int, float, str)) else str(cell)
