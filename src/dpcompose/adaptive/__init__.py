@@ -11,6 +11,7 @@ from dpcompose.adaptive.curators import Curators, Spendings
 from dpcompose.adaptive.description import from_description
 from dpcompose.adaptive.filter import Decision, Filter, Spending
 from dpcompose.adaptive.gaussian import GaussianFilter
+from dpcompose.adaptive.individual import IndividualFilter, Records, Round
 from dpcompose.adaptive.natural import NaturalFilter
 from dpcompose.adaptive.odometer import Distance, Mileage, Odometer, Reading, RunningSum
 from dpcompose.adaptive.pure import PureFilter
@@ -26,6 +27,7 @@ __all__ = [
     "Distance",
     "Filter",
     "GaussianFilter",
+    "IndividualFilter",
     "Line",
     "Mileage",
     "Mixture",
@@ -33,7 +35,9 @@ __all__ = [
     "Odometer",
     "PureFilter",
     "Reading",
+    "Records",
     "RenyiFilter",
+    "Round",
     "RunningSum",
     "Spending",
     "Spendings",
