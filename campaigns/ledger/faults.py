@@ -26,7 +26,7 @@ from campaigns.ledger.missing import MissingError
 from campaigns.ledger.processes import fork
 from campaigns.ledger.weak import opened
 from campaigns.ledger.work import Diary
-from dpcompose.errors import StoreError
+from dpcompose.errors import StoreError, UnknownScopeError
 from dpcompose.ledger import Ledger
 
 HERE = Path(__file__).parent
@@ -88,10 +88,10 @@ def inside(folder: Path, *, charges: int, every: int, weakness: str) -> str:
     for fault in FAULTS:
         at = 1
         while True:
-            child = fork(lambda at=at, fault=fault: _client(faults, folder, fault, at, charges, weakness))
+            child = fork(lambda at=at, fault=fault: _told(folder, faults, fault, at, charges, weakness))
             status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
             if status != 0:
-                raise HistoryError(f"{fault.name} at call {at}: the client ended with {status}")
+                raise HistoryError(f"{fault.name} at call {at}: {(folder / 'broken').read_text()}")
             reached, errors = (int(each) for each in (folder / "calls").read_text().split())
             if reached < at:
                 break
@@ -99,6 +99,16 @@ def inside(folder: Path, *, charges: int, every: int, weakness: str) -> str:
             runs, refused, at = runs + 1, refused + errors, at + every
     seconds = time.perf_counter() - began
     return f"{runs} faults in {seconds:.0f} s, {refused} errors raised: nothing acknowledged lost, nothing half done"
+
+
+def _told(folder: Path, faults: ctypes.CDLL, fault: Fault, at: int, charges: int, weakness: str) -> None:
+    """The client, and what it found broken."""
+    try:
+        _client(faults, folder, fault, at, charges, weakness)
+    except BaseException as error:
+        faults.faults_arm(0, 0, 0)
+        (folder / "broken").write_text(str(error))
+        os._exit(1)
 
 
 def _client(faults: ctypes.CDLL, folder: Path, fault: Fault, at: int, charges: int, weakness: str) -> None:
@@ -115,12 +125,16 @@ def _client(faults: ctypes.CDLL, folder: Path, fault: Fault, at: int, charges: i
                 try:
                     receipt = ledger.charge("world", cost={"epsilon": 1}, actor="client", key=str(number))
                     diary.note([receipt.key, "granted", receipt.sequence, receipt.hash, False])
+                except UnknownScopeError:
+                    raise HistoryError("a scope was opened and is lost") from None
                 except StoreError as error:
                     errors += 1
                     _require_words(error, fault)
     except StoreError as error:
         errors += 1
         _require_words(error, fault)
+    if fault.name == "ENOSPC once" and errors > 1:
+        raise HistoryError("a full disk stopped the ledger for longer than it was full")
     reached = faults.faults_calls()
     faults.faults_arm(0, 0, 0)
     (folder / "calls").write_text(f"{reached} {errors}")

@@ -44,7 +44,7 @@ class Recording:
             folder = Path(temporary) / "disk"
             folder.mkdir()
             sync = LIVELY if weakness in ("shipped", "unsettled", "delete") else None
-            first = record(folder, weakness, 0, charges // 2, kill_at_sync=sync)
+            first = record(folder, weakness, 0, charges if sync else charges // 2, kill_at_sync=sync)
             done = sum(event.kind == "acknowledge" for event in first)
             return cls([*first, *record(folder, weakness, done, charges)])
 

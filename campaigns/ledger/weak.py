@@ -57,16 +57,16 @@ class Careless(SQLiteStore):
     """Takes no notice of errors while it commits."""
 
     def _commit(self, requests: Sequence[Request]) -> list[Any]:
-        outcomes: list[Any] = []
-        with suppress(sqlite3.Error), self._turn():
+        with self._failures(), self._turn():
             self._writer.execute("BEGIN IMMEDIATE")
             batch = Batch(self._stored)
             outcomes = batch.decide_all(requests)
             write(self._stored.driver, batch)
-            self._writer.execute("COMMIT")
-        with suppress(sqlite3.Error):
-            self._writer.execute("ROLLBACK")
-        return outcomes
+            with suppress(sqlite3.Error):
+                self._writer.execute("COMMIT")
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+            return outcomes
 
 
 SETTINGS: dict[str, dict[str, Any]] = {
