@@ -19,6 +19,7 @@ from dpcompose.errors import (
     DPComposeError,
     MissingExtraError,
     PlanError,
+    RefusedRoundError,
     UnreachableError,
     UnsupportedError,
 )
@@ -63,6 +64,7 @@ __all__ = [
     "PlanError",
     "Profile",
     "RandomizedResponse",
+    "RefusedRoundError",
     "Risk",
     "UnreachableError",
     "UnsupportedError",

@@ -6,6 +6,7 @@ DPComposeError
 ├── UnreachableError               a target that no parameter can reach; carries the limit
 ├── PlanError(ValueError)          a plan file that cannot be read: file, table, key, value, expected
 ├── MissingExtraError(ImportError) an optional part that is not installed
+├── RefusedRoundError              a round that an adversary may not ask: its number and the reason
 ├── ReleaseError                   a charge stands, and no answer left
 │   ├── EngineError                the engine failed
 │   └── SpentError                 a charge that was redeemed before, whose answer is not stored
@@ -91,6 +92,19 @@ class MissingExtraError(DPComposeError, ImportError):
     def __init__(self, what: str, extra: str) -> None:
         self.what, self.extra = what, extra
         super().__init__(f"{what} needs an optional part: pip install 'dpcompose[{extra}]'")
+
+
+class RefusedRoundError(DPComposeError):
+    """A round of the experiment that the adversary may not ask; nothing was answered, the state is as before.
+
+    Args:
+        number: Which round, from 1.
+        reason: Why.
+    """
+
+    def __init__(self, number: int, reason: str) -> None:
+        self.number, self.reason = number, reason
+        super().__init__(f"round {number} is refused: {reason}")
 
 
 class ReleaseError(DPComposeError):

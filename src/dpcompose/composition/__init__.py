@@ -1,6 +1,7 @@
 """A multiset of parts becomes a guarantee: certified numerically, or by the theorems that apply."""
 
 from dpcompose.composition.calibrate import Calibration, calibrate
+from dpcompose.composition.choice import Choice, one_of
 from dpcompose.composition.compare import Comparison, compare
 from dpcompose.composition.container import Composable, Composition, Part, compose
 from dpcompose.composition.group import Group
@@ -10,6 +11,7 @@ from dpcompose.composition.risk import Risk
 
 __all__ = [
     "Calibration",
+    "Choice",
     "Comparison",
     "Composable",
     "Composition",
@@ -22,5 +24,6 @@ __all__ = [
     "calibrate",
     "compare",
     "compose",
+    "one_of",
     "parallel",
 ]

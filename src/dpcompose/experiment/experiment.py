@@ -1,0 +1,218 @@
+"""Definition 3.7 as a program: an adversary plays against world 0 or world 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dpcompose.composition import Composable, Composition, compose, one_of
+from dpcompose.errors import DomainError, RefusedRoundError
+from dpcompose.experiment.adversary import Adversary
+from dpcompose.experiment.channel import Channel, Reals
+from dpcompose.experiment.measured import Measured
+from dpcompose.experiment.position import Position, Refusal, answer, proposed
+from dpcompose.experiment.query import Query
+from dpcompose.experiment.round import Rules
+from dpcompose.experiment.solved import Solved, walk
+from dpcompose.experiment.tally import Tally
+from dpcompose.experiment.views import Views
+from dpcompose.experiment.world import World
+from dpcompose.guarantee.adjacency import Adjacency, Orientation
+from dpcompose.numerics import check
+
+BLOCK = 1 << 13
+"""Transcripts that are played together. Each block has its own random numbers, whatever else is played with it."""
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """The k-fold adaptive composition experiment for one adversary.
+
+    For i = 1, ..., k the adversary, who remembers everything, names two adjacent databases and a mechanism of the
+    family, and is told what the mechanism answers about the database of its world. What it can tell the worlds apart by
+    is its view: the answers, and its coins.
+
+    >>> from dpcompose import RandomizedResponse
+    >>> from dpcompose.experiment import Experiment, Holds, Query, Repeater
+    >>> query = Query(RandomizedResponse(1.0), ("Bob",), (), Holds("Bob"))
+    >>> Experiment(Repeater(query), family=[query.mechanism], rounds=2).solve().delta(0.5).upper <= 0.48
+    True
+
+    Args:
+        adversary: Who plays.
+        family: The mechanisms it may choose from in every round, their parameters fixed.
+        rounds: k, at least 1.
+        adjacency: What one person's data may change.
+        orientation: FREE: the definition to the letter. SAME: section 3.5.2's reading, the record is in world 0.
+
+    Raises:
+        DomainError: If an argument is outside its domain.
+
+    Reference: [DworkRoth2014, Definition 3.7]
+    """
+
+    adversary: Adversary
+    family: Sequence[Composable]
+    rounds: int
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+    orientation: Orientation = Orientation.FREE
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.adversary, Adversary):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("adversary", self.adversary, "an adversary, with `first` and `choose`")
+        family = tuple(self.family)
+        if not (family and all(isinstance(each, Composable) for each in family)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("family", family, "at least one mechanism")
+        object.__setattr__(self, "family", family)
+        object.__setattr__(self, "rounds", check.count("rounds", self.rounds, least=1))
+        if not isinstance(self.adjacency, Adjacency):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("adjacency", self.adjacency, "an Adjacency, such as Adjacency.ADD_REMOVE")
+        if not isinstance(self.orientation, Orientation):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("orientation", self.orientation, "an Orientation, such as Orientation.SAME")
+
+    @cached_property
+    def composition(self) -> Composition:
+        """What the theorems say of every adversary: k rounds, in each any member of the family."""
+        return compose(one_of(*self.family) * self.rounds)
+
+    def play(
+        self, world: World, *, transcripts: int, rng: np.random.Generator, progress: Progress | None = None
+    ) -> Views:
+        """Play in one world and keep every view: memory grows with transcripts times rounds.
+
+        Args:
+            world: Which database answers.
+            transcripts: How many independent games, at least 1.
+            rng: One number is drawn from it; all else follows from that.
+            progress: Told what is played, how many transcripts are done, and of how many.
+
+        Raises:
+            RefusedRoundError: If the adversary asks what it may not, or fails: with the round's number and the reason.
+        """
+        count = check.count("transcripts", transcripts, least=1)
+        answers, loss = np.full((self.rounds, count), np.nan), np.empty(count)
+        for start, played in self._blocks(world, count, rng, progress):
+            size = len(played.loss)
+            answers[: len(played.answers), start : start + size] = played.answers
+            loss[start : start + size] = played.loss
+        return Views(world, answers, loss)
+
+    def measure(
+        self, *, transcripts: int, rng: np.random.Generator, failure: float = 1e-6, shares: int = 1,
+        progress: Progress | None = None,
+    ) -> Measured:  # fmt: skip
+        """Play in both worlds and count the losses: the same memory for any number of transcripts.
+
+        Args:
+            transcripts: How many independent games in each world, at least 1.
+            rng: One number is drawn from it for each world; all else follows from these.
+            failure: The probability with which any confidence limit may be wrong, in (0, 1).
+            shares: How many experiments share that probability.
+            progress: Told what is played, how many transcripts are done, and of how many.
+
+        Raises:
+            DomainError: If a number is outside its domain.
+            RefusedRoundError: If the adversary asks what it may not, or fails.
+        """
+        count = check.count("transcripts", transcripts, least=1)
+        failure, shares = check.open_probability("failure", failure), check.count("shares", shares, least=1)
+        tallies: list[Tally] = []
+        for world, sign in ((World.ZERO, 1.0), (World.ONE, -1.0)):
+            found = Tally.of(np.empty(0))
+            for _, played in self._blocks(world, count, rng, progress):
+                found += Tally.of(sign * played.loss)
+            tallies.append(found)
+        return Measured(tallies[0], tallies[1], self.rounds, failure, shares)
+
+    def solve(self, *, leaves: int = 1 << 18) -> Solved:
+        """The exact distributions of the view in both worlds, for mechanisms with finitely many answers.
+
+        Args:
+            leaves: The most views to walk.
+
+        Raises:
+            RefusedRoundError: If the adversary asks what it may not, or uses coins.
+            UnsupportedError: If a mechanism has infinitely many answers, or the tree more leaves.
+        """
+        return walk(self.adversary, self.rounds, self._channel, leaves=leaves)
+
+    def start(self, transcripts: int, *, rng: np.random.Generator | None = None) -> Position:
+        """The position before the first round of that many games.
+
+        Args:
+            transcripts: At least 1.
+            rng: For the adversary's coins.
+        """
+        count = check.count("transcripts", transcripts, least=1)
+        return Position(self.adversary.first(rng), np.empty((0, count)), np.zeros(count))
+
+    def step(self, position: Position, *, world: World, rng: np.random.Generator) -> tuple[Position, Refusal | None]:
+        """One round: the next position; or the same position, and why the round is refused."""
+        if position.ended or len(position.answers) >= self.rounds:
+            return position, Refusal(
+                len(position.answers) + 1, f"the experiment has ended after {len(position.answers)} rounds"
+            )
+        try:
+            state, groups = proposed(self.adversary, position.state, _sealed(position.answers), self._channel)
+        except RefusedRoundError as refusal:
+            return position, Refusal(refusal.number, refusal.reason)
+        if groups is None:
+            return Position(state, position.answers, position.loss, True), None
+        drawn, loss = np.empty(len(position.loss)), position.loss.copy()
+        answer(groups, world, rng, drawn, loss, np.empty(len(drawn)))
+        return Position(state, np.concatenate([position.answers, drawn[None]]), loss), None
+
+    @cached_property
+    def _known(self) -> dict[Query, Channel]:
+        return {}
+
+    def _channel(self, query: Query) -> Channel:
+        """The question's channel, checked the first time that it is asked."""
+        found = self._known.get(query)
+        if found is None:
+            found = Rules(tuple(self.family), self.adjacency, self.orientation).channel(query)
+            self._known[query] = found
+        return found
+
+    def _blocks(
+        self, world: World, count: int, rng: np.random.Generator, progress: Progress | None
+    ) -> Iterator[tuple[int, Position]]:
+        """Block after block, each with random numbers of its own; its arrays are used again for the next."""
+        if not isinstance(world, World):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("world", world, "World.ZERO or World.ONE")
+        if not isinstance(rng, np.random.Generator):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("rng", rng, "a numpy.random.Generator, such as numpy.random.default_rng(1)")
+        root = int(rng.integers(2**63))
+        room = np.empty((self.rounds, min(BLOCK, count)))
+        for block, start in enumerate(range(0, count, BLOCK)):
+            if progress is not None:
+                progress(f"world {world.value}", start, count)
+            coins, noise = (
+                np.random.Generator(np.random.SFC64(np.random.SeedSequence((root, world.value, block, part))))
+                for part in (0, 1)
+            )
+            yield start, self._block(world, min(BLOCK, count - start), coins, noise, room)
+
+    def _block(
+        self, world: World, size: int, coins: np.random.Generator, noise: np.random.Generator, room: Reals
+    ) -> Position:
+        state: Any = self.adversary.first(coins)
+        answers, loss, spare = room[:, :size], np.zeros(size), np.empty(size)
+        for number in range(self.rounds):
+            state, groups = proposed(self.adversary, state, _sealed(answers[:number]), self._channel)
+            if groups is None:
+                return Position(state, answers[:number], loss, True)
+            answer(groups, world, noise, answers[number], loss, spare)
+        return Position(state, answers, loss)
+
+
+def _sealed(answers: Reals) -> Reals:
+    """A view that the adversary cannot write to."""
+    view = answers.view()
+    view.flags.writeable = False
+    return view

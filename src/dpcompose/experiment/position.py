@@ -1,0 +1,77 @@
+"""Where a game stands, and one round of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpcompose.errors import RefusedRoundError
+from dpcompose.experiment.adversary import Adversary
+from dpcompose.experiment.channel import Channel, Reals
+from dpcompose.experiment.query import Query
+from dpcompose.experiment.round import Groups, checked, reason_of
+from dpcompose.experiment.world import World
+
+
+@dataclass(frozen=True)
+class Position:
+    """After some rounds, in one world.
+
+    Args:
+        state: What the adversary keeps.
+        answers: Of shape (rounds so far, transcripts); NaN where a transcript asked nothing.
+        loss: ln p_0 / p_1 of every transcript's answers.
+        ended: Whether the adversary asks nothing more, in any transcript.
+    """
+
+    state: Any
+    answers: Reals
+    loss: Reals
+    ended: bool = False
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A round that was not asked; the position is as before.
+
+    Args:
+        number: Which round, from 1.
+        reason: Why.
+    """
+
+    number: int
+    reason: str
+
+
+def proposed(
+    adversary: Adversary, state: Any, answers: Reals, channel: Callable[[Query], Channel]
+) -> tuple[Any, Groups | None]:
+    """What the adversary wants to ask next, checked; None if it stops.
+
+    Raises:
+        RefusedRoundError: If it may not, or fails.
+    """
+    try:
+        state, chosen = adversary.choose(state, answers)
+        return state, None if chosen is None else checked(chosen, answers.shape[1], channel)
+    except Exception as error:
+        raise RefusedRoundError(len(answers) + 1, reason_of(error)) from error
+
+
+def answer(groups: Groups, world: World, rng: np.random.Generator, answers: Reals, loss: Reals, spare: Reals) -> None:
+    """Draw a round's answers into `answers` and add what they give away to `loss`; all of shape (transcripts,)."""
+    for channel, asking in groups.channels:
+        if asking is None:
+            channel.draw(rng, world, answers, spare)
+            channel.add_loss(answers, loss, spare)
+            continue
+        count = len(asking)
+        drawn, lost, room = np.empty(count), loss[asking], spare[:count]
+        channel.draw(rng, world, drawn, room)
+        channel.add_loss(drawn, lost, room)
+        answers[asking], loss[asking] = drawn, lost
+    if groups.stopped is not None:
+        answers[groups.stopped] = np.nan

@@ -1,0 +1,75 @@
+"""What an adversary asks: a mechanism of the family, and two adjacent databases."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+
+from dpcompose.composition import Composable
+from dpcompose.guarantee.adjacency import Adjacency
+
+Database = tuple[Hashable, ...]
+"""Records, in no order; the null record of `Adjacency.ZERO_OUT` is None."""
+Statistic = Callable[[Database], float]
+
+
+def count(database: Database) -> float:
+    """How many records."""
+    return float(len(database))
+
+
+@dataclass(frozen=True)
+class Holds:
+    """1 if the database holds the record, else 0: what randomized response is asked about Bob.
+
+    Args:
+        record: The record to look for.
+    """
+
+    record: Hashable
+
+    def __call__(self, database: Database) -> float:
+        return float(self.record in database)
+
+
+@dataclass(frozen=True)
+class Query:
+    """The question of one round.
+
+    Args:
+        mechanism: One of the family.
+        zero: The database of world 0.
+        one: The database of world 1.
+        statistic: What of the database the mechanism answers about, noise aside.
+    """
+
+    mechanism: Composable
+    zero: Database
+    one: Database
+    statistic: Statistic = count
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "zero", tuple(self.zero))
+        object.__setattr__(self, "one", tuple(self.one))
+
+    @property
+    def turned(self) -> Query:
+        """The same question with the databases exchanged."""
+        return replace(self, zero=self.one, one=self.zero)
+
+
+def direction(zero: Database, one: Database, adjacency: Adjacency) -> int | None:
+    """1 if the record is in `zero` alone, -1 if in `one` alone, 0 if there is no telling; None if not adjacent."""
+    left, right = Counter(zero), Counter(one)
+    more, less = left - right, right - left
+    many = (more.total(), less.total())
+    if many == (0, 0):
+        return 0
+    if adjacency is Adjacency.ADD_REMOVE:
+        return {(1, 0): 1, (0, 1): -1}.get(many)
+    if many != (1, 1):
+        return None
+    if adjacency is Adjacency.REPLACE:
+        return 0
+    return 1 if None in less else -1 if None in more else None

@@ -1,0 +1,127 @@
+"""What is proposed for one round, and whether it may be asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcompose.composition import Composable
+from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
+from dpcompose.experiment.channel import Between, Channel, channel_of
+from dpcompose.experiment.query import Query, direction
+from dpcompose.experiment.world import World
+from dpcompose.guarantee.adjacency import Adjacency, Orientation
+
+STOPPED = -1
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round for many transcripts at once.
+
+    Args:
+        queries: The questions that are asked in some transcript.
+        which: For each transcript, the place of its question in `queries`, or -1 if it asks nothing more in this round;
+            None: all ask the first.
+    """
+
+    queries: tuple[Query, ...]
+    which: NDArray[np.integer[Any]] | None = None
+
+    @classmethod
+    def of(cls, query: Query) -> Round:
+        """The same question in every transcript."""
+        return cls((query,))
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What an adversary may ask: the family of Definition 3.7, and what makes databases adjacent.
+
+    Args:
+        family: The mechanisms.
+        adjacency: What one person's data may change.
+        orientation: SAME: the record is never in the database of world 1 alone.
+    """
+
+    family: tuple[Composable, ...]
+    adjacency: Adjacency
+    orientation: Orientation
+
+    def channel(self, query: Query) -> Channel:
+        """The question as a pair of distributions.
+
+        Raises:
+            DomainError: If the mechanism is outside the family, the databases are not adjacent, the record changed its
+                world, or the statistic is not a finite number or moves too far.
+            UnsupportedError: If there is no sampler for the mechanism.
+        """
+        if query.mechanism not in self.family:
+            raise DomainError("mechanism", query.mechanism, "a member of the family")
+        side = direction(query.zero, query.one, self.adjacency)
+        if side is None:
+            raise DomainError("databases", (query.zero, query.one), f"a pair adjacent under {self.adjacency.value}")
+        if side < 0 and self.orientation is Orientation.SAME:
+            pair, remedy = (query.zero, query.one), "Orientation.FREE lets the adversary place every pair anew"
+            raise DomainError("databases", pair, "the record in world 0, as the orientation is the same", remedy)
+        zero, one = (_value(query, database) for database in (query.zero, query.one))
+        holder = World.ZERO if side > 0 or (side == 0 and zero >= one) else World.ONE
+        return channel_of(query.mechanism, Between(zero, one, holder, self.adjacency))
+
+
+def _value(query: Query, database: tuple[Any, ...]) -> float:
+    value = query.statistic(database)
+    if isinstance(value, bool) or not isinstance(value, int | float | np.floating | np.integer):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DomainError("statistic", value, "a number")
+    if not -math.inf < value < math.inf:
+        raise DomainError("statistic", value, "a finite number")
+    return float(value)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """A checked round: each question's channel with the transcripts that ask it; None for all of them."""
+
+    channels: tuple[tuple[Channel, NDArray[np.intp] | None], ...]
+    stopped: NDArray[np.intp] | None = None
+
+
+def checked(proposed: Any, transcripts: int, channel: Callable[[Query], Channel]) -> Groups:
+    """The groups of a round.
+
+    Raises:
+        DomainError: If it is no round, or asks what it may not.
+        UnsupportedError: If there is no sampler for a mechanism.
+    """
+    if not isinstance(proposed, Round):
+        raise DomainError("round", proposed, "a Round, or None to stop")
+    queries = proposed.queries
+    if not (isinstance(queries, tuple) and queries and all(isinstance(query, Query) for query in queries)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DomainError("queries", queries, "at least one Query, in a tuple")
+    if proposed.which is None:
+        return Groups(((channel(queries[0]), None),))
+    which = np.asarray(proposed.which)
+    if which.shape != (transcripts,) or which.dtype.kind not in "iu":
+        shape = f"{which.dtype} of shape {which.shape}"
+        raise DomainError("which", shape, f"integers, one for each of the {transcripts} transcripts")
+    if transcripts and not (which.min() >= STOPPED and which.max() < len(queries)):
+        raise DomainError("which", (int(which.min()), int(which.max())), f"places from -1 to {len(queries) - 1}")
+    found: list[tuple[Channel, NDArray[np.intp] | None]] = []
+    for place, query in enumerate(queries):
+        asking = np.flatnonzero(which == place)
+        # Who asks nothing proves nothing: a question that no transcript asks is not looked at.
+        if len(asking):
+            found.append((channel(query), None if len(asking) == transcripts else asking))
+    stopped = np.flatnonzero(which == STOPPED)
+    return Groups(tuple(found), stopped if len(stopped) else None)
+
+
+def reason_of(error: Exception) -> str:
+    """Why a round is refused: our errors speak for themselves, others are the adversary's own."""
+    known = isinstance(error, DomainError | UnsupportedError | DPComposeError)
+    return str(error) if known else f"the adversary raised {type(error).__name__}: {error}"

@@ -1,0 +1,135 @@
+"""The experiment solved exactly: every view with its probability in both worlds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Context, Decimal, localcontext
+from functools import cached_property
+
+import numpy as np
+
+from dpcompose.errors import RefusedRoundError, UnsupportedError
+from dpcompose.experiment.adversary import Adversary
+from dpcompose.experiment.channel import Channel, Outcome, Reals
+from dpcompose.experiment.finite import DIGITS
+from dpcompose.experiment.position import proposed
+from dpcompose.experiment.query import Query
+from dpcompose.experiment.round import Groups
+from dpcompose.numerics import check
+from dpcompose.numerics.bound import Bound, Certificate, down, up
+
+CONTEXT = Context(prec=DIGITS)
+GUARD = 10
+"""Digits given up to rounding: factors and partial sums are good to a unit of the last, and there are few of them."""
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The distributions of the view, to 60 digits.
+
+    Probabilities are products of at most k factors of 60 digits: relative errors stay below 10^-50 for any tree that
+    can be walked, and so does the error of delta relative to 1 + e^epsilon.
+
+    Args:
+        zero: The probability of each view in world 0.
+        one: In world 1, same order.
+        answers: Shape (rounds, views); NaN where nothing was asked.
+    """
+
+    zero: tuple[Decimal, ...]
+    one: tuple[Decimal, ...]
+    answers: Reals
+
+    def delta(self, epsilon: float) -> Bound:
+        """The larger of both directions, to the last digits of a float; epsilon is any real number."""
+        first, second = self.directions(epsilon)
+        return Bound(max(first.lower, second.lower), max(first.upper, second.upper), first.certificate)
+
+    def directions(self, epsilon: float) -> tuple[Bound, Bound]:
+        """delta of (V^0, V^1), and of (V^1, V^0)."""
+        point = check.finite("epsilon", epsilon)
+        with localcontext(CONTEXT):
+            error = (1 + Decimal(point).exp()) * Decimal(10) ** (GUARD - DIGITS)
+            found = [self._excess(point, *order) for order in ((self.zero, self.one), (self.one, self.zero))]
+            ends = [(max(value - error, Decimal(0)), value + error) for value in found]
+        made = Certificate("every view of the tree, in 60 digits", unit="absolute")
+        first, second = (Bound(max(down(float(low)), 0.0), min(up(float(high)), 1.0), made) for low, high in ends)
+        return first, second
+
+    def digits(self, epsilon: float) -> Decimal:
+        """delta, the larger of both directions, with 50 good digits after the point (for e^epsilon of order 1)."""
+        point = check.finite("epsilon", epsilon)
+        with localcontext(CONTEXT):
+            return max(self._excess(point, self.zero, self.one), self._excess(point, self.one, self.zero))
+
+    @cached_property
+    def loss(self) -> Reals:
+        """ln p_0 / p_1 of every view."""
+        with localcontext(Context(prec=30)):
+            pairs = zip(self.zero, self.one, strict=True)
+            return np.array([np.inf if q == 0 else -np.inf if p == 0 else float((p / q).ln()) for p, q in pairs])
+
+    @staticmethod
+    def _excess(epsilon: float, one: tuple[Decimal, ...], other: tuple[Decimal, ...]) -> Decimal:
+        a = Decimal(epsilon).exp()
+        return sum((max(p - a * q, Decimal(0)) for p, q in zip(one, other, strict=True)), Decimal(0))
+
+
+def walk(adversary: Adversary, rounds: int, channel: Callable[[Query], Channel], *, leaves: int) -> Solved:
+    """All views: round after round the adversary is played anew against every history that it can have.
+
+    Raises:
+        RefusedRoundError: If it asks what it may not, or uses coins.
+        UnsupportedError: If a mechanism has infinitely many answers, or there are more views.
+    """
+    answers = np.empty((0, 1))
+    zero, one = [Decimal(1)], [Decimal(1)]
+    for number in range(rounds):
+        groups = _asked(adversary, answers, channel)
+        if groups is None:
+            break
+        outcomes = _outcomes(groups, answers.shape[1])
+        sizes = np.array([len(found) for found in outcomes])
+        if not int(sizes.sum()) <= leaves:
+            raise UnsupportedError(
+                f"solving round {number + 1} exactly", f"there are {int(sizes.sum())} views, more than {leaves}",
+                "Ask for more with leaves=..., or measure",
+            )  # fmt: skip
+        with localcontext(CONTEXT):
+            zero = [p * each.zero for p, found in zip(zero, outcomes, strict=True) for each in found]
+            one = [q * each.one for q, found in zip(one, outcomes, strict=True) for each in found]
+        last = np.array([each.answer for found in outcomes for each in found])
+        answers = np.concatenate([np.repeat(answers, sizes, axis=1), last[None]])
+    return Solved(tuple(zero), tuple(one), answers)
+
+
+def _asked(adversary: Adversary, answers: Reals, channel: Callable[[Query], Channel]) -> Groups | None:
+    """What is asked after these histories, by playing them from the start."""
+    try:
+        state = adversary.first(None)
+    except Exception as error:
+        reason = f"the adversary raised {type(error).__name__} without coins: {error}"
+        raise RefusedRoundError(1, reason) from error
+    groups: Groups | None = None
+    for number in range(len(answers) + 1):
+        history = answers[:number].view()
+        history.flags.writeable = False
+        state, groups = proposed(adversary, state, history, channel)
+    return groups
+
+
+_NOTHING = (Outcome(float("nan"), Decimal(1), Decimal(1)),)
+
+
+def _outcomes(groups: Groups, transcripts: int) -> list[tuple[Outcome, ...]]:
+    """What each history may be told next."""
+    found: list[tuple[Outcome, ...]] = [_NOTHING] * transcripts
+    for channel, asking in groups.channels:
+        outcomes = channel.outcomes()
+        if outcomes is None:
+            what = f"solving exactly with {channel!r}"
+            raise UnsupportedError(what, "it has infinitely many answers", "Measure instead")
+        for place in range(transcripts) if asking is None else asking.tolist():
+            found[place] = outcomes
+    return found

@@ -1,0 +1,189 @@
+"""The experiment solved exactly: against closed forms, and never above what the theorems certify."""
+
+from __future__ import annotations
+
+from decimal import Context, Decimal, localcontext
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpcompose import (
+    Adjacency,
+    BlackBox,
+    DominatingPair,
+    Laplace,
+    Orientation,
+    RandomizedResponse,
+    RefusedRoundError,
+    UnsupportedError,
+    compose,
+)
+from dpcompose.composition import Composable
+from dpcompose.experiment import (
+    Experiment,
+    Greedy,
+    Holds,
+    ManyDatabases,
+    NaturalFilterBreaker,
+    Query,
+    Repeater,
+    Wanderer,
+    World,
+)
+
+BOB = Holds("Bob")
+EPSILONS = (-1.0, 0.0, 0.1, 0.4, 1.0, 1.7, 3.0)
+ROUND_OFF = 1e-14
+
+
+def about_bob(mechanism: Composable) -> Query:
+    return Query(mechanism, ("Bob",), (), BOB)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+@pytest.mark.parametrize("rounds", [1, 2, 7, 12])
+def test_the_repeater_meets_the_optimal_bound(epsilon: float, rounds: int) -> None:
+    mechanism = RandomizedResponse(epsilon)
+    solved = Experiment(Repeater(about_bob(mechanism)), family=[mechanism], rounds=rounds).solve()
+    for point in EPSILONS:
+        found, optimal = solved.delta(point), (mechanism * rounds).delta(epsilon=point)
+        assert found.lower <= optimal.upper
+        assert found.upper >= optimal.lower
+        assert found.width < 1e-15
+
+
+def test_the_repeater_meets_it_with_delta() -> None:
+    mechanism = BlackBox(0.3, delta=1e-3)
+    solved = Experiment(Repeater(Query(mechanism, ("Bob",), ())), family=[mechanism], rounds=5).solve()
+    for point in EPSILONS:
+        assert solved.delta(point).lower <= (mechanism * 5).delta(epsilon=point).upper
+        assert solved.delta(point).upper >= (mechanism * 5).delta(epsilon=point).lower
+
+
+def test_the_natural_filter_lets_more_through_than_its_budget() -> None:
+    breaker = NaturalFilterBreaker()
+    solved = Experiment(breaker, family=[query.mechanism for query in breaker.queries], rounds=2).solve()
+    epsilon, delta = breaker.budget.epsilon, breaker.budget.delta
+    # Each branch is within the budget by the optimal theorem...
+    for second in breaker.continuations:
+        branch = compose(breaker.opening.mechanism, second.mechanism).delta(epsilon=epsilon)
+        assert branch.lower <= delta * (1 + 1e-15)
+        assert branch.upper >= delta * (1 - 1e-12)
+    # ... and the interaction is not: 0.05 (1 + 1 / (1 + e)).
+    assert solved.delta(epsilon).contains(0.0634470710684997560374)
+    assert abs(solved.digits(epsilon) - Decimal("0.0634470710684997560374")) < Decimal("1e-17")
+    # Two answers twice, and of the four of the other mechanism both that are possible in a world and both that are not.
+    assert len(solved.zero) == 2 + 4
+
+
+def test_free_orientation_reaches_more_than_the_same_one_allows() -> None:
+    mechanism, point = RandomizedResponse(1.0).sampled(0.1), 0.107826199675374
+    query = about_bob(mechanism)
+    turning = Experiment(Repeater(query, query.turned), family=[mechanism], rounds=2).solve().delta(point)
+    same = (mechanism * 2).delta(epsilon=point)
+    free = (mechanism * 2).delta(epsilon=point, orientation=Orientation.FREE)
+    assert round(turning.lower, 6) == 0.025242
+    assert turning.lower > same.upper > 0.0187
+    assert turning.upper <= free.upper
+    # The lower end of FREE is this very adversary.
+    assert free.lower <= turning.upper
+
+
+def test_the_same_orientation_refuses_to_turn() -> None:
+    mechanism = RandomizedResponse(1.0).sampled(0.1)
+    query = about_bob(mechanism)
+    game = Experiment(Repeater(query, query.turned), family=[mechanism], rounds=2, orientation=Orientation.SAME)
+    with pytest.raises(RefusedRoundError, match=r"round 2.*world 0"):
+        game.solve()
+
+
+FAMILIES = [
+    [RandomizedResponse(0.5)],
+    [RandomizedResponse(0.5), RandomizedResponse(0.3, categories=3), BlackBox(0.1, delta=0.01)],
+    [RandomizedResponse(1.0).sampled(0.1)],
+    [
+        DominatingPair.atoms(upper=[0.5, 0.25, 0.25], lower=[0.25, 0.5, 0.25], adjacency=Adjacency.ADD_REMOVE),
+        RandomizedResponse(0.8).sampled(0.3),
+        BlackBox(0.2, delta=0.02),
+    ],
+]
+
+
+@settings(max_examples=150)
+@given(st.integers(0, 2**32), st.sampled_from(range(len(FAMILIES))), st.integers(1, 5), st.booleans())
+def test_no_adversary_is_above_the_certified_bound(seed: int, family: int, rounds: int, free: bool) -> None:
+    orientation = Orientation.FREE if free else Orientation.SAME
+    asked = [about_bob(mechanism) for mechanism in FAMILIES[family]]
+    queries = [*asked, *(query.turned for query in asked if free)]
+    game = Experiment(
+        Wanderer(queries, seed, quits=0.1), family=FAMILIES[family], rounds=rounds, orientation=orientation
+    )
+    solved, bound = game.solve(), game.composition.profile(orientation=orientation)(np.array(EPSILONS))
+    with localcontext(Context(prec=60)):
+        assert abs(sum(solved.zero) - 1) < Decimal("1e-40")
+        assert abs(sum(solved.one) - 1) < Decimal("1e-40")
+    for point, upper in zip(EPSILONS, bound.upper, strict=True):
+        assert solved.delta(point).lower <= upper + ROUND_OFF
+
+
+def test_a_bound_that_is_too_small_is_caught() -> None:
+    """Positive control: the exact composition along the path, taken for a bound, and a bound of one round too few."""
+    breaker = NaturalFilterBreaker()
+    solved = Experiment(breaker, family=[query.mechanism for query in breaker.queries], rounds=2).solve()
+    assert solved.delta(1.5).lower > breaker.budget.delta + ROUND_OFF
+    mechanism = RandomizedResponse(0.5)
+    four = Experiment(Repeater(about_bob(mechanism)), family=[mechanism], rounds=4).solve()
+    assert four.delta(0.4).lower > (mechanism * 3).delta(epsilon=0.4).upper + ROUND_OFF
+
+
+def test_bob_in_many_databases() -> None:
+    """Curators who do not talk to each other, asked in an order that depends on their answers."""
+    mechanism = RandomizedResponse(0.4)
+    curators = [(mechanism, (f"person {i}", "Alice")) for i in range(6)]
+    game = Experiment(
+        ManyDatabases(curators, statistic=BOB), family=[mechanism], rounds=6, orientation=Orientation.SAME
+    )
+    solved = game.solve()
+    for point in EPSILONS:
+        assert solved.delta(point).lower <= (mechanism * 6).delta(epsilon=point).upper
+        assert solved.delta(point).upper >= (mechanism * 6).delta(epsilon=point).lower
+    assert solved.answers.shape == (6, 64)
+    mixed = [(RandomizedResponse(0.2 * (i + 1)), ("Alice",)) for i in range(4)]
+    family = [mechanism for mechanism, _ in mixed]
+    adaptive = Experiment(ManyDatabases(mixed, statistic=BOB), family=family, rounds=9).solve()
+    assert adaptive.answers.shape == (4, 16)
+    assert adaptive.delta(0.5).lower <= compose(*family).delta(epsilon=0.5).upper + ROUND_OFF
+
+
+def test_the_greedy_one_switches_after_the_first_answer() -> None:
+    # A sure gain of little against a small chance of much: which is better depends on what was lost so far.
+    queries = [about_bob(RandomizedResponse(0.7)), Query(BlackBox(0.0, delta=0.1), ("Bob",), ())]
+    family = [query.mechanism for query in queries]
+    point = 0.5
+    greedy = Greedy(queries, point)
+    game = Experiment(greedy, family=family, rounds=2)
+    played = game.play(World.ZERO, transcripts=4000, rng=np.random.default_rng(5))
+    _, second = greedy.choose((np.zeros(2), np.zeros(2, dtype=np.intp)), np.array([[0.0, 1.0]]))
+    assert second.which is not None
+    assert len(set(second.which.tolist())) == 2
+    assert set(np.unique(played.answers[0])) == {0.0, 1.0}
+    assert len(np.unique(played.answers[1])) > 2
+    solved = game.solve()
+    assert solved.delta(point).lower <= game.composition.delta(epsilon=point).upper
+    # More than with any sequence that is fixed beforehand.
+    fixed = [Repeater(*(queries[place] for place in places)) for places in ((0,), (1,), (0, 1), (1, 0))]
+    reached = [Experiment(each, family=family, rounds=2).solve().delta(point).upper for each in fixed]
+    assert solved.delta(point).lower > max(reached) + 0.03
+
+
+def test_what_cannot_be_walked_is_refused() -> None:
+    query = Query(Laplace(1.0), ("Bob",), ())
+    with pytest.raises(UnsupportedError, match="infinitely many"):
+        Experiment(Repeater(query), family=[query.mechanism], rounds=1).solve()
+    coin = about_bob(RandomizedResponse(0.1))
+    with pytest.raises(UnsupportedError, match="more than 100"):
+        Experiment(Repeater(coin), family=[coin.mechanism], rounds=7).solve(leaves=100)
+    with pytest.raises(RefusedRoundError, match="coins"):
+        Experiment(Wanderer([coin], 1, coins=True), family=[coin.mechanism], rounds=2).solve()
