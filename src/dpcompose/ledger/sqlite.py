@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,16 +42,20 @@ class SQLiteStore:
         self.where = str(path)
         self._process = os.getpid()
         self._broken: StoreError | None = None
-        require_place(path, create=create)
         self._committing = False
-        with self._failures():
+        require_place(path, create=create)
+        with self._failures(), ExitStack() as opened:
             self._turn = Turn(path.with_name(f"{path.name}-turn"))
+            opened.callback(self._turn.close)
             self._engine = engine_of(path)
+            opened.callback(self._engine.dispose)
             with self._turn():
                 self._writer = connect(path)
+                opened.callback(self._writer.close)
                 with self._engine.connect().execution_options(begin="IMMEDIATE") as connection, connection.begin():
                     migrate(connection, where=self.where)
                 settle(path)
+            self._opened = opened.pop_all()
         self._stored = Stored(_Writer(self._writer))
         self._convoy = Convoy(self._commit)
 
@@ -85,9 +89,7 @@ class SQLiteStore:
 
     def close(self) -> None:
         if os.getpid() == self._process:
-            self._engine.dispose()
-            self._writer.close()
-            self._turn.close()
+            self._opened.close()
 
     def _require_usable(self) -> None:
         if self._broken is not None:

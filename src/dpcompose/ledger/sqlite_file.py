@@ -54,8 +54,13 @@ def require_place(path: Path, *, create: bool) -> None:
         raise StoreError(str(path), "is a directory", "Give the name of a file in it")
     if not path.absolute().parent.is_dir():
         raise StoreError(str(path), "is in a directory that does not exist", "Create the directory first")
-    if not create and not path.exists():
-        raise StoreError(str(path), "there is no such ledger", "dpcompose ledger init makes one")
+    if not path.exists():
+        if not create:
+            raise StoreError(str(path), "there is no such ledger", "dpcompose ledger init makes one")
+        return
+    # SQLite would open the file for reading, and begin without an error where it cannot write.
+    if not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise StoreError(str(path), *_CAUSES[sqlite3.SQLITE_READONLY])
 
 
 def connect(path: Path) -> sqlite3.Connection:

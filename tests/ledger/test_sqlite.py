@@ -1,0 +1,277 @@
+"""The SQLite store: what it refuses to open, what it does when the disk fails, and how its schema grows."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, create_engine, text
+
+from dpcompose.errors import LedgerError, NewerSchemaError, OverdrawnError, StoreError, TamperedError
+from dpcompose.ledger import Ledger, migration, sqlite_file
+from dpcompose.ledger.migration import STEPS, Step, migrate
+from dpcompose.ledger.sqlite import SQLiteStore, engine_of
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A closed ledger with one charge."""
+    made = tmp_path / "ledger.db"
+    with Ledger.open(made) as ledger:
+        ledger.scope("world", caps={"epsilon": 10}, actor="Ada")
+        _charge(ledger, "first")
+    return made
+
+
+def _charge(ledger: Ledger, key: str) -> Any:
+    return ledger.charge("world", cost={"epsilon": 0.1}, actor="Ada", key=key)
+
+
+def _writer(ledger: Ledger) -> sqlite3.Connection:
+    assert isinstance(ledger.store, SQLiteStore)
+    return ledger.store._writer
+
+
+def test_every_way_to_name_a_file_leads_to_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(path.parent)
+    for url in [path, str(path), f"sqlite:///{path}", "sqlite:///ledger.db", "ledger.db"]:
+        with Ledger.open(url, create=False) as ledger:
+            assert str(ledger.balance("world").spent["epsilon"]) == "0.1"
+
+
+def test_what_is_no_ledger_is_left_alone(tmp_path: Path) -> None:
+    foreign, words = tmp_path / "foreign.db", tmp_path / "words.txt"
+    with closing(sqlite3.connect(foreign)) as connection, connection:
+        connection.execute("CREATE TABLE mine (x)")
+    words.write_text("no database, only words" * 100)
+    before = foreign.read_bytes(), words.read_bytes()
+    for place, said in [
+        (foreign, "no ledger"),
+        (words, "no SQLite"),
+        (tmp_path, "directory"),
+        (tmp_path / "a/b", "not"),
+    ]:
+        with pytest.raises(StoreError, match=said):
+            Ledger.open(place)
+    with pytest.raises(StoreError, match="no such ledger"):
+        Ledger.open(tmp_path / "nowhere.db", create=False)
+    assert (foreign.read_bytes(), words.read_bytes()) == before
+    assert not (tmp_path / "nowhere.db").exists()
+
+
+def test_a_newer_schema_is_refused_and_left_alone(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("INSERT INTO migration VALUES (99, 'from the future', 'later')")
+    before = path.read_bytes()
+    with pytest.raises(NewerSchemaError) as raised:
+        Ledger.open(path)
+    assert (raised.value.found, raised.value.known) == (99, len(STEPS))
+    assert path.read_bytes() == before
+
+
+def test_a_migration_that_fails_leaves_nothing_behind(path: Path) -> None:
+    def fail(connection: Connection) -> None:
+        connection.execute(text("CREATE TABLE half (x)"))
+        connection.execute(text("ALTER TABLE entry ADD COLUMN more TEXT"))
+        raise RuntimeError("in the middle")
+
+    def succeed(connection: Connection) -> None:
+        connection.execute(text("CREATE TABLE whole (x)"))
+
+    engine, options = engine_of(path), {"begin": "IMMEDIATE"}
+    before = _schema(path)
+    with pytest.raises(RuntimeError), engine.connect().execution_options(**options) as connection, connection.begin():
+        migrate(connection, where="here", steps=[*STEPS, Step(2, "fails", fail)])
+    assert _schema(path) == before
+    with engine.connect().execution_options(**options) as connection, connection.begin():
+        migrate(connection, where="here", steps=[*STEPS, Step(2, "succeeds", succeed)])
+    engine.dispose()
+    assert [name for name in _schema(path) if name not in before] == ["whole"]
+    with pytest.raises(NewerSchemaError):
+        Ledger.open(path)
+
+
+def _schema(path: Path) -> list[str]:
+    with closing(sqlite3.connect(path)) as connection:
+        found = connection.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall()
+        steps = connection.execute("SELECT number FROM migration").fetchall()
+    return [name for name, _ in found] + [str(found)] * (len(steps) > 99)
+
+
+@pytest.mark.parametrize(("name", "value"), [("journal_mode", "delete"), ("synchronous", 1)])
+def test_settings_are_set_on_every_connection(path: Path, name: str, value: Any) -> None:
+    with closing(sqlite3.connect(path)) as connection:  # someone else changes what is kept in the file
+        connection.execute(f"PRAGMA {name} = {value}")
+    with Ledger.open(path) as ledger:
+        assert _writer(ledger).execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert _writer(ledger).execute("PRAGMA synchronous").fetchone() == (2,)
+        with ledger.store.snapshot() as snapshot:
+            reading = snapshot.connection  # type: ignore[attr-defined]
+            assert reading.execute(text("PRAGMA synchronous")).scalar_one() == 2
+
+
+def test_a_setting_that_cannot_be_had_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_file, "SETTINGS", {**sqlite_file.SETTINGS, "page_size": 512})
+    with pytest.raises(StoreError, match="page_size cannot be set"):
+        Ledger.open(path)
+
+
+def test_a_full_disk_is_told_and_then_forgotten(path: Path) -> None:
+    with Ledger.open(path) as ledger:
+        writer = _writer(ledger)
+        (pages,) = writer.execute("PRAGMA page_count").fetchone()
+        writer.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(StoreError, match="disk is full") as raised:
+            for number in range(1000):
+                _charge(ledger, f"fills {number}")
+        assert not raised.value.uncertain
+        writer.execute("PRAGMA max_page_count = 1000000")
+        failed, before = f"fills {number}", ledger.balance("world").spent["epsilon"]
+        _charge(ledger, failed)
+        assert ledger.balance("world").spent["epsilon"].units - before.units == 10**39
+        ledger.verify()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small file system")
+def test_a_really_full_disk(tmp_path: Path) -> None:
+    folder = tmp_path / "small"
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", folder], check=False).returncode != 0:
+        pytest.skip("mount is not allowed here")
+    try:
+        granted = 0
+        with Ledger.open(folder / "ledger.db") as ledger:
+            ledger.scope("world", caps={"epsilon": 1000}, actor="Ada")
+            with pytest.raises(StoreError, match="disk is full"):
+                for number in range(10_000):
+                    _charge(ledger, str(number))
+                    granted = number + 1
+            subprocess.run(["mount", "-o", "remount,size=20m", folder], check=True)
+            _charge(ledger, "after")
+            assert ledger.balance("world").spent["epsilon"].units == (granted + 1) * 10**39
+            ledger.verify()
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+@pytest.mark.parametrize("read_only", ["file", "folder"])
+def test_a_read_only_file_is_one_clear_error(path: Path, read_only: str) -> None:
+    before = path.read_bytes()
+    path.chmod(0o444)
+    path.parent.chmod(0o555 if read_only == "folder" else 0o777)
+    (path.parent / "ledger.db-turn").chmod(0o666)
+    code = (
+        "import os, sys\nfrom dpcompose.ledger import Ledger, sqlite\nfrom dpcompose.errors import StoreError\n"
+        "if os.geteuid() == 0: os.setegid(65534); os.seteuid(65534)\n"
+        "try: Ledger.open(sys.argv[1])\n"
+        "except StoreError as error: print(error); sys.exit(3)"
+    )
+    try:
+        for folder in path.parents[:3]:
+            folder.chmod(folder.stat().st_mode | 0o055) if folder != path.parent and folder.owner() == "root" else None
+        run = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=False)
+        assert run.returncode == 3, run.stdout + run.stderr
+        assert "cannot be" in run.stdout
+        assert run.stdout.count("\n") == 1
+        assert path.read_bytes() == before
+    finally:
+        path.parent.chmod(0o755)
+        path.chmod(0o644)
+    with Ledger.open(path) as ledger:
+        _charge(ledger, "afterwards")
+
+
+def test_after_a_fork_the_ledger_must_be_opened_again(path: Path) -> None:
+    with Ledger.open(path) as ledger:
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                _charge(ledger, "child")
+            except StoreError:
+                ledger.close()  # closes nothing of the parent's
+                status = 7
+            finally:
+                os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        _charge(ledger, "parent")
+        ledger.verify()
+
+
+def test_threads_share_commits_and_each_gets_its_own_answer(path: Path) -> None:
+    answers: dict[int, str] = {}
+
+    def work(ledger: Ledger, number: int) -> None:
+        try:
+            answers[number] = ledger.charge("world", cost={"epsilon": 1}, actor="Ada", key=str(number)).key
+        except OverdrawnError as error:
+            answers[number] = str(error.left)
+        except LedgerError as error:
+            answers[number] = type(error).__name__
+
+    with Ledger.open(path) as ledger:
+        threads = [threading.Thread(target=work, args=(ledger, number)) for number in range(64)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        granted = [number for number, answer in answers.items() if answer == str(number)]
+        assert len(granted) == 9  # 9.9 were left
+        assert {answer for number, answer in answers.items() if number not in granted} == {"0.9"}
+        assert ledger.verify().entries == 2 + 64
+
+
+def test_an_interrupted_leader_does_not_stop_the_others(path: Path) -> None:
+    with Ledger.open(path) as ledger:
+        store: Any = ledger.store
+        commit, calls = store._convoy.commit, iter([KeyboardInterrupt, None, None])
+
+        def interrupted(requests: Any) -> Any:
+            error = next(calls)
+            if error is not None:
+                raise error
+            return commit(requests)
+
+        store._convoy.commit = interrupted
+        with pytest.raises(KeyboardInterrupt):
+            _charge(ledger, "interrupted")
+        _charge(ledger, "next")
+        assert str(ledger.balance("world").spent["epsilon"]) == "0.2"
+
+
+def test_an_older_copy_is_found_with_an_anchor_only(path: Path) -> None:
+    older = path.with_name("older.db")
+    shutil.copy(path, older)
+    with Ledger.open(path) as ledger:
+        _charge(ledger, "second")
+        anchor = ledger.anchor()
+        assert ledger.verify(anchor).anchored
+    with Ledger.open(older) as ledger:
+        ledger.verify()  # it agrees with itself
+        with pytest.raises(TamperedError, match="ends at entry 2, the anchor has 3"):
+            ledger.verify(anchor)
+
+
+def test_the_tables_are_those_of_the_first_step() -> None:
+    engine = create_engine("sqlite://")
+    with engine.begin() as connection:
+        migrate(connection, where="memory")
+        assert migration.version_of(connection, where="memory") == 1
+        migrate(connection, where="memory")  # nothing more to do
+    engine.dispose()
+
+
+@pytest.fixture(autouse=True)
+def _no_files_left_open() -> Iterator[None]:
+    before = len(os.listdir("/proc/self/fd"))
+    yield
+    assert len(os.listdir("/proc/self/fd")) <= before
