@@ -51,16 +51,16 @@ def built(noise: Reals, rate: Reals, low: Reals, high: Reals, step: Reals, ulps:
     z = (2 * x - 1) / (2 * s2)
     y = rate * np.expm1(np.minimum(z, 30.0))
     ratio = np.log1p(y)
-    weight = np.exp(log_weight)
-    deficit = weight * minus_log1p(y)
     # x is exact (a short step), so z and the exponent of the weight carry relative errors of `off` U, and y one of
     # that times 1 + |z|, plus 12 U; log1p may amplify that of a negative y.
     amplified = np.where(y == 0, 1.0, y / ((1 + y) * np.where(y == 0, 1.0, ratio)))
+    weight = np.exp(log_weight)
+    deficit = weight * minus_log1p(y)
     far = z > 30
     if far.any():
-        sampled = np.exp(norm - np.square(x - 1) / (2 * s2))
         steep = z + np.log(rate) + np.log1p((1 - rate) / rate * np.exp(-np.maximum(z, 30.0)))
         ratio = np.where(far, steep, ratio)
+        sampled = np.exp(norm - np.square(x - 1) / (2 * s2))
         deficit = np.where(far, rate * (sampled - weight) - weight * ratio, deficit)
     off = 4 + 2 * ulps
     fuzz = U * (2 * np.maximum(amplified, 1.0) * (12 + off * (1 + np.maximum(z, 0.0))) + 16 + off * square / s2)

@@ -63,6 +63,11 @@ class SampledGaussianSum:
         return math.fsum((-np.log1p(-self.rate) * self.times).ravel()) * (1 + 16 * U)
 
     @property
+    def _many(self) -> bool:
+        """Whether an error of first order in one copy's losses is too much for all of them."""
+        return float(self.times.max()) > 1e8
+
+    @property
     def _sign(self) -> float:
         return 1.0 if self.remove else -1.0
 
@@ -74,6 +79,11 @@ class SampledGaussianSum:
         """K(1) when removing, and nearly that when adding: where to look first for an order."""
         with np.errstate(over="ignore"):
             return float((self.times * np.log1p(self.rate**2 * np.expm1(self.noise**-2.0))).sum())
+
+    @property
+    def copies(self) -> float:
+        """How many summands there are."""
+        return float(self.times.sum())
 
     @property
     def explosion(self) -> float:
@@ -149,27 +159,32 @@ class SampledGaussianSum:
         return self._total(self._rows(self._power(order), frequencies))
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
-        return (self.times * self._blocks(self._power(order), edges)[0]).sum(axis=0)
+        return (self.times * self._blocks(self._power(order), np.zeros(1), edges)[0]).sum(axis=0)
+
+    def survey(self, order: float, nodes: Reals, edges: Reals) -> tuple[Line, Reals]:
+        """The line to a few percent of 1 and the envelope, for hardly more than the envelope; the first node is 0."""
+        rows, line = self._blocks(self._power(order), nodes, edges)
+        return self._total(line), (self.times * rows).sum(axis=0)
 
     def finest_envelope(self, order: float, edges: Reals) -> Reals:
         """`log_envelope` with the best of several shifts: where one was not enough."""
         power = self._power(order)
-        rows, floor = self._blocks(power, edges)
-        beyond = shifted_envelope(self.noise, self.rate, power, edges, floor, self._range(power))
+        rows, line = self._blocks(power, np.zeros(1), edges)
+        beyond = shifted_envelope(self.noise, self.rate, power, edges, _floor(line), self._range(power))
         return (self.times * np.minimum(rows, beyond)).sum(axis=0)
 
-    def _blocks(self, power: float, edges: Reals) -> tuple[Reals, Reals]:
-        """For each row a bound on log |phi| from each edge to the next, the last for ever; and log M, rounded down."""
+    def _blocks(self, power: float, nodes: Reals, edges: Reals) -> tuple[Reals, Line]:
+        """For each row a bound on log |phi| from each edge to the next, the last for ever; and log M at the nodes."""
         one = self._moments(power)
         if one is None:
-            return np.zeros((len(self.noise), len(edges))), np.full(self.noise.shape, -np.inf)
-        variance = one.second * 1.01
+            return np.zeros((len(self.noise), len(edges))), _unknown(len(self.noise), len(nodes))
+        variance, count = one.second * 1.01, len(nodes)
         # A few percent of 1 in K are enough here.
-        depth = min(12 + math.log(float(self.times.max())), 38.0)
-        far, envelope = self._shifted(power, np.concatenate([[0.0], edges]), np.sqrt(variance), depth)
-        size, floor = far.log.real + far.error, (far.log.real - far.error)[:, :1]
-        magnitude = np.exp(np.minimum(size[:, 1:] - floor, 0.0))
-        return np.minimum(blockwise(magnitude, variance, edges), envelope[:, 1:] - floor), floor
+        depth = min(5 + math.log(float(self.times.max())), 38.0)
+        far, envelope = self._shifted(power, np.concatenate([nodes, edges]), np.sqrt(variance), depth)
+        line = Line(far.log[:, :count], far.error[:, :count])
+        magnitude = np.exp(np.minimum((far.log.real + far.error)[:, count:] - _floor(line), 0.0))
+        return np.minimum(blockwise(magnitude, variance, edges), envelope[:, count:] - _floor(line)), line
 
     def _total(self, rows: Line) -> Line:
         size = (self.times * np.abs(rows.log)).sum(axis=0)
@@ -197,7 +212,9 @@ class SampledGaussianSum:
         """The trapezoid sum; `doubt` bounds what its step leaves out, shape (m, 1)."""
         outside = doubt + self._outside(grid, power) * (1 + frequencies)
         careful = careful_nodes(float(self.times.max()))
-        return grid.points.line(power, frequencies, sign=self._sign, outside=outside, careful=careful)
+        return grid.points.line(
+            power, frequencies, sign=self._sign, outside=outside, careful=careful, plain=not self._many
+        )
 
     def _shifted(
         self, power: float, frequencies: Reals, spread: Reals | None = None, depth: float = 38.0
@@ -333,6 +350,11 @@ def _log_sum(exponents: Reals) -> Reals:
     """log of the sum of e^exponents in each row, shape (m, 1)."""
     top = exponents.max(axis=-1)[:, None]
     return top + np.log(np.exp(exponents - top).sum(axis=-1)[:, None])
+
+
+def _floor(rows: Line) -> Reals:
+    """A lower bound on log M at the real order, from the first node, shape (m, 1)."""
+    return (rows.log.real - rows.error)[:, :1]
 
 
 def _upper(line: Line) -> float:

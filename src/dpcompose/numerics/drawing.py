@@ -22,7 +22,7 @@ from dpcompose.numerics.transform import Lattice, Line, Sum, Transform, curve, m
 _NEGLIGIBLE = 52.0
 # Multiples of the saddle point: where the line may stand, and the orders beyond it from which the aliases are bounded.
 _MULTIPLES = np.exp(
-    np.concatenate([np.arange(-0.56, 0.0, 0.07), [0.0, 0.015], np.arange(0.035, 0.28, 0.035), np.arange(0.3, 1.7, 0.1)])
+    np.concatenate([np.arange(-0.56, 0.0, 0.07), [0.0, 0.015], np.arange(0.035, 0.25, 0.05), np.arange(0.3, 1.8, 0.15)])
 )
 _SADDLE = 8
 # Where the tail of a line may be bounded, from the frequency at which a Gaussian would have decayed.
@@ -66,7 +66,7 @@ def draw(
     step = short(2 * math.pi / period, bits=24)
     relative = math.exp(min(max(log_mass - place.log_m + order * x, -100.0), 0.0))
     share = tolerance / 40 * relative
-    simple = _decaying_at_once(transform, order, step, place.variance, share, budget, outer)
+    simple = _decaying_at_once(transform, order, step, place.variance, share, budget, outer, two_sided=two_sided)
     if simple is not None:
         return simple
     edges, tails = _tails(transform, order, step, place.variance, budget)
@@ -113,7 +113,7 @@ def _placed(transform: Transform, order: float, x: float, quiet: float, log_shar
     needed = np.where(np.isfinite(needed), needed, np.inf)
     best = needed.argmin(axis=1)
     periods = np.maximum(needed[_INNER, best], quiet / orders[: _SADDLE + 1])
-    periods = np.where(level[: _SADDLE + 1] <= level[_SADDLE] + 5.0, periods, np.inf)
+    periods = np.where(level[: _SADDLE + 1] <= level[_SADDLE] + 4.0, periods, np.inf)
     place = int(periods.argmin())
     if periods[_SADDLE] <= 1.15 * periods[place]:
         place = _SADDLE
@@ -142,19 +142,31 @@ def _decaying_at_once(
     share: float,
     budget: int,
     outer: tuple[tuple[float, float], ...],
+    *,
+    two_sided: bool,
 ) -> Contour | None:
     """The line up to where a Gaussian of this variance would have decayed, if that is proved to be enough."""
     reach = math.sqrt(2 * (max(-math.log(share), 1.0) + 1.0) / variance) / step if variance > 0 else math.inf
     if not reach < min(budget, 512):
         return None
     count = math.ceil(reach) + 1
-    edges = step * count * _FURTHER
-    tails = _blocks(transform.log_envelope(order, edges), edges, step)[::-1].cumsum()[::-1]
+    # Blocks are of use up to about the spread of one of the summands, in units of which theirs is the root of copies.
+    most = max(0.15 * math.sqrt(getattr(transform, "copies", math.inf)), 8.0)
+    edges = step * count * _FURTHER[: int(np.searchsorted(_FURTHER, most)) + 1]
+    nodes, line = step * np.arange(count), None
+    rough = None if two_sided else getattr(transform, "survey", None)
+    if rough is None:
+        log_bound = transform.log_envelope(order, edges)
+    else:
+        line, log_bound = rough(order, nodes, edges)
+    tails = _blocks(log_bound, edges, step)[::-1].cumsum()[::-1]
     enough = np.flatnonzero(tails <= 2 * share * math.pi)
     if not len(enough) or edges[enough[0]] > min(budget, max(4 * count, 64)) * step:
         return None
-    nodes = step * np.arange(math.ceil(edges[enough[0]] / step))
-    return _ended(transform, order, step, nodes, transform.line(order, nodes), float(tails[enough[0]]), outer)
+    if enough[0] > 0 or line is None:
+        nodes = step * np.arange(math.ceil(edges[enough[0]] / step))
+        line = transform.line(order, nodes)
+    return _ended(transform, order, step, nodes, line, float(tails[enough[0]]), outer)
 
 
 def _blocks(log_bound: Reals, edges: Reals, step: float) -> Reals:

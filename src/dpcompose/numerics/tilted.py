@@ -72,8 +72,8 @@ class Points:
         if float(shifted.max()) < 600:
             weight = self.weight[..., None, :]
             rise = weight * np.expm1(shifted)
-            excess = (rise - weight * shifted).sum(axis=-1) - powers * self._lost
-            first = applied(rise, ratio) - self._lost
+            excess = rise.sum(axis=-1)
+            first = applied(rise, ratio) + (self.weight * ratio).sum(axis=-1)[..., None]
             second = applied(rise + weight, ratio * ratio)
             mass, log_mass = 1 + excess, np.log1p(np.maximum(excess, -0.999))
         else:
@@ -101,6 +101,7 @@ class Points:
         mass: float = 1.0,
         outside: Reals | float = 0.0,
         careful: int = _CAREFUL,
+        plain: bool = False,
     ) -> Line:
         """log of (mass + sum of w (r^p - 1 - p y) + t drift) / mass at p = power + i sign u, t = (p - [sign > 0]) sign.
 
@@ -113,6 +114,8 @@ class Points:
             outside: A bound on what the points leave out of the sum (quadrature, truncation), in units of the largest
                 term if that is above 1, shape (m,) or a float.
             careful: How many of the first frequencies keep their distance from 1; many later ones only their size.
+            plain: Without drift: allow an error of a few U |log r|, which is cheaper, and enough for powers up to some
+                10^8: what so many copies lose grows like the root of their number.
         """
         exponent = self.log_weight + power * self.ratio
         top = exponent.max(axis=-1)[..., None]
@@ -124,22 +127,30 @@ class Points:
             error, rest = np.empty(log.shape), np.broadcast_to(outside, log.shape)
             for rows in (steep, ~steep):
                 one = self[rows].line(
-                    power, frequencies, sign=sign, drift=drift, mass=mass, outside=rest[rows], careful=careful
+                    power,
+                    frequencies,
+                    sign=sign,
+                    drift=drift,
+                    mass=mass,
+                    outside=rest[rows],
+                    careful=careful,
+                    plain=plain,
                 )
                 log[rows], error[rows] = one.log, one.error
             return Line(log, error)
         if len(frequencies) > max(_MANY, careful):
             rest = np.broadcast_to(outside, (*self.ratio.shape[:-1], len(frequencies)))
             near, far = frequencies[:careful], frequencies[careful:]
-            first = self.line(power, near, sign=sign, drift=drift, mass=mass, outside=rest[..., :careful])
+            first = self.line(power, near, sign=sign, drift=drift, mass=mass, outside=rest[..., :careful], plain=plain)
             last = self._steep(exponent, top, power, far, sign, mass, rest[..., careful:])
             return joined(first, last)
+        if plain:
+            return self._plain(power, frequencies, exponent, top, sign, outside)
         order = power - 1 if sign > 0 else -power
         shifted = power * self.ratio
         weight, tilted = self.weight, np.exp(exponent)
         curved, rise, flat = _curved(shifted, weight, tilted)
-        doubt = U * (weight.shape[-1] + 40 + 2 * ULPS + 2 * (np.abs(self.log_weight) + np.abs(shifted)))
-        doubt = doubt + 3 * self.fuzz * (1 + np.abs(shifted))
+        doubt = self._doubt(np.abs(shifted))
         lost = (doubt * (np.abs(curved) + abs(power) * self.deficit) + flat).sum(axis=-1)[..., None]
         lost = lost + outside * np.exp(np.maximum(top, 0.0)) + 4 * U * abs(drift) * (order + frequencies)
         real: Reals = (curved - power * self.deficit).sum(axis=-1)[..., None]
@@ -151,6 +162,43 @@ class Points:
         x = (real + order * drift) / mass
         y = (sign * imaginary + frequencies * drift) / mass
         return logarithm_of_excess(x, y, lost / mass)
+
+    def _plain(
+        self, power: float, frequencies: Reals, exponent: Reals, top: Reals, sign: float, outside: Reals | float
+    ) -> Line:
+        """The same sums without series for small logarithms: what cancels leaves a few U |log r| of a point."""
+        shifted, tilted, weight = power * self.ratio, np.exp(exponent), self.weight
+        wide, size = np.abs(shifted), np.abs(self.ratio)
+        if float(shifted.max()) < 30:
+            rise, rounded = weight * np.expm1(shifted), weight * wide
+        else:
+            rise = np.where(shifted < 1, weight * np.expm1(np.minimum(shifted, 1.0)), tilted - weight)
+            rounded = weight * wide + np.where(shifted < 1, 0.0, tilted)
+        curved, doubt = rise - weight * shifted, self._doubt(wide)
+        lost = (doubt * (np.abs(curved) + abs(power) * self.deficit) + 16 * U * rounded).sum(axis=-1)[..., None]
+        lost = lost + outside * np.exp(np.maximum(top, 0.0))
+        real: Reals = curved.sum(axis=-1)[..., None] - power * self._lost
+        if not len(frequencies) or frequencies[-1] == 0:
+            return logarithm_of_excess(real, np.zeros_like(lost), lost)
+        lost = lost + self._angular(doubt, tilted + weight, np.abs(rise), frequencies)
+        lost = lost + frequencies * (20 * U * (weight * size).sum(axis=-1)[..., None])
+        turned, imaginary = np.empty(lost.shape), np.empty(lost.shape)
+        chunk = max(1, _CHUNK // self.ratio.size)
+        for at in range(0, len(frequencies), chunk):
+            angle = frequencies[at : at + chunk, None] * self.ratio[..., None, :]
+            half = 0.5 * angle
+            sine = np.sin(half)
+            turned[..., at : at + chunk] = applied(sine * sine, tilted)
+            sine *= np.cos(half)
+            sine *= 2.0
+            angle = np.subtract(sine, angle, out=angle)
+            imaginary[..., at : at + chunk] = applied(sine, rise) + applied(angle, weight)
+        return logarithm_of_excess(real - 2 * turned, sign * (imaginary - frequencies * self._lost), lost)
+
+    def _doubt(self, shifted: Reals) -> Reals:
+        """A bound on the relative error of w and of r^p at a real power, and of their sum over the points."""
+        doubt = U * (shifted.shape[-1] + 40 + 2 * ULPS + 2 * (np.abs(self.log_weight) + shifted))
+        return doubt + 3 * self.fuzz * (1 + shifted)
 
     def _turned(self, tilted: Reals, rise: Reals, weight: Reals, frequencies: Reals) -> tuple[Reals, Reals]:
         """What the angle u log r takes from the real part of the sum, and the imaginary part."""

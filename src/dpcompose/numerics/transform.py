@@ -134,6 +134,11 @@ class Sum:
         return sum(getattr(term, "scale", None) or term.cumulants(1.0)[0] for term in self.terms)
 
     @property
+    def copies(self) -> float:
+        """How many summands there are; inf if a term does not say."""
+        return sum(getattr(term, "copies", math.inf) for term in self.terms)
+
+    @property
     def explosion(self) -> float:
         """An order near which K begins to explode, if one is known."""
         return min(getattr(term, "explosion", math.inf) for term in self.terms)
