@@ -10,6 +10,7 @@ The only room where theory, ledger and data meet. ibis and opendp are imported w
 
 from dpcompose.release.answer import Answer
 from dpcompose.release.count import Count, Units
+from dpcompose.release.counting import CountingPlan, accuracy_curves, plan
 from dpcompose.release.histogram import Histogram
 from dpcompose.release.quantile import Quantile
 from dpcompose.release.question import Question
@@ -17,10 +18,13 @@ from dpcompose.release.quote import Quote
 from dpcompose.release.session import Session
 from dpcompose.release.table import Table, table
 from dpcompose.release.total import Mean, Sum
+from dpcompose.release.workload import Coordinated
 
 __all__ = [
     "Answer",
+    "Coordinated",
     "Count",
+    "CountingPlan",
     "Histogram",
     "Mean",
     "Quantile",
@@ -30,5 +34,7 @@ __all__ = [
     "Sum",
     "Table",
     "Units",
+    "accuracy_curves",
+    "plan",
     "table",
 ]

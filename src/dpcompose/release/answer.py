@@ -109,7 +109,7 @@ def written(answers: Sequence[Answer]) -> list[object]:
     return [[_document(values) for values in answer.columns] for answer in answers]
 
 
-def read(
+def stored(
     documents: Sequence[Any], designs: Sequence[Design], questions: Sequence[Question], receipt: Receipt
 ) -> tuple[Answer, ...]:
     """The answers that `written` wrote."""

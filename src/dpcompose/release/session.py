@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from dpcompose.errors import AlreadyRedeemedError, DomainError, SpentError
 from dpcompose.ledger import Ledger, Receipt
 from dpcompose.release import sampler
 from dpcompose.release.aggregate import exact, statement
-from dpcompose.release.answer import Answer, answered, read, written
+from dpcompose.release.answer import Answer, answered, stored, written
 from dpcompose.release.answers import Answers, answers_at
 from dpcompose.release.count import Count, Units
 from dpcompose.release.design import Design
@@ -26,6 +26,7 @@ from dpcompose.release.quote import Quote
 from dpcompose.release.spend import Spend
 from dpcompose.release.table import Table
 from dpcompose.release.total import Mean, Sum
+from dpcompose.release.workload import ROUNDS, Coordinated, read_off
 
 MOST_QUESTIONS = 100
 
@@ -204,6 +205,38 @@ class Session:
         self.answers.keep(receipt, written(answers))
         return answers
 
+    def workload(
+        self,
+        questions: Sequence[Count],
+        *,
+        spend: Mapping[str, Any],
+        method: str = "independent",
+        rounds: int = ROUNDS,
+        key: str | None = None,
+    ) -> tuple[Answer, ...]:
+        """Many correlated counts for one charge: each with noise of its own, or all read off one synthetic table.
+
+        Coordinated answering pays where the questions are many and the table is large; `quote` says what each method's
+        error is bounded by, and the bound of the coordinated one is far above what is usually seen.
+
+        Args:
+            questions: Grouped counts with public keys; what they spend is `spend`, in equal parts.
+            spend: What all of them may cost together.
+            method: "independent", or "coordinated" by multiplicative weights.
+            rounds: For "coordinated", how often the synthetic table is corrected.
+            key: An idempotency key, as for `ask`.
+
+        Raises:
+            As `ask`.
+        """
+        counts = tuple(replace(question, spend=None) for question in questions)
+        if method == "independent":
+            return self.batch(counts, spend=spend, key=key)
+        if method != "coordinated":
+            raise DomainError("method", method, "independent or coordinated")
+        synthetic = self.ask(Coordinated(counts=counts, rounds=rounds, spend=spend), key=key)
+        return read_off(synthetic, counts)
+
     def quote(self, question: Question, *, spend: Mapping[str, Any] | None = None) -> Quote:
         """What a question would cost here and how accurate its answer would be; neither data nor budget is touched.
 
@@ -235,7 +268,7 @@ class Session:
         found = self.answers.find(receipt)
         if found is None:
             raise SpentError(receipt.key)
-        return read(found, designs, questions, receipt)
+        return stored(found, designs, questions, receipt)
 
 
 def _delta(designs: Sequence[Design]) -> Fraction | None:

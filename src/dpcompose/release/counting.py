@@ -1,0 +1,252 @@
+"""Section 3.5.2's count, with its constants: how many counting queries can be answered to an accuracy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import NormalDist
+
+from dpcompose.composition.calibrate import calibrate
+from dpcompose.composition.container import Composable
+from dpcompose.errors import DomainError, UnreachableError
+from dpcompose.guarantee import advanced
+from dpcompose.guarantee.approximate import ApproximateDP
+from dpcompose.mechanism import Gaussian, Laplace
+from dpcompose.numerics import check
+
+MOST_UNITS, MOST_QUERIES = 10**9, 10**15
+_ROUNDS = tuple(sorted({math.ceil(1.05**power) for power in range(450)}))
+"""Numbers of rounds to try, up to 3e9."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """How many counting queries one method answers.
+
+    Args:
+        method: What adds up the privacy, or answers.
+        reference: Where it is from.
+        queries: The largest number of queries, rounded down; infinite beyond 1e300.
+        noise: The scale or sigma of the noise on each query; of coordinated answering, the number of its rounds.
+        growth: What the number grows like in the number n of units, and the constant: "n / 23" or "n^2 / 5000".
+        accuracy: Whether the error holds for each query by itself, or for all at once.
+    """
+
+    method: str
+    reference: str
+    queries: float
+    noise: float
+    growth: str
+    accuracy: str = "each"
+
+
+@dataclass(frozen=True)
+class CountingPlan:
+    """How many counting queries about so many units, each changed by 1 by one unit, can be answered.
+
+    Args:
+        units: How many units there are, n.
+        accuracy: The error allowed, as a part of the units.
+        confidence: The probability with which it holds.
+        epsilon: Of the whole.
+        delta: Of the whole.
+        domain: How many kinds of units there are, for coordinated answering.
+        rows: The methods, in the order of the book.
+    """
+
+    units: int
+    accuracy: float
+    confidence: float
+    epsilon: float
+    delta: float
+    domain: int
+    rows: tuple[Counted, ...]
+
+
+def plan(
+    units: int, *, accuracy: float, confidence: float = 0.95, epsilon: float, delta: float, domain: int = 2**20
+) -> CountingPlan:
+    """How many counting queries can be answered to an accuracy, under each way to add up what they cost.
+
+    Noise is Laplace or Gaussian, as large as the accuracy allows: P(|noise| > accuracy * units) <= 1 - confidence for
+    each query. The numbers are the largest k such that k queries are certified to be (epsilon, delta)-differentially
+    private; integer noise of the same size differs in far digits. Coordinated answering keeps one synthetic table and
+    corrects it where it is most wrong, which needs the queries in advance and a finite domain; its error bound is a
+    theorem, holds for all queries at once, and uses no delta.
+
+    Args:
+        units: How many units; from 1 to 10^9.
+        accuracy: The error allowed, as a part of the units; in (0, 1).
+        confidence: In (0, 1).
+        epsilon: Of all answers together; in (0, 100].
+        delta: Of all answers together; in (0, 1).
+        domain: How many kinds of units there are; at least 2.
+
+    Raises:
+        DomainError: If a number is outside its domain, or the accuracy is below one unit.
+
+    Reference: [DworkRoth2014, Section 3.5.2], [HardtLigettMcSherry2012, Theorem 2.2]
+    """
+    size = check.count("units", units, least=1)
+    part, level = check.open_probability("accuracy", accuracy), check.open_probability("confidence", confidence)
+    total, slack = check.positive("epsilon", epsilon), check.open_probability("delta", delta)
+    kinds = check.count("domain", domain, least=2)
+    if not (size <= MOST_UNITS and total <= 100):
+        raise DomainError("units", units, f"at most {MOST_UNITS:,} units, and an epsilon of at most 100")
+    reach = math.floor(part * size)
+    if not reach >= 1:
+        raise DomainError("accuracy", accuracy, f"an error of at least one of the {size:,} units")
+    scale = reach / _laplace_reach(level) * (1 - 1e-12)
+    sigma = reach / _gaussian_reach(level) * (1 - 1e-12)
+    independent = (
+        _row("basic composition", "[DworkRoth2014, Corollary 3.15]", _basic(scale, total), scale, size, 1),
+        _row("Theorem 3.20", "[DworkRoth2014, Theorem 3.20]", _advanced(scale, total, slack), scale, size, 2),
+        _row(
+            "tight, Laplace",
+            "[ZhuDongWang2022, Theorem 10]",
+            _tight(Laplace(scale), total, slack),
+            scale,
+            size,
+            2,
+        ),
+        _row(
+            "tight, Gaussian",
+            "[ZhuDongWang2022, Theorem 10]",
+            _tight(Gaussian(sigma), total, slack),
+            sigma,
+            size,
+            2,
+        ),
+    )
+    rows = (*independent, _coordinated(size, reach, level, total, kinds))
+    return CountingPlan(size, part, level, total, slack, kinds, rows)
+
+
+@dataclass(frozen=True)
+class AccuracyCurve:
+    """The error of one method as the number of queries grows: points (queries, error as a part of the units)."""
+
+    method: str
+    points: tuple[tuple[int, float], ...]
+
+
+def accuracy_curves(found: CountingPlan, *, points: int = 25) -> tuple[AccuracyCurve, ...]:
+    """For each method, the error that is reached with so many queries: the picture of a plan."""
+    most = max(row.queries for row in found.rows if row.accuracy == "each")
+    last = max(math.log10(max(most, 10)) + 1, 3)
+    counts = sorted({max(round(10 ** (last * position / (points - 1))), 1) for position in range(points)})
+    errors: dict[str, Callable[[int], float]] = {
+        "basic composition": lambda k: _laplace_error(k / found.epsilon, found),
+        "Theorem 3.20": lambda k: _laplace_error(1 / _each(k, found), found),
+        "tight, Gaussian": lambda k: _gaussian_error(k, found),
+        "coordinated": lambda k: _coordinated_error(k, found),
+    }
+    return tuple(AccuracyCurve(name, tuple((k, min(error(k), 1.0)) for k in counts)) for name, error in errors.items())
+
+
+def _laplace_reach(confidence: float) -> float:
+    """How many scales hold Laplace noise with that probability: P(|x| <= t b) = 1 - e^-t."""
+    return -math.log1p(-confidence)
+
+
+def _gaussian_reach(confidence: float) -> float:
+    """How many sigmas hold Gaussian noise with that probability."""
+    return NormalDist().inv_cdf((1 + confidence) / 2)
+
+
+def _basic(scale: float, epsilon: float) -> int:
+    return math.floor(epsilon * scale * (1 - 1e-15))
+
+
+def _advanced(scale: float, epsilon: float, delta: float) -> int:
+    each = ApproximateDP(math.nextafter(1 / scale, math.inf))
+
+    def fits(times: int) -> bool:
+        return advanced.printed([(each, times)], slack=delta).epsilon <= epsilon
+
+    return _most(fits)
+
+
+def _tight(mechanism: Composable, epsilon: float, delta: float) -> int:
+    try:
+        found = calibrate(
+            lambda times: mechanism * int(times),
+            epsilon=epsilon,
+            delta=delta,
+            parameter="increasing",
+            integer=True,
+            bracket=(1, MOST_QUERIES),
+        )
+    except UnreachableError:
+        return 0
+    return int(found.value)
+
+
+def _most(fits: Callable[[int], bool]) -> int:
+    """The largest number that fits; 0 if 1 does not."""
+    if not fits(1):
+        return 0
+    low, high = 1, 2
+    while high < MOST_QUERIES and fits(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _row(method: str, reference: str, queries: int, noise: float, units: int, power: int) -> Counted:
+    each = f"n^{power}" if power > 1 else "n"
+    growth = f"{each} / {units**power / queries:.4g}" if queries else "none"
+    return Counted(method, reference, queries, noise, growth)
+
+
+def _coordinated(units: int, reach: int, confidence: float, epsilon: float, domain: int) -> Counted:
+    """The most queries q such that 2 n sqrt(ln domain / T) + 10 T ln q / epsilon <= reach and 2 T / q <= 1 - confidence
+
+    for some number of rounds T.
+
+    Reference: [HardtLigettMcSherry2012, Theorem 2.2]
+    """
+    best, rounds = 0.0, 0
+    for turns in _ROUNDS:
+        left = reach - 2 * units * math.sqrt(math.log(domain) / turns)
+        logarithm = left * epsilon / (10 * turns)
+        if logarithm > best and math.log(2 * turns) - math.log1p(-confidence) <= logarithm:
+            best, rounds = logarithm, turns
+    queries = 0.0 if rounds == 0 else math.floor(math.exp(best)) if best < 690 else math.inf
+    growth = f"e^(n / {units / best:.4g})" if best else "none"
+    return Counted("coordinated", "[HardtLigettMcSherry2012, Theorem 2.2]", queries, rounds, growth, "all at once")
+
+
+def _laplace_error(scale: float, found: CountingPlan) -> float:
+    return scale * _laplace_reach(found.confidence) / found.units
+
+
+def _each(times: int, found: CountingPlan) -> float:
+    """The epsilon that Theorem 3.20 leaves each of so many queries."""
+    low, high = 0.0, found.epsilon
+    for _ in range(60):
+        middle = (low + high) / 2
+        fits = (
+            middle == 0
+            or advanced.printed([(ApproximateDP(middle), times)], slack=found.delta).epsilon <= found.epsilon
+        )
+        low, high = (middle, high) if fits else (low, middle)
+    return max(low, 1e-300)
+
+
+def _gaussian_error(times: int, found: CountingPlan) -> float:
+    """mu adds up in squares: k queries need sqrt(k) times the sigma of one."""
+    one = calibrate(Gaussian, epsilon=found.epsilon, delta=found.delta).value
+    return one * math.sqrt(times) * _gaussian_reach(found.confidence) / found.units
+
+
+def _coordinated_error(times: int, found: CountingPlan) -> float:
+    queries = math.log(max(times, 2))
+    errors = (
+        2 * found.units * math.sqrt(math.log(found.domain) / turns) + 10 * turns * queries / found.epsilon
+        for turns in _ROUNDS
+    )
+    return min(errors) / found.units

@@ -1,0 +1,228 @@
+"""Many correlated counting queries under one budget: each with its own noise, or coordinated by one synthetic table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+from dpcompose.composition.container import Composable, compose
+from dpcompose.errors import DomainError
+from dpcompose.numerics import check
+from dpcompose.release.aggregate import Aggregation
+from dpcompose.release.answer import Answer
+from dpcompose.release.bounds import Change
+from dpcompose.release.column import Key
+from dpcompose.release.count import Count
+from dpcompose.release.design import Design, Drawn
+from dpcompose.release.noise import Noise, noise_for
+from dpcompose.release.question import Question, Values, key_columns
+from dpcompose.release.selection import Selection
+from dpcompose.release.table import Table
+
+MOST_CELLS = 100_000
+ROUNDS = 10
+
+
+@dataclass(frozen=True)
+class Coordinated(Question):
+    """All counts of several grouped counts, read off one synthetic table that is corrected where it is most wrong.
+
+    The synthetic table starts uniform over all combinations of the keys, with the noisy number of rows. Each round the
+    exponential mechanism chooses one of the counts that is far off, noise is added to it, and the cells it counts are
+    multiplied towards it. What is charged is fixed before: the number of rows, and `rounds` choices and noisy counts.
+    Rows that have none of the combinations are left out.
+
+    Args:
+        counts: Grouped counts with public keys.
+        rounds: How many corrections.
+
+    Reference: [HardtLigettMcSherry2012, Figure 1]
+    """
+
+    counts: tuple[Count, ...]
+    rounds: int = ROUNDS
+
+    @property
+    def kind(self) -> str:
+        return "workload"
+
+    def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
+        by, cells, queries = _domain(table, self.counts)
+        asked = self._spend(spend)
+        if asked.delta and asked.currency == "epsilon":
+            domain = "an epsilon or a rho without a delta, where counts are coordinated"
+            raise DomainError("spend", asked.plain(), domain)
+        rounds = check.count("rounds", self.rounds, least=1)
+        change = table.bounds.within(len(cells)).change(1)
+        # A query adds up cells: one unit moves it by all its rows at most.
+        one = Change(change.l1, 1, change.l1, change.l1**2, box=True)
+        each = asked.share(Fraction(1, 2 * rounds + 1), delta=False)
+        loop = Correction(noise_for(one, each), Selection.costing(change.l1, each), self.rounds, queries)
+        described = self._described(by, cells, counts=len(self.counts), rounds=self.rounds)
+        return Design(table, Aggregation(by, cells), (loop,), (0,), None, asked, described)
+
+    def columns(self, design: Design, drawn: Drawn) -> tuple[Values, ...]:
+        """The synthetic table."""
+        return (Values("count", "double", tuple(number / UNIT for (number,) in drawn.released[0])),)
+
+    def errors(self, design: Design, confidence: float, columns: Sequence[Values]) -> float:
+        """A bound on the largest error of all counts at once, from the released number of rows n.
+
+        2 n sqrt(ln cells / T) + 10 T L ln queries / epsilon, L the rows of one unit, and the noise on n itself. It holds
+        with probability 1 - 2 T / queries, whatever the confidence, and is far above what is usually seen.
+
+        Reference: [HardtLigettMcSherry2012, Theorem 2.2]
+        """
+        (loop,) = design.steps
+        assert isinstance(loop, Correction)
+        total = math.fsum(columns[-1].cells)
+        cells, queries = len(columns[-1].cells), len(loop.queries)
+        epsilon = 2 * loop.selection.change / loop.selection.scale * 2 * loop.rounds
+        chosen = 10 * loop.rounds * loop.selection.change * math.log(max(queries, 2)) / epsilon
+        spread = 2 * total * math.sqrt(math.log(max(cells, 2)) / loop.rounds)
+        return spread + chosen + loop.noise.error(confidence)
+
+
+UNIT = 2**20
+"""The synthetic table is handed on in these parts of a row."""
+
+
+@dataclass(frozen=True)
+class Correction:
+    """Multiplicative weights with the exponential mechanism: private in what it chooses and measures, and nowhere else.
+
+    Args:
+        noise: On the number of rows, and on every chosen count.
+        selection: Chooses a count by how far the synthetic table is off.
+        rounds: How often.
+        queries: The cells that each count adds up.
+    """
+
+    noise: Noise
+    selection: Selection
+    rounds: int
+    queries: tuple[tuple[int, ...], ...]
+
+    @property
+    def mechanism(self) -> Composable:
+        """All of it, fixed in advance; which counts are chosen is adaptive."""
+        return compose(self.noise.mechanism * (self.rounds + 1), self.selection.mechanism * self.rounds)
+
+    def draw(self, cells: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+        exact = [count for (count,) in cells]
+        truth = [sum(exact[cell] for cell in query) for query in self.queries]
+        total = float(max(self.noise.draw([sum(exact)])[0], 1))
+        weights = [total / len(exact)] * len(exact)
+        measured: dict[int, int] = {}
+        for _ in range(self.rounds):
+            guesses = [math.fsum(weights[cell] for cell in query) for query in self.queries]
+            # Only the exact counts are private; the guesses follow from what was released.
+            off = [-abs(round(guess) - count) for guess, count in zip(guesses, truth, strict=True)]
+            chosen = self.selection.draw(off)
+            measured[chosen] = self.noise.draw([truth[chosen]])[0]
+            weights = _corrected(weights, self.queries, measured, total)
+        return [(round(weight * UNIT),) for weight in weights]
+
+    def plain(self) -> dict[str, object]:
+        """What the ledger stores of it."""
+        return {"rounds": self.rounds} | self.noise.plain() | self.selection.plain()
+
+
+def _corrected(
+    weights: list[float], queries: Sequence[Sequence[int]], measured: Mapping[int, int], total: float
+) -> list[float]:
+    """The weights after a few passes over all that was measured."""
+    found = list(weights)
+    for _ in range(10):
+        for query, number in measured.items():
+            guess = math.fsum(found[cell] for cell in queries[query])
+            factor = math.exp(max(min((number - guess) / (2 * total), 10.0), -10.0))
+            for cell in queries[query]:
+                found[cell] *= factor
+            whole = math.fsum(found)
+            found = [weight * total / whole for weight in found]
+    return found
+
+
+def read_off(synthetic: Answer, counts: Sequence[Count]) -> tuple[Answer, ...]:
+    """The answer to every count of a workload, from the synthetic table; all share its receipt and its error bound."""
+    table, cells = synthetic.design.table, synthetic.columns[-1].cells
+    _, _, queries = _domain(table, counts)
+    numbers = iter([math.fsum(cells[cell] for cell in query) for query in queries])
+    found: list[Answer] = []
+    for count in counts:
+        aggregation = _aggregation(count, table)
+        assert aggregation.public is not None
+        keys = key_columns(table, aggregation.by, aggregation.public)
+        values = Values("count", "double", tuple(next(numbers) for _ in aggregation.public))
+        found.append(
+            Answer(
+                ReadOff(synthetic.question, synthetic.columns),
+                (*keys, values),
+                synthetic.receipt,
+                synthetic.replayed,
+                design=replace(synthetic.design, aggregation=aggregation),
+            )
+        )
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class ReadOff(Question):
+    """A count that is read off the synthetic table of a workload: its error is bounded by the workload's."""
+
+    workload: Question
+    synthetic: tuple[Values, ...] = field(repr=False)
+
+    @property
+    def kind(self) -> str:
+        return "count"
+
+    def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
+        return self.workload.design(table, spend)
+
+    def columns(self, design: Design, drawn: Drawn) -> tuple[Values, ...]:
+        return self.workload.columns(design, drawn)
+
+    def errors(self, design: Design, confidence: float, columns: Sequence[Values]) -> tuple[float, ...] | float:
+        return self.workload.errors(design, confidence, self.synthetic)
+
+
+def _aggregation(count: Count, table: Table) -> Aggregation:
+    return replace(count, spend={"epsilon": 1}).design(table).aggregation
+
+
+def _domain(
+    table: Table, counts: Sequence[Count]
+) -> tuple[tuple[str, ...], tuple[Key, ...], tuple[tuple[int, ...], ...]]:
+    """The columns, all combinations of their keys, and for every count of every question the combinations in it."""
+    if not counts:
+        raise DomainError("questions", 0, "at least one count")
+    keys: dict[str, dict[Any, None]] = {}
+    aggregations: list[Aggregation] = []
+    for count in counts:
+        if count.kind != "count" or not count.by or count.keys is None:
+            raise DomainError("questions", count.kind, "grouped counts with public keys, where counts are coordinated")
+        aggregation = _aggregation(count, table)
+        assert aggregation.public is not None
+        aggregations.append(aggregation)
+        for position, name in enumerate(aggregation.by):
+            keys.setdefault(name, {}).update(dict.fromkeys(key[position] for key in aggregation.public))
+    size = math.prod(len(values) for values in keys.values())
+    if not size <= MOST_CELLS:
+        raise DomainError("questions", size, f"at most {MOST_CELLS:,} combinations of keys", "Ask fewer columns")
+    by, cells = tuple(keys), tuple(product(*keys.values()))
+    queries: list[tuple[int, ...]] = []
+    for aggregation in aggregations:
+        places = [by.index(name) for name in aggregation.by]
+        inside: dict[Key, list[int]] = {key: [] for key in aggregation.public or ()}
+        for number, cell in enumerate(cells):
+            key = tuple(cell[place] for place in places)
+            if key in inside:
+                inside[key].append(number)
+        queries += [tuple(numbers) for numbers in inside.values()]
+    return by, cells, tuple(queries)
