@@ -10,9 +10,10 @@ from typing import Self
 
 import numpy as np
 
+from dpcompose.loss import laplace_fold
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
-from dpcompose.loss.laplace_fold import LARGEST_EPSILON, MOST_COPIES, LaplaceFoldLoss
+from dpcompose.loss.laplace_fold import LaplaceFoldLoss
 from dpcompose.loss.two_term import LaplaceMoments
 from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, around
@@ -22,6 +23,7 @@ from dpcompose.numerics.tilted import logarithm_of_excess
 from dpcompose.numerics.transform import Curve, Lattice, Line, Transform, blockwise
 
 CELLS = 2048
+_BLOCK = 4096
 
 
 @dataclass(frozen=True)
@@ -82,10 +84,11 @@ class LaplaceLoss(Loss):
 
     @classmethod
     def combine(cls, group: Sequence[tuple[Self, int]]) -> Sequence[tuple[Loss, int]]:
-        """A few copies of one and the same loss are a finite sum."""
-        if len(group) == 1 and 1 < group[0][1] <= MOST_COPIES and group[0][0].epsilon <= LARGEST_EPSILON:
-            return [(LaplaceFoldLoss(group[0][0].epsilon, group[0][1]), 1)]
-        return group
+        """Copies of one and the same loss are a spline, unless they are so many that the contour is as good."""
+        (loss, times), *others = group
+        if others or times == 1:
+            return group
+        return [(LaplaceFoldLoss(loss.epsilon, times), 1)] if laplace_fold.suits(loss.epsilon, times) else group
 
     @classmethod
     def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:
@@ -160,35 +163,49 @@ class LaplaceSum:
             yield partial(_few, epsilon, times, far, ((1 - far) / 2) ** 2, (1 + far) / 4, whole)
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
-        log, error = self._log(order, np.concatenate([[0.0], edges]))
-        magnitude = np.exp(log.real[:, 1:] - log.real[:, :1] + error[:, 1:] + error[:, :1])
-        double = 2 * order + 1
-        far = np.exp(-double * self.epsilon)
-        whole = 0.5 + far / 2 - np.expm1(-double * self.epsilon) / (2 * double)
+        epsilon, double = self.epsilon, 2 * order + 1
+        far = np.exp(-double * epsilon)
+        whole = order + 1 + order * far
+        angle = 2 * epsilon * edges
+        sine, cosine = np.sin(angle), np.cos(angle)
+        # |t + 1 + t e^(-(2 t + 1) epsilon)| / |2 t + 1| over the same at u = 0; the angle is good to U |angle|.
+        real = order + 1 + far * (order * cosine + edges * sine)
+        imaginary = edges + far * (edges * cosine - order * sine)
+        magnitude = np.sqrt(real * real + imaginary * imaginary) / (np.hypot(double, 2 * edges) / double * whole)
+        magnitude = magnitude * (1 + 64 * U) + 8 * U * angle + 8 * U
         # The tilted smooth part is monotone, so its transform is at most twice its largest density over u.
-        decay = np.log(np.minimum(((1 + far) / 2 + 0.5 / edges) / whole * (1 + 16 * U), 1.0))
-        variance = self.epsilon**2
-        return np.sum(self.times * np.minimum(blockwise(magnitude, variance, edges), decay), axis=0)
+        decay = np.log(np.minimum(((1 + far) / 2 + 0.5 / edges) / (whole / double) * (1 + 16 * U), 1.0))
+        return (self.times * np.minimum(blockwise(magnitude, epsilon**2, edges), decay)).sum(axis=0)
 
     def _log(self, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
         """log M per copy with its error, rows by frequencies."""
         log = np.empty((len(self.epsilon), len(frequencies)), dtype=np.complex128)
         error = np.empty(log.shape)
-        near = (order + 1) * self.epsilon[:, 0] <= 2
-        log[near], error[near] = _near_one(self.epsilon[near], order, frequencies)
-        log[~near], error[~near] = _far_from_one(self.epsilon[~near], order, frequencies)
+        # Close to 1 the series keep the digits that many copies need.
+        near = ((order + 1) * self.epsilon[:, 0] <= 2) & (self.times[:, 0] > 300)
+        for rows, method in ((near, _near_one), (~near, _far_from_one)):
+            if rows.any():
+                log[rows], error[rows] = method(self.epsilon[rows], order, frequencies)
         return log, error
 
 
 def _few(epsilon: Reals, times: Reals, far: Reals, floor: Reals, smooth: Reals, whole: Reals, u: Reals) -> Reals:
-    """The sum over a few rows of log |phi|, rounded up; single precision is enough for a cosine there."""
-    turns = epsilon * u / math.pi
-    cosine = np.cos(math.pi * (turns - np.rint(turns)).astype(np.float32))
-    atoms = np.sqrt(floor + far * (np.abs(cosine) + 1e-5 + 1e-15 * turns) ** 2)
-    each = np.minimum((atoms + smooth / np.maximum(u, 1e-300)) / whole * (1 + 1e-12), 1.0)
-    if bool((times == times[0]).all()) and len(times) <= 16:
-        return times[0] * np.log(np.maximum(np.prod(each, axis=0), 1e-300))
-    return np.sum(times * np.log(each), axis=0)
+    """The sum over a few rows of log |phi|, rounded up; single precision is enough once the angle is reduced."""
+    bound = np.empty(len(u))
+    square, rest = (far / whole**2).astype(np.float32), (floor / whole**2).astype(np.float32)
+    equal = bool((times == times[0]).all())
+    for at in range(0, len(u), _BLOCK):
+        here = u[at : at + _BLOCK]
+        turns = (epsilon / math.pi) * here
+        cosine = np.cos(np.float32(math.pi) * (turns - np.rint(turns)).astype(np.float32))
+        cosine = np.abs(cosine) + np.float32(1e-5 + 1e-15 * float(turns[-1, -1]))
+        each = np.sqrt(rest + square * cosine * cosine) + (smooth / whole).astype(np.float32) / here.astype(np.float32)
+        each = np.minimum(each * np.float32(1 + 1e-5), 1)
+        if equal:
+            bound[at : at + _BLOCK] = times[0] * np.log(np.maximum(np.prod(each, axis=0, dtype=float), 1e-300))
+        else:
+            bound[at : at + _BLOCK] = np.sum(times * np.log(each), axis=0)
+    return bound
 
 
 def _near_one(epsilon: Reals, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
