@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -308,10 +307,10 @@ def compose(*items: Composable) -> Composition:
 
 
 def _gathered(entries: Iterable[tuple[Part, int]]) -> Composition:
-    counts: Counter[Part] = Counter()
+    counts: dict[Part, int] = {}
     for part, times in entries:
         if times:
-            counts[part] = _times("times", counts[part] + times)
+            counts[part] = _times("times", counts.get(part, 0) + times)
     return Composition(tuple(counts.items()))
 
 

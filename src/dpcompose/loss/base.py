@@ -53,8 +53,9 @@ class Loss(ABC):
     @property
     def largest(self) -> Bound:
         """The largest finite loss; by default `maximum` is taken to be exact up to its last digits."""
-        slack = 16 * 2.0**-53 * abs(self.maximum) if math.isfinite(self.maximum) else 0.0
-        return Bound(self.maximum - slack, self.maximum + slack)
+        maximum = self.maximum
+        slack = 16 * 2.0**-53 * abs(maximum) if math.isfinite(maximum) else 0.0
+        return Bound(maximum - slack, maximum + slack)
 
     @abstractmethod
     def transform(self, times: int) -> Transform:

@@ -96,7 +96,7 @@ def set_fields(target: object, **values: object) -> None:
 
 def symmetric(*losses: tuple[Loss, int]) -> Pairs:
     """Attained losses that are the same in both orders, as pairs."""
-    return tuple((Pair(loss, loss), times) for loss, times in losses)
+    return tuple([(Pair(loss, loss), times) for loss, times in losses])
 
 
 def sensitivities(sensitivity: float, replace_sensitivity: float | None, adjacency: Adjacency) -> float:

@@ -60,6 +60,8 @@ class Bound:
     certificate: Certificate = field(default=EXACT, repr=False)
 
     def __post_init__(self) -> None:
+        if type(self.lower) is float and type(self.upper) is float and self.lower <= self.upper:
+            return
         object.__setattr__(self, "lower", check.real("lower", self.lower))
         object.__setattr__(self, "upper", check.real("upper", self.upper))
         if not self.lower <= self.upper:
