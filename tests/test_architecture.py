@@ -43,7 +43,7 @@ MAY_IMPORT = {
     "ledger": set(),
     "account": {"ledger", "adaptive", "mechanism", "composition", "guarantee"},
     "release": {"account", "ledger", "mechanism", "composition", "adaptive", "guarantee"},
-    "report": {*THEORY, "plan", "account", "release"},
+    "report": {*THEORY, "plan", "ledger", "account", "release"},
     "cli": FACES,
     "web": FACES,
 }

@@ -11,6 +11,8 @@ import typer
 
 from dpcompose.cli.account import account
 from dpcompose.cli.calibrate import calibrate
+from dpcompose.cli.experiment import experiment
+from dpcompose.cli.ledger import app as ledger
 from dpcompose.cli.outcome import REFUSED, say
 from dpcompose.cli.release import release
 from dpcompose.cli.theorem import theorem
@@ -24,7 +26,9 @@ app = typer.Typer(
 )
 app.command()(account)
 app.command()(calibrate)
+app.command()(experiment)
 app.command()(release)
+app.add_typer(ledger, name="ledger")
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(theorem)
 
 

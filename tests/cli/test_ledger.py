@@ -1,0 +1,166 @@
+"""`dpcompose ledger`: what it prints is what the ledger holds, and every refusal ends in one sentence and a status."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from dpcompose.cli.app import app
+from dpcompose.ledger import Amount, Ledger, Receipt
+from dpcompose.report.ledger import at_least, at_most, bar
+
+PLAN = 'delta = 1e-6\n[[mechanism]]\nkind = "gaussian"\nsigma = 30.0\ntimes = 5\n'
+Ask = Callable[..., str]
+
+
+@pytest.fixture
+def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
+    """Runs `dpcompose ledger ...` in an empty folder; the output, if the status is the expected one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plan.toml").write_text(PLAN)
+
+    def run(line: str, *, status: int = 0) -> str:
+        result = CliRunner().invoke(app, ["ledger", *line.split()], env={"COLUMNS": "140", "USER": "Ada"})
+        assert result.exit_code == status, (line, result.output, result.exception)
+        assert status == 0 or "Traceback" not in result.output
+        return result.output
+
+    run("init l.db")
+    run("scope l.db world --filter concentrated --epsilon 1 --delta 1e-6 --unit citizen")
+    run("scope l.db world/sales --filter concentrated --parameter rho=0.01 --parameter delta=0")
+    run("scope l.db world/regions --kind partition")
+    run("scope l.db world/regions/north")
+    run("scope l.db world/curators --kind slots --slots 2 --filter pure --parameter epsilon=0.01")
+    run("scope l.db world/curators/a")
+    return run
+
+
+def test_charging_until_it_is_refused(ask: Ask) -> None:
+    said = ask("charge l.db world/sales plan.toml --key one")
+    assert "Granted: entry 7" in said
+    again = json.loads(ask("charge l.db world/sales plan.toml --key one --json"))
+    assert (again["granted"], again["sequence"], again["left"]["rho"][:6]) == (True, 7, "0.0072")
+    ask("charge l.db world/sales plan.toml --key two")
+    ask("charge l.db world/sales plan.toml --key three --redeem")
+    refused = ask("charge l.db world/sales plan.toml --key four --json", status=1)
+    document = json.loads(refused[: refused.rindex("}") + 1])
+    assert (document["granted"], document["scope"], document["currency"]) == (False, "world/sales", "rho")
+    with Ledger.open("l.db", create=False) as ledger:
+        kinds = [entry.kind for entry in ledger.entries("world/sales")]
+        assert kinds == ["opened", "granted", "granted", "granted", "redeemed", "refused"]
+        ledger.redeem(Receipt.read(again["receipt"]))
+        ledger.verify()
+
+
+def test_the_tree_and_its_document(ask: Ask) -> None:
+    ask("charge l.db world/sales --cost rho=0.004 --cost delta=0 --key one")
+    shown = ask("show l.db")
+    assert "[########............]  40 %" in shown
+    document = json.loads(ask("show l.db --json"))
+    assert {scope["path"]: scope["spent"].get("rho") for scope in document["scopes"]}["world/sales"] == "0.004"
+    assert [scope["path"] for scope in json.loads(ask("show l.db world/regions --json"))["scopes"]] == [
+        "world/regions",
+        "world/regions/north",
+    ]
+    slots = next(scope for scope in document["scopes"] if scope["kind"] == "slots")
+    assert (slots["slots"], slots["taken"]) == (2, 1)
+
+
+def test_the_log(ask: Ask) -> None:
+    ask("charge l.db world/sales --cost rho=0.004 --cost delta=0 --key one")
+    assert "key one" in ask("log l.db world/sales")
+    entries = json.loads(ask("log l.db world --after 6 --json"))["entries"]
+    assert [(entry["sequence"], entry["kind"], entry["actor"]) for entry in entries] == [(7, "granted", "Ada")]
+    assert len(json.loads(ask("log l.db world --most 3 --json"))["entries"]) == 3
+
+
+def test_exposure(ask: Ask) -> None:
+    document = json.loads(ask("exposure l.db world/sales world/regions/north --delta 1e-6 --json"))
+    assert document["promised"]["epsilon"] <= 1 + 1e-9
+    assert "promised" in ask("exposure l.db world/sales --delta 1e-6")
+    ask("scope l.db city --filter concentrated --epsilon 1 --delta 1e-6 --odometer 1e-9")
+    ask("charge l.db city plan.toml --key one")
+    spent = json.loads(ask("exposure l.db city --delta 1e-6 --json"))["spent"]
+    assert spent["regime"] == "odometer"
+    assert spent["failure"] == pytest.approx(1e-9)
+    assert 0 < spent["epsilon"] < 2
+
+
+def test_verify_with_an_anchor(ask: Ask) -> None:
+    assert "No anchor was given" in ask("verify l.db --keep anchor.json")
+    older = Path("l.db").read_bytes()
+    ask("charge l.db world/sales --cost rho=0.004 --cost delta=0 --key one")
+    assert json.loads(ask("verify l.db --anchor anchor.json --keep anchor.json --json"))["anchored"] is True
+    Path("l.db").write_bytes(older)
+    said = ask("verify l.db --anchor anchor.json --json", status=1)
+    assert json.loads(said[said.index("{") : said.rindex("}") + 1])["sound"] is False
+    assert "the anchor has 7" in said
+    ask("verify l.db --anchor nowhere.json", status=2)
+
+
+def test_export_names_mechanisms_units_and_totals_and_nobody(ask: Ask) -> None:
+    ask("charge l.db world/sales plan.toml --key private-key")
+    ask("charge l.db world/sales plan.toml --key private-key-2")
+    text = ask("export l.db")
+    document: dict[str, Any] = json.loads(text)
+    sales = next(each for each in document["deployments"] if each["name"] == "world/sales")
+    assert [(line["mechanism"], line["times"]) for line in sales["mechanisms"]] == [("Gaussian(30.0) * 5", 2)]
+    assert document["deployments"][0]["unit"] == "citizen"
+    assert document["totals"]["world/sales"]["spent"]["rho"] == sales["mechanisms"][0]["cost"]["rho"]
+    assert "Ada" not in text
+    assert "private-key" not in text
+    ask("export l.db world --out export.json")
+    assert json.loads(Path("export.json").read_text())["format"] == document["format"]
+
+
+@pytest.mark.parametrize(
+    ("line", "status", "said"),
+    [
+        ("charge l.db world/nowhere --cost rho=1 --key a", 1, "no such scope"),
+        ("charge l.db world --cost rho=-1 --cost delta=0 --key a", 2, "at least 0"),
+        ("charge l.db world --cost rho=1 --key a", 1, "missing"),
+        ("charge l.db world --cost rho --key a", 2, "name=value"),
+        ("charge l.db world --cost rho=1 --cost rho=2 --key a", 2, "once"),
+        ("charge l.db world --cost rho=1 --cost delta=0", 2, "--key"),
+        ("charge l.db world --key a", 2, "one of them"),
+        ("charge l.db world nowhere.toml --key a", 2, "nowhere.toml"),
+        ("scope l.db world/x --filter natural --epsilon 1", 2, "expected pure"),
+        ("scope l.db world/x --filter pure", 2, "target"),
+        ("scope l.db world/x --epsilon 1", 2, "name of a filter"),
+        ("scope l.db world/x --kind folder", 2, "folder"),
+        ("scope l.db world/x --filter pure --epsilon 1 --parameter epsilon=1", 2, "left out"),
+        ("scope l.db world/curators/b --filter pure --epsilon 1", 2, "slot"),
+        ("scope l.db world --filter pure --epsilon 2", 1, "never changes"),
+        ("scope l.db world/x --odometer 1.5", 2, "(0, 1)"),
+        ("scope l.db world/x --adjacency sideways", 2, "sideways"),
+        ("show nowhere.db", 1, "no such ledger"),
+        ("show memory:", 2, "ends with the command"),
+        ("show l.db nowhere", 1, "no such scope"),
+        ("show mysql://host/db", 2, "postgresql"),
+        ("export l.db --out file.txt", 2, ".json"),
+        ("exposure l.db world --delta 2", 2, "delta"),
+    ],
+)
+def test_bad_input_is_one_sentence(ask: Ask, line: str, status: int, said: str) -> None:
+    output = ask(line, status=status)
+    assert said in output
+    assert len(output.strip().splitlines()) == 1
+
+
+def test_closing(ask: Ask) -> None:
+    assert "closed" in ask("close l.db world/sales")
+    assert "closed" in ask("charge l.db world/sales --cost rho=0 --cost delta=0 --key a", status=1)
+    assert "filter, closed" in ask("show l.db")
+
+
+def test_amounts_are_shown_on_the_safe_side() -> None:
+    third = Amount.up(1 / 3)
+    assert (at_least(third), at_most(third)) == ("0.333334", "0.333333")
+    assert (at_least(Amount.of("1e-30")), at_most(Amount.of(0))) == ("1e-30", "0")
+    assert bar(Amount.of("1e-40"), Amount.of(1)) == "[#...................]   1 %"
+    assert bar(Amount.of(0), Amount.of(0)) == ""
