@@ -1,0 +1,23 @@
+"""The table of docs/adaptivity.md is what the script prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from adaptivity import rounds
+
+PAGE = Path(__file__).parents[2] / "docs" / "adaptivity.md"
+
+
+def test_the_page_shows_what_the_script_counts() -> None:
+    printed = list(rounds.table(1.0, 1e-6))
+    assert len(printed) == 2 + len(rounds.RUNS)
+    page = PAGE.read_text(encoding="utf-8").splitlines()
+    first = page.index(printed[0])
+    assert page[first : first + len(printed)] == printed
+
+
+def test_no_filter_grants_more_than_what_was_fixed_in_advance() -> None:
+    for line in list(rounds.table(1.0, 1e-6))[2:]:
+        *counts, limit = (cell.strip() for cell in line.strip("|").split("|")[1:])
+        assert all(count == "-" or int(count) <= int(limit) for count in counts)
