@@ -141,18 +141,17 @@ def test_a_bound_that_is_too_small_is_caught() -> None:
 def test_bob_in_many_databases() -> None:
     """Curators who do not talk to each other, asked in an order that depends on their answers."""
     mechanism = RandomizedResponse(0.4)
-    curators = [(mechanism, (f"person {i}", "Alice")) for i in range(6)]
-    game = Experiment(
-        ManyDatabases(curators, statistic=BOB), family=[mechanism], rounds=6, orientation=Orientation.SAME
-    )
+    others = [(f"person {i}", "Alice") for i in range(6)]
+    curators = [Query(mechanism, ("Bob", *people), people, BOB) for people in others]
+    game = Experiment(ManyDatabases(curators), family=[mechanism], rounds=6, orientation=Orientation.SAME)
     solved = game.solve()
     for point in EPSILONS:
         assert solved.delta(point).lower <= (mechanism * 6).delta(epsilon=point).upper
         assert solved.delta(point).upper >= (mechanism * 6).delta(epsilon=point).lower
     assert solved.answers.shape == (6, 64)
-    mixed = [(RandomizedResponse(0.2 * (i + 1)), ("Alice",)) for i in range(4)]
-    family = [mechanism for mechanism, _ in mixed]
-    adaptive = Experiment(ManyDatabases(mixed, statistic=BOB), family=family, rounds=9).solve()
+    mixed = [Query(RandomizedResponse(0.2 * (i + 1)), ("Bob", "Alice"), ("Alice",), BOB) for i in range(4)]
+    family = [query.mechanism for query in mixed]
+    adaptive = Experiment(ManyDatabases(mixed), family=family, rounds=9).solve()
     assert adaptive.answers.shape == (4, 16)
     assert adaptive.delta(0.5).lower <= compose(*family).delta(epsilon=0.5).upper + ROUND_OFF
 

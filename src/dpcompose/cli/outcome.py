@@ -13,6 +13,7 @@ from dpcompose.errors import (
     LedgerError,
     MissingExtraError,
     PlanError,
+    RefusedRoundError,
     ReleaseError,
     UnreachableError,
     UnsupportedError,
@@ -31,7 +32,9 @@ def outcome() -> Generator[None]:
         yield
     except (PlanError, DomainError) as error:
         raise _end(str(error), BAD_INPUT) from None
-    except (UnsupportedError, UnreachableError, MissingExtraError, LedgerError, ReleaseError) as error:
+    except (
+        UnsupportedError, UnreachableError, MissingExtraError, RefusedRoundError, LedgerError, ReleaseError,
+    ) as error:  # fmt: skip
         raise _end(str(error), REFUSED) from None
 
 

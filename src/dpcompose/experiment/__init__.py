@@ -2,6 +2,7 @@
 
 from dpcompose.experiment import finite, integers, noise, sampled
 from dpcompose.experiment.adversary import Adversary
+from dpcompose.experiment.bob import about_bob
 from dpcompose.experiment.breaker import NaturalFilterBreaker
 from dpcompose.experiment.channel import Channel, Outcome
 from dpcompose.experiment.experiment import Experiment
@@ -13,10 +14,12 @@ from dpcompose.experiment.query import Database, Holds, Query, count
 from dpcompose.experiment.repeater import Repeater
 from dpcompose.experiment.round import Round
 from dpcompose.experiment.solved import Solved
+from dpcompose.experiment.summary import Summary, summarize
 from dpcompose.experiment.tally import Tally
 from dpcompose.experiment.views import Views
 from dpcompose.experiment.wanderer import Wanderer
 from dpcompose.experiment.world import World
+from dpcompose.guarantee.adjacency import Orientation
 
 # Each of them names the mechanisms that it can draw.
 SAMPLERS = (finite, integers, noise, sampled)
@@ -32,6 +35,7 @@ __all__ = [
     "ManyDatabases",
     "Measured",
     "NaturalFilterBreaker",
+    "Orientation",
     "Outcome",
     "Position",
     "Query",
@@ -39,9 +43,12 @@ __all__ = [
     "Repeater",
     "Round",
     "Solved",
+    "Summary",
     "Tally",
     "Views",
     "Wanderer",
     "World",
+    "about_bob",
     "count",
+    "summarize",
 ]

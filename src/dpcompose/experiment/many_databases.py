@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.experiment.channel import Reals
-from dpcompose.experiment.query import Database, Query, Statistic, count
+from dpcompose.experiment.query import Query
 from dpcompose.experiment.round import Round
 
 State = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]] | None
@@ -21,30 +20,18 @@ State = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]] | None
 class ManyDatabases:
     """Asks each curator once. Who is next depends on the last answer: the first of the rest if it spoke for Bob.
 
-    In world 0 Bob is in every database, in world 1 in none; the other people are the same.
+    Example 3.7: in world 0 Bob is in every database, in world 1 in none, and the other people are the same.
 
     Args:
-        databases: The other people in each database, with the mechanism that its curator runs.
-        bob: His record.
-        statistic: What is asked of every database.
+        queries: One question for each database, in the order of asking while every answer speaks for Bob; at least one.
     """
 
-    databases: Sequence[tuple[Composable, Database]]
-    bob: Hashable = "Bob"
-    statistic: Statistic = count
+    queries: Sequence[Query]
 
     def __post_init__(self) -> None:
-        found = tuple((mechanism, tuple(others)) for mechanism, others in self.databases)
-        if not found:
-            raise DomainError("databases", found, "at least one")
-        object.__setattr__(self, "databases", found)
-
-    @property
-    def queries(self) -> tuple[Query, ...]:
-        """One for each database."""
-        return tuple(
-            Query(mechanism, (self.bob, *others), others, self.statistic) for mechanism, others in self.databases
-        )
+        object.__setattr__(self, "queries", tuple(self.queries))
+        if not self.queries:
+            raise DomainError("queries", self.queries, "at least one Query")
 
     def first(self, rng: np.random.Generator | None) -> State:
         """Nobody was asked."""
@@ -52,17 +39,20 @@ class ManyDatabases:
 
     def choose(self, state: State, answers: Reals) -> tuple[State, Round | None]:
         rounds, transcripts = answers.shape
-        if rounds >= len(self.databases):
+        if rounds >= len(self.queries):
             return state, None
         if state is None:
             asked = np.zeros(transcripts, dtype=np.intp)
-            return (asked + 1, asked + len(self.databases) - 1, asked), Round(self.queries, asked)
+            return (asked + 1, asked + len(self.queries) - 1, asked), Round(tuple(self.queries), asked)
+        # Those from `low` to `high` are left.
         low, high, asked = state
-        told = answers[-1] > self._middles[asked]
+        zero, one = self._values
+        told = (answers[-1] > (zero + one)[asked] / 2) == (zero > one)[asked]
         asked = np.where(told, low, high)
-        return (low + told, high - ~told, asked), Round(self.queries, asked)
+        return (low + told, high - ~told, asked), Round(tuple(self.queries), asked)
 
     @property
-    def _middles(self) -> Reals:
-        """Halfway between what each database answers with and without Bob, noise aside."""
-        return np.array([(query.statistic(query.zero) + query.statistic(query.one)) / 2 for query in self.queries])
+    def _values(self) -> tuple[Reals, Reals]:
+        """What each database answers in either world, noise aside."""
+        zero = [query.statistic(query.zero) for query in self.queries]
+        return np.array(zero), np.array([query.statistic(query.one) for query in self.queries])

@@ -21,16 +21,18 @@ def count(database: Database) -> float:
 
 @dataclass(frozen=True)
 class Holds:
-    """1 if the database holds the record, else 0: what randomized response is asked about Bob.
+    """`value` if the database holds the record, else 0: what randomized response is asked about Bob.
 
     Args:
         record: The record to look for.
+        value: What it is worth.
     """
 
     record: Hashable
+    value: float = 1.0
 
     def __call__(self, database: Database) -> float:
-        return float(self.record in database)
+        return self.value if self.record in database else 0.0
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,144 @@
+"""`dpcompose experiment`: Definition 3.7, played."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpcompose.cli.outcome import REFUSED, outcome, say
+from dpcompose.cli.output import package_version, require_writable
+from dpcompose.cli.patience import patience
+from dpcompose.errors import DomainError
+from dpcompose.experiment import Orientation
+
+if TYPE_CHECKING:
+    from dpcompose.experiment import Adversary, Experiment, Summary
+    from dpcompose.plan import Plan
+
+
+class Player(StrEnum):
+    """The adversaries that the command knows."""
+
+    REPEATER = "repeater"
+    DATABASES = "databases"
+    GREEDY = "greedy"
+    BREAKER = "breaker"
+    RANDOM = "random"
+
+
+def experiment(
+    adversary: Annotated[
+        Player,
+        typer.Argument(
+            metavar="ADVERSARY",
+            help="repeater (asks the same again and again), databases (Bob is in all of them), greedy, random, or "
+            "breaker (of the natural filter; it brings its own mechanisms).",
+        ),
+    ],
+    plan: Annotated[
+        Path | None,
+        typer.Argument(metavar="PLAN", help="A plan file: its mechanisms are the family.", show_default=False),
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(help="k; left out: as many as the plan runs.", metavar="K", show_default=False)
+    ] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Ask for delta here.", metavar="E", show_default="1")] = None,
+    transcripts: Annotated[int, typer.Option(help="How many games in each world.", metavar="N")] = 200_000,
+    seed: Annotated[int, typer.Option(help="Of all random numbers.")] = 1,
+    orientation: Annotated[
+        Orientation, typer.Option(help="Whether the adversary may turn each pair.")
+    ] = Orientation.FREE,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")] = False,
+    plot: Annotated[
+        Path | None, typer.Option(help="Write the pictures as PNG.", metavar="FILE.png", show_default=False)
+    ] = None,
+) -> None:
+    """Let an ADVERSARY play against both worlds, and measure what it tells apart beside what the theorems certify."""
+    with outcome(), patience() as progress:
+        from dpcompose.experiment import summarize
+        from dpcompose.numerics import check
+
+        require_writable("--plot", plot, ".png")
+        game, asked = _game(adversary, plan, rounds, epsilon, check.count("--seed", seed, least=0), orientation)
+        found = summarize(game, epsilon=asked, transcripts=transcripts, seed=seed, progress=progress)
+        _show(found, adversary, seed, json, plot)
+    if not found.sound:
+        raise typer.Exit(REFUSED)
+
+
+def _game(
+    player: Player, file: Path | None, rounds: int | None, epsilon: float | None, seed: int, orientation: Orientation
+) -> tuple[Experiment, float]:
+    """The experiment, and where to ask."""
+    from dpcompose.experiment import Experiment, NaturalFilterBreaker
+    from dpcompose.plan import Plan
+
+    if player is Player.BREAKER:
+        if file is not None:
+            raise DomainError("PLAN", str(file), "no plan: the breaker brings its own mechanisms")
+        breaker = NaturalFilterBreaker()
+        family = tuple(query.mechanism for query in breaker.queries)
+        game = Experiment(breaker, family=family, rounds=rounds or 2, orientation=orientation)
+        return game, breaker.budget.epsilon if epsilon is None else epsilon
+    if file is None:
+        raise DomainError("PLAN", None, "a plan file, whose mechanisms are the family")
+    read = Plan.read(file)
+    if epsilon is None and read.question is not None and read.question.given == "epsilon":
+        epsilon = read.question.value
+    number = sum(entry.times for entry in read.entries) if rounds is None else rounds
+    if not number <= 10_000:
+        raise DomainError("--rounds", number, "at most 10000", "Give --rounds: a transcript is played round by round")
+    asked = 1.0 if epsilon is None else epsilon
+    playing = _adversary(player, read, number, asked, seed, free=orientation is Orientation.FREE)
+    family = tuple(entry.mechanism for entry in read.entries)
+    return Experiment(playing, family=family, rounds=number, adjacency=read.adjacency, orientation=orientation), asked
+
+
+def _adversary(player: Player, plan: Plan, rounds: int, epsilon: float, seed: int, *, free: bool) -> Adversary:
+    from dpcompose.experiment import Greedy, ManyDatabases, Repeater, Wanderer, about_bob
+
+    queries = [about_bob(entry.mechanism, adjacency=plan.adjacency) for entry in plan.entries]
+    turned = [query.turned for query in queries] if free else []
+    if player is Player.REPEATER:
+        return Repeater(*queries)
+    if player is Player.GREEDY:
+        return Greedy([*queries, *turned], epsilon, plan.adjacency)
+    if player is Player.RANDOM:
+        return Wanderer([*queries, *turned], seed)
+    # Each database has other people in it.
+    asked = (queries * (rounds // len(queries) + 1))[:rounds]
+    others = [(f"person {place}",) for place in range(rounds)]
+    apart = zip(asked, others, strict=True)
+    return ManyDatabases([replace(query, zero=query.zero + base, one=query.one + base) for query, base in apart])
+
+
+def _show(found: Summary, player: Player, seed: int, json: bool, plot: Path | None) -> None:
+    from dpcompose.experiment import NaturalFilterBreaker
+    from dpcompose.report import dumps
+    from dpcompose.report.experiment import experiment_document, experiment_page
+
+    promised = NaturalFilterBreaker.budget if player is Player.BREAKER else None
+    if plot is not None:
+        from dpcompose.report import experiment_picture
+
+        try:
+            budget = None if promised is None else (promised.epsilon, promised.delta)
+            experiment_picture.save(plot, found, adversary=player.value, budget=budget)
+        except OSError as error:
+            raise DomainError("--plot", str(plot), f"a file that can be written ({error.strerror})") from None
+        say(f"wrote {plot}")
+    if json:
+        document = experiment_document(found, adversary=player.value, seed=seed)
+        print(dumps({"command": "experiment", "dpcompose": package_version()} | document))
+        return
+    from dpcompose.cli.terminal import show
+
+    claim = ""
+    if promised is not None:
+        budget = f"({promised.epsilon:g}, {promised.delta:g})"
+        claim = f"Each branch composes to {budget} exactly: the natural filter lets both through."
+    show(experiment_page(found, adversary=player.value, budget=claim))

@@ -1,0 +1,61 @@
+"""The question about Bob by which a mechanism gives most away."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+from dpcompose.composition import Composable
+from dpcompose.composition.sampling import Sampled
+from dpcompose.errors import UnsupportedError
+from dpcompose.experiment.query import Database, Holds, Query
+from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.mechanism import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
+from dpcompose.mechanism.base import sensitivities
+
+_OTHER: dict[Adjacency, Database] = {
+    Adjacency.ADD_REMOVE: (),
+    Adjacency.REPLACE: ("Eve",),
+    Adjacency.ZERO_OUT: (None,),
+}
+
+
+def about_bob(mechanism: Composable, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Query:
+    """Whether Bob is in the database, as far apart as the sensitivity allows: in world 0 he is.
+
+    >>> from dpcompose import Laplace
+    >>> query = about_bob(Laplace(1.0, sensitivity=2.0))
+    >>> query.statistic(query.zero), query.statistic(query.one)
+    (2.0, 0.0)
+
+    Args:
+        mechanism: What answers.
+        adjacency: What one person's data may change.
+    """
+    return Query(mechanism, ("Bob",), _OTHER[adjacency], Holds("Bob", reach_of(mechanism, adjacency)))
+
+
+@singledispatch
+def reach_of(mechanism: Composable, adjacency: Adjacency) -> float:
+    """How far apart the two values of the statistic may be; 1 where the mechanism has no unit of its own."""
+    return 1.0
+
+
+@reach_of.register(Laplace)
+@reach_of.register(Gaussian)
+def _(mechanism: Laplace | Gaussian, adjacency: Adjacency) -> float:
+    return sensitivities(mechanism.sensitivity, mechanism.replace_sensitivity, adjacency)
+
+
+@reach_of.register(DiscreteLaplace)
+@reach_of.register(DiscreteGaussian)
+def _(mechanism: DiscreteLaplace | DiscreteGaussian, adjacency: Adjacency) -> float:
+    doubled = adjacency is Adjacency.REPLACE and mechanism.replace is None
+    change = mechanism.shift if adjacency is not Adjacency.REPLACE or doubled else mechanism.replace
+    if isinstance(change, tuple) or change is None:
+        raise UnsupportedError(repr(mechanism), "the experiment draws one coordinate")
+    return float(abs(change) * (2 if doubled else 1))
+
+
+@reach_of.register
+def _(mechanism: Sampled, adjacency: Adjacency) -> float:
+    return reach_of(mechanism.base.parts[0][0], adjacency) if mechanism.base.count == 1 else 1.0

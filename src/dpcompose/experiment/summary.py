@@ -1,0 +1,140 @@
+"""One experiment beside the theorems: what was measured, what is exact, and what is certified, over epsilon."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcompose.composition import compare
+from dpcompose.errors import RefusedRoundError, UnsupportedError
+from dpcompose.experiment.channel import Reals
+from dpcompose.experiment.experiment import Experiment, Progress
+from dpcompose.experiment.measured import Limits, Measured
+from dpcompose.numerics import check
+from dpcompose.numerics.bound import Bound
+
+POINTS, DELTAS, LEAVES = 41, 7, 1 << 12
+
+
+@dataclass(frozen=True)
+class TheoremCurve:
+    """What one theorem promises.
+
+    Args:
+        name: The theorem.
+        reference: Where it is from.
+        points: (epsilon, delta) that it promises, by falling delta.
+    """
+
+    name: str
+    reference: str
+    points: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a face shows of an experiment.
+
+    Args:
+        game: What was played.
+        transcripts: How many games in each world.
+        measured: Their losses, counted.
+        epsilon: Where it was asked.
+        at: The limits and the estimate there, arrays of one entry.
+        certified: What the theorems certify there, of every adversary with this family.
+        exact: delta there, where the tree could be walked.
+        epsilons: Where the curves are drawn, shape (m,).
+        curve: The limits there.
+        ceiling: The certified upper ends there, shape (m,).
+        walked: The exact delta there, where known, shape (m,).
+        theorems: The curves of all theorems that apply.
+    """
+
+    game: Experiment
+    transcripts: int
+    measured: Measured
+    epsilon: float
+    at: Limits
+    certified: Bound
+    exact: Bound | None
+    epsilons: Reals
+    curve: Limits
+    ceiling: Reals
+    walked: Reals | None
+    theorems: tuple[TheoremCurve, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing measured or solved is above what is certified."""
+        measured = bool(np.all(self.curve.lower <= self.ceiling)) and float(self.at.lower[0]) <= self.certified.upper
+        return measured and (self.exact is None or self.exact.lower <= self.certified.upper)
+
+
+def summarize(
+    game: Experiment, *, epsilon: float, transcripts: int, seed: int, failure: float = 1e-6,
+    progress: Progress | None = None,
+) -> Summary:  # fmt: skip
+    """Play, solve where that is possible, and ask the theorems.
+
+    Args:
+        game: What to play.
+        epsilon: Where to ask for delta, in nats.
+        transcripts: How many games in each world.
+        seed: Of all random numbers, >= 0.
+        failure: The probability with which any confidence limit may be wrong.
+        progress: Told what is done.
+
+    Raises:
+        DomainError: If a number is outside its domain.
+        RefusedRoundError: If the adversary asks what it may not, or fails.
+    """
+    point, rng = check.finite("epsilon", epsilon), np.random.default_rng(check.count("seed", seed, least=0))
+    measured = game.measure(transcripts=transcripts, rng=rng, failure=failure, progress=progress)
+    told = progress or _silent
+    told("certifying", 0, DELTAS + 2)
+    epsilons = _points(game, point, transcripts)
+    profile = game.composition.profile(adjacency=game.adjacency, orientation=game.orientation, tolerance=1e-6)
+    ceiling = profile(epsilons).upper
+    told("certifying", 1, DELTAS + 2)
+    solved = None
+    # Some have infinitely many answers, or coins.
+    with suppress(UnsupportedError, RefusedRoundError):
+        solved = game.solve(leaves=LEAVES)
+    return Summary(
+        game, transcripts, measured, point, measured.delta([point]), profile.question.delta(point),
+        None if solved is None else solved.delta(point), epsilons, measured.delta(epsilons), ceiling,
+        None if solved is None else np.array([solved.delta(float(each)).upper for each in epsilons]),
+        _theorems(game, transcripts, told),
+    )  # fmt: skip
+
+
+def _silent(what: str, done: int, total: int) -> None:
+    pass
+
+
+def _points(game: Experiment, asked: float, transcripts: int) -> Reals:
+    """From 0 to where delta is too small to be seen."""
+    seen = game.composition.epsilon(
+        delta=min(1.0 / transcripts, 0.5), adjacency=game.adjacency, orientation=game.orientation, tolerance=1e-3
+    )
+    end = max(asked, min(seen.upper, 50.0) if math.isfinite(seen.upper) else 2 * asked + 1, 0.1)
+    return np.linspace(0.0, end * 1.05, POINTS)
+
+
+def _theorems(game: Experiment, transcripts: int, told: Progress) -> tuple[TheoremCurve, ...]:
+    """What each theorem that applies promises at a few deltas."""
+    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    deltas: Sequence[float] = np.geomspace(0.3, min(0.1, 1.0 / transcripts), DELTAS).tolist()
+    for number, delta in enumerate(deltas):
+        told("asking every theorem", number + 2, DELTAS + 2)
+        rows = compare(
+            game.composition, delta=delta, adjacency=game.adjacency, orientation=game.orientation, tolerance=1e-6
+        )
+        for row in rows:
+            if row.kind != "estimate" and row.epsilon < math.inf:
+                found.setdefault((row.name, row.reference), []).append((row.epsilon, delta))
+    return tuple(TheoremCurve(name, reference, tuple(points)) for (name, reference), points in found.items())

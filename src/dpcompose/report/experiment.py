@@ -1,0 +1,112 @@
+"""An experiment as a page and as a document: what was told apart, beside what the theorems certify."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpcompose.experiment import Summary
+from dpcompose.report.document import bound_document
+from dpcompose.report.number import above, below, exactly, near
+from dpcompose.report.page import Column, Fact, Page, Table
+
+SHOWN = 9
+
+
+def experiment_page(found: Summary, *, adversary: str, budget: str = "") -> Page:
+    """The experiment for people.
+
+    Args:
+        found: What was measured.
+        adversary: What the adversary is called.
+        budget: A claim that the experiment refutes, or empty.
+    """
+    game, limits = found.game, found.at
+    low, high = below(float(limits.lower[0]), 4), above(float(limits.upper[0]), 4)
+    headline = f"delta at epsilon = {exactly(found.epsilon)}: between {low} and {high}"
+    facts = [
+        Fact("adversary", f"{adversary}, {game.rounds} rounds"),
+        Fact("family", "; ".join(dict.fromkeys(_label(each) for each in game.family))),
+        Fact("neighbors", f"{game.adjacency.value}, orientation {game.orientation.value}"),
+        Fact("measured", f"{near(float(limits.estimate[0]))} from {found.transcripts:,} transcripts in each world"),
+        Fact("certified", f"delta <= {above(found.certified.upper)} for every adversary with this family"),
+    ]
+    if found.exact is not None:
+        facts.append(Fact("exact", f"{found.exact.upper:.17g} for this adversary, every view solved"))
+    notes = [
+        "The limits hold for all epsilons and both directions together, "
+        f"except with probability {found.measured.failure:g}."
+    ]
+    notes += [budget] if budget else []
+    if not found.sound:
+        notes.append("What was measured is above what is certified: a defect, please report it with the seed.")
+    tone = "plain" if found.sound else "bad"
+    return Page("The k-fold experiment", headline, tone, tuple(facts), (_curve(found), _promised(found)), tuple(notes))
+
+
+def experiment_document(found: Summary, *, adversary: str, seed: int) -> dict[str, Any]:
+    """The experiment for programs: every number in full precision."""
+    edges, zero, one = found.measured.histogram()
+    return {
+        "adversary": adversary,
+        "rounds": found.game.rounds,
+        "family": [_label(each) for each in found.game.family],
+        "adjacency": found.game.adjacency.value,
+        "orientation": found.game.orientation.value,
+        "transcripts": found.transcripts,
+        "seed": seed,
+        "failure": found.measured.failure,
+        "epsilon": found.epsilon,
+        "delta": {
+            "lower": float(found.at.lower[0]),
+            "estimate": float(found.at.estimate[0]),
+            "upper": float(found.at.upper[0]),
+        },
+        "certified": bound_document(found.certified),
+        "exact": None if found.exact is None else bound_document(found.exact),
+        "sound": found.sound,
+        "curve": {
+            "epsilon": found.epsilons.tolist(),
+            "lower": found.curve.lower.tolist(),
+            "estimate": found.curve.estimate.tolist(),
+            "upper": found.curve.upper.tolist(),
+            "certified": found.ceiling.tolist(),
+            "exact": None if found.walked is None else found.walked.tolist(),
+        },
+        "theorems": [
+            {"theorem": each.name, "reference": each.reference, "points": [list(point) for point in each.points]}
+            for each in found.theorems
+        ],
+        "losses": {"edges": edges.tolist(), "world_0": zero.tolist(), "world_1": one.tolist()},
+    }
+
+
+def _label(mechanism: Any) -> str:
+    return getattr(mechanism, "label", repr(mechanism))
+
+
+def _curve(found: Summary) -> Table:
+    columns = [Column("epsilon", "right"), Column("delta, at least", "right"), Column("estimate", "right")]
+    columns += [Column("at most", "right")] + ([Column("exact", "right")] if found.walked is not None else [])
+    columns.append(Column("certified", "right"))
+    rows: list[tuple[str, ...]] = []
+    for place in range(0, len(found.epsilons), (len(found.epsilons) - 1) // (SHOWN - 1)):
+        limits = found.curve
+        row = [
+            near(float(found.epsilons[place]), 4), below(float(limits.lower[place]), 4),
+            near(float(limits.estimate[place]), 4), above(float(limits.upper[place]), 4),
+        ]  # fmt: skip
+        row += [] if found.walked is None else [near(float(found.walked[place]), 6)]
+        rows.append((*row, above(float(found.ceiling[place]), 4)))
+    return Table("What the adversary tells apart", tuple(columns), tuple(rows))
+
+
+def _promised(found: Summary) -> Table:
+    """At the delta in the middle of those asked: what each theorem promises."""
+    points = [(each, each.points[len(each.points) // 2]) for each in found.theorems]
+    delta = points[0][1][1] if points else 0.0
+    rows = sorted(
+        ((point[0], each.name, each.reference) for each, point in points if point[1] == delta),
+    )
+    columns = (Column("theorem", wrap=True), Column("epsilon", "right"), Column("reference"))
+    cells = tuple((name, above(epsilon), reference) for epsilon, name, reference in rows)
+    return Table(f"What the theorems promise of every adversary at delta = {near(delta, 3)}", columns, cells)
