@@ -1,0 +1,218 @@
+"""The profile of k equal Laplace losses as an exponential spline: sums of positive terms, their rounding bounded.
+
+In units of 2 epsilon, y = (k epsilon - x) / (2 epsilon) is how far x lies below the largest loss. Tilted by e^(-l / 2)
+one loss is two equal atoms and a uniform part between them. So with E the shift y -> y - 1, N_q the cardinal B-spline
+on [0, q] and 2 sinh in powers,
+
+    e^(epsilon y) delta = 2^(1 - k) sum_(q >= 2) epsilon^(q - 1) A_q(E) N_q(y),
+    A_q(z) = sum_(m <= q - 2, m = q mod 2) C(k, m) (1 + z)^(k - m) (1 - z)^(m - q);
+
+m counts losses on the uniform part. A_(q + 2) is A_q + C(k, q) (1 + z)^(k - q) summed up twice; all coefficients, all
+splines and all terms are positive, hence rounding errors add up and never grow. Row q is homogeneous in epsilon: rows
+beyond Q are at most s^-Q times what all rows would be for s > 1 times the loss, and that is bounded by a moment of it:
+e^(s epsilon y) M(t)^k e^(-t s x) t^t / (1 + t)^(1 + t).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcompose.numerics.elementary import Reals, U
+
+MOST_ROWS, MOST_CELLS = 400, 600
+_DEPTH = 34.0
+"""Rows are taken until what is left is e^-34 of the whole."""
+
+
+def moment(epsilon: float, order: float) -> tuple[float, float, float]:
+    """log E[e^(order (L - epsilon))] for one Laplace loss L at an order > 0, and its first two derivatives."""
+    if (order + 1.0) * epsilon < 1e-3:
+        shrink = epsilon * epsilon * (1.0 - epsilon / 3.0)
+        return shrink * order * (order + 1.0) / 2.0 - order * epsilon, shrink * (order + 0.5) - epsilon, shrink
+    double = 2.0 * order + 1.0
+    far = math.exp(-double * epsilon)
+    top = order + 1.0 + order * far
+    first = (1.0 + far - 2.0 * epsilon * order * far) / top
+    second = far * (4.0 * epsilon * epsilon * order - 4.0 * epsilon) / top
+    return math.log(top / double), first - 2.0 / double, second - first * first + 4.0 / (double * double)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The coefficients of A_q at shifts from `first` to `cells`, for q up to `last`, in units of C(k, cells).
+
+    `weights`, shape (last + 1, cells - first + 1), are multiplied by (epsilon unit)^(q - 1) / (q - 1)!. What is left
+    out below `first` adds at most e^`log_left` to delta.
+    """
+
+    weights: Reals
+    first: int
+    cells: int
+    last: int
+    unit: float
+    log_left: float
+
+
+@dataclass(frozen=True)
+class LaplaceSpline:
+    """The sum of `times` >= 2 copies of a Laplace loss whose largest value is `epsilon`, at and above 0."""
+
+    epsilon: float
+    times: int
+
+    @np.errstate(all="ignore")  # what overflows ends as an infinite or undefined value, which certifies nothing
+    def values(self, places: Reals, order: float, kept: Rows | None = None) -> tuple[Reals, Reals, Rows] | None:
+        """delta from below and above at y = `places`, all close together, and the rows to be used again close by.
+
+        Args:
+            places: Positive, at most k / 2, shape (n,).
+            order: A real order near the saddle point there: decides how many rows there are.
+            kept: Rows of an earlier call.
+
+        Returns:
+            None where there would be too many terms, or numbers too small.
+        """
+        highest, cells = float(places.max()), np.floor(places).astype(np.int64)
+        least, most = int(cells.min()), int(cells.max())
+        last, log_left, log_delta = self._last(highest, order)
+        if not (last <= MOST_ROWS and float(places.min()) > 1e-250):
+            return None
+        if (
+            kept is None
+            or not (kept.first <= least <= most <= kept.cells and last <= kept.last)
+            or (kept.log_left > log_delta - _DEPTH + 4.0)
+        ):
+            first, log_lost = self._first(log_delta)
+            if most - first > MOST_CELLS or first > least:
+                return None
+            kept = self._rows(first, most, last, highest, log_lost)
+        splines = _splines(places - cells, kept)
+        total = np.array(
+            [
+                np.einsum("qj,qj->", kept.weights[:, : n + 1], splines[:, n::-1, column])
+                for column, n in enumerate((cells - kept.first).tolist())
+            ]
+        )
+        unit = 2 * math.comb(self.times, kept.cells) / (1 << self.times)
+        value = total * (unit * np.exp(-self.epsilon * places))
+        if not (np.isfinite(value).all() and unit > 1e-280 and float(value.min()) > 1e-290):
+            return None
+        # Rows: a ratio errs by 5 u, the two sums by 2 cells u and 8 u for two rows, a spline by 5 u a row; the first
+        # row of weights by 3 cells u; the last sum by all its terms; exp by 8 u and epsilon y u.
+        length, width = kept.last, kept.cells - kept.first + 1
+        error = U * (2.0 * length * (width + 7.0) + 5.0 * width + 2.0 * self.epsilon * highest + 64.0)
+        left = math.exp(min(log_left, 600.0)) + math.exp(min(kept.log_left, 600.0)) + 1e-300
+        return value * (1.0 - error), value * (1.0 + error) + left, kept
+
+    def saddle(self, place: float) -> float:
+        """About the order at which e^(order (L - x)) / (order (order + 1)) is least in the mean, x at a place."""
+        epsilon, times, depth = self.epsilon, self.times, 2.0 * self.epsilon * place
+        order = 1.0 / depth + 1.0 / math.sqrt(times * min(epsilon * epsilon, 4.0))
+        for _ in range(40):
+            _, first, second = moment(epsilon, order)
+            excess = times * first + depth - 1.0 / order - 1.0 / (order + 1.0)
+            slope = (times * second + (1.0 / order) ** 2 + (1.0 / (order + 1.0)) ** 2) * order
+            step = min(max(-excess / slope, -1.0), 1.0) if slope > 0.0 else -1.0
+            order = max(order * math.exp(step), 1e-3)
+            if abs(step) < 0.02 or order == 1e-3:
+                break
+        return order
+
+    def _first(self, log_delta: float) -> tuple[int, float]:
+        """The first number of losses at -epsilon that matters, and the logarithm of what all fewer add, at most.
+
+        Splines of 2 sinh are below 2 sinh: j such losses add at most 2^-k C(k, j) (1 + epsilon)^(k - j) e^(-j epsilon).
+        """
+        times, epsilon = self.times, self.epsilon
+        if times <= 64 or epsilon > 100.0:
+            return 0, -math.inf
+        spread = (1.0 + epsilon) * math.exp(epsilon)
+        first = int(times / (1.0 + spread))
+        whole = math.lgamma(times + 1.0) + times * (math.log1p(epsilon) - math.log(2.0))
+        step = max(int(math.sqrt(times) / 2.0), 1)
+        while first > 0:
+            ratio = first / (times - first + 1.0) * spread * (1.0 + 1e-12)
+            log_lost = whole - math.lgamma(first + 1.0) - math.lgamma(times - first + 1.0) - first * math.log(spread)
+            if ratio < 1.0:
+                log_lost += math.log(ratio / (1.0 - ratio)) + 1e-6
+                if log_lost < log_delta - _DEPTH:
+                    return first, log_lost
+            first -= step
+        return 0, -math.inf
+
+    def _last(self, place: float, order: float) -> tuple[int, float, float]:
+        """The last row taken at a place, log of a bound on what all others add to delta, and about log delta."""
+        epsilon, times, depth = self.epsilon, self.times, 2.0 * self.epsilon * place
+        log_m, _, variance = moment(epsilon, order)
+        log_delta = times * log_m + order * depth - _kernel(order)
+        log_delta -= math.log(math.hypot(1.0, order * math.sqrt(times * max(variance, 0.0))))
+        # How fast the sum of all rows grows with epsilon is their mean.
+        grown = moment(epsilon * 1.001, order)[0]
+        mean = max(depth / 2.0 + times * (grown - log_m) / 0.001 + order * depth, 1.0)
+        if not mean < 1e4:
+            return MOST_ROWS + 1, math.inf, log_delta
+        stretch = (mean + 9.0 * math.sqrt(mean) + 14.0) / mean
+        wide, tilt = stretch * epsilon, order / stretch
+        for _ in range(6):
+            _, first, second = moment(wide, tilt)
+            excess = times * first + stretch * depth - 1.0 / tilt - 1.0 / (tilt + 1.0)
+            slope = times * second + (1.0 / tilt) ** 2 + (1.0 / (tilt + 1.0)) ** 2
+            step = min(max(-excess / (slope * tilt), -1.0), 1.0) if slope > 0.0 else 0.0
+            tilt *= math.exp(step)
+            if abs(step) < 0.05:
+                break
+        log_m, turn = times * moment(wide, tilt)[0], tilt * stretch * depth
+        whole = (stretch - 1.0) * depth / 2.0 + log_m + turn - _kernel(tilt)
+        whole += 1e-6 + 1e-14 * (abs(log_m) + turn)
+        if not math.isfinite(whole):
+            return MOST_ROWS + 1, math.inf, log_delta
+        last = max(math.ceil((whole - log_delta + _DEPTH) / math.log(stretch)), 3)
+        return last, whole - last * math.log(stretch) * (1.0 - 1e-12), log_delta
+
+    def _rows(self, first: int, cells: int, last: int, highest: float, log_left: float) -> Rows:
+        """Weights for somewhat more than what is asked."""
+        times = self.times
+        cells, last, unit = min(cells + 1, times), last + 2 + last // 16, max(highest, 1.0)
+        last += last % 2
+        v = self.epsilon * unit
+        shift = np.arange(first, cells + 1.0)
+        down = shift[:0:-1]
+        start = np.concatenate([np.cumprod(down / (times + 1.0 - down))[::-1], [1.0]])
+        count = np.arange(1.0, last)[:, None]
+        ratio = np.maximum((times + 1.0 - count) - shift, 0.0) * (v / (count * (count + 1.0)))
+        spread = np.cumprod(np.concatenate([(v * start)[None, :], ratio]), axis=0)
+        weights = np.zeros((last + 2, len(shift)))
+        for q in range(0, last, 2):
+            pair = weights[q + 2 : q + 4]
+            if q:
+                factor = v * v / np.array([[q * (q + 1.0)], [(q + 1.0) * (q + 2.0)]])
+                np.add(weights[q : q + 2] * factor, spread[q : q + 2], out=pair)
+            else:
+                pair[:] = spread[:2]
+            np.cumsum(pair, axis=1, out=pair)
+            np.cumsum(pair, axis=1, out=pair)
+        return Rows(weights[: last + 1], first, cells, last, unit, log_left)
+
+
+def _kernel(order: float) -> float:
+    """-log of sup_x (1 - e^-x) e^(-order x)."""
+    return math.log1p(order) + order * math.log1p(1.0 / order)
+
+
+def _splines(shares: Reals, rows: Rows) -> Reals:
+    """(q - 1)! N_q(p + share) / unit^(q - 1), shape (last + 1, cells - first + 1, n)."""
+    cells, last, unit = rows.cells - rows.first, rows.last, rows.unit
+    cell = np.arange(cells + 1.0)[:, None]
+    rise = (cell + shares) / unit
+    # q - p - share, 0 beyond the spline's end.
+    fall = ((np.arange(2.0, last + 1.0)[:, None, None] - cell) - shares) / unit
+    np.maximum(fall, 0.0, out=fall)
+    table = np.zeros((last + 1, cells + 1, len(shares)))
+    table[1, 0] = 1.0
+    for q in range(2, last + 1):
+        np.multiply(rise, table[q - 1], out=table[q])
+        table[q, 1:] += fall[q - 2, 1:] * table[q - 1, :-1]
+    return table
