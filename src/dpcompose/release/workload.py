@@ -72,7 +72,7 @@ class Coordinated(Question):
     def errors(self, design: Design, confidence: float, columns: Sequence[Values]) -> float:
         """A bound on the largest error of all counts at once, from the released number of rows n.
 
-        2 n sqrt(ln cells / T) + 10 T L ln queries / epsilon, L the rows of one unit, and the noise on n itself. It holds
+        2 n sqrt(ln cells / T) + 10 T L ln queries / epsilon, L the rows of one unit, and the noise on n. It holds
         with probability 1 - 2 T / queries, whatever the confidence, and is far above what is usually seen.
 
         Reference: [HardtLigettMcSherry2012, Theorem 2.2]

@@ -1,0 +1,134 @@
+"""Pairs of tables that differ in one unit give the same errors, shapes, types, order, warnings and log lines.
+
+python -m campaigns.release.neighbors [PAIRS] [SEED]      (10,000 pairs: about ten minutes)
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import random
+import sys
+import time
+import uuid
+import warnings
+from contextlib import redirect_stderr, redirect_stdout
+from typing import Any
+
+import dpcompose.release as release
+from campaigns.release import tables
+from dpcompose.account import open_scope
+from dpcompose.adaptive import BasicFilter
+from dpcompose.errors import DPComposeError
+from dpcompose.ledger import Ledger
+
+
+def question(rng: random.Random) -> release.Question:
+    """A question, sensible or not."""
+    private = rng.random() < 0.3
+    spend = {"epsilon": rng.choice([0.1, 1, 5])} | ({"delta": 1e-3} if private or rng.random() < 0.3 else {})
+    by, keys = rng.choice(
+        [
+            ((), None),
+            ("city", [*tables.CITIES, None]),
+            ("code", [0, 1, 2**40, 99]),
+            ("day", None),
+            (["flag", "city"], [(True, "Zug"), (None, ""), (False, "nowhere")]),
+            ("amount", None),
+            ("city", [1, 2]),
+            ("nothing", None),
+        ]
+    )
+    groups: dict[str, Any] = {"by": by, "keys": None if private or by == () else keys, "spend": spend}
+    column = rng.choice(["amount", "single", "points", "small", "price", "flag", "city", "nothing"])
+    ends = {"lower": rng.choice([-100, 0, 5]), "upper": rng.choice([100, 5, "1e9"])}
+    step = {"granularity": rng.choice([None, "0.01", 1, 0.3, 1000])}
+    made = [
+        lambda: release.Count(**groups),
+        lambda: release.Units(**groups),
+        lambda: release.Sum(column, **ends, **step, **groups),
+        lambda: release.Mean(column, **ends, **step, **groups),
+        lambda: release.Histogram(column, edges=rng.choice([[0, 1, 50], [3, 2], ["-1e9", 0.005, "1e308"]]), **groups),
+        lambda: release.Quantile(column, 0.5, lower=-10, upper=10, granularity=rng.choice([1, 0.5, "1e-9"]), **groups),
+    ]
+    return rng.choice(made)()
+
+
+def seen(rows: list[tuple[Any, ...]], bounds: dict[str, Any], asked: release.Question) -> tuple[Any, ...]:
+    """All that an analyst sees of a session besides the released numbers."""
+    ledger = Ledger.open("memory:")
+    open_scope(ledger, "world", filter=BasicFilter(100.0, delta=0.1), actor="keeper")
+    lines, out = io.StringIO(), io.StringIO()
+    handler = logging.StreamHandler(lines)
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    try:
+        with warnings.catch_warnings(record=True) as warned, redirect_stderr(out), redirect_stdout(out):
+            warnings.simplefilter("always")
+            shown = _asked(rows, bounds, asked, ledger)
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)
+    balance = {name: str(amount) for name, amount in ledger.available("world").items()}
+    return shown, balance, [str(each.message) for each in warned], _without_names(lines.getvalue()), out.getvalue()
+
+
+def _asked(rows: list[tuple[Any, ...]], bounds: dict[str, Any], asked: release.Question, ledger: Ledger) -> Any:
+    try:
+        table = release.table(tables.arrow(rows), **bounds)
+        session = release.Session(table, ledger=ledger, scope="world", actor="ana")
+        answer = session.ask(asked, key=str(uuid.UUID(int=7)))
+    except DPComposeError as error:
+        return type(error).__name__, str(error), error.__cause__, type(error.__context__).__name__
+    found = answer.table
+    shape = [(field.name, str(field.type)) for field in found.schema]
+    by = answer.design.aggregation.by
+    keys = [tuple(row[name] for name in by) for row in answer.rows]
+    if answer.design.aggregation.public is None:
+        # Which keys come out is drawn; that they are sorted is not.
+        distinct = list(dict.fromkeys(keys))
+        return shape, distinct == sorted(distinct, key=lambda key: [(part is None, part) for part in key])
+    return shape, keys, found.num_rows
+
+
+def _without_names(text: str) -> str:
+    """Log lines without what libraries number by themselves."""
+    return "\n".join(line for line in text.splitlines() if "ibis_" not in line)
+
+
+def pair(rng: random.Random) -> tuple[tuple[Any, ...], tuple[Any, ...], release.Question]:
+    """What is seen of a table and of one with another unit in it."""
+    most = rng.choice([1, 3, 30])
+    bounds: dict[str, Any] = {"unit": rng.choice(["person", "number", ["person", "number"]]), "max_rows_per_unit": most}
+    if rng.random() < 0.3:
+        bounds |= {"max_groups_per_unit": rng.randint(1, most), "max_rows_per_group": rng.randint(1, most)}
+    without = tables.rows(rng, units=rng.choice([0, 1, 5, 20]), most=4, nothing=rng.choice([0.0, 0.3, 1.0]))
+    unit = tables.of_unit(rng, "p9999", most=rng.choice([1, 5, 200]), nothing=rng.choice([0.0, 0.3, 1.0]))
+    asked = question(rng)
+    return seen(without, bounds, asked), seen([*without, *unit], bounds, asked), asked
+
+
+def run(pairs: int, seed: int) -> list[str]:
+    """The pairs that were told apart by anything but their numbers."""
+    told: list[str] = []
+    for number in range(pairs):
+        one, other, asked = pair(random.Random(f"{seed} {number}"))
+        if one != other:
+            told.append(f"pair {number} of seed {seed}: {asked!r}\n  {one}\n  {other}")
+    return told
+
+
+def main() -> None:
+    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    began = time.perf_counter()
+    told = run(pairs, seed)
+    print(*told, sep="\n")
+    print(f"{pairs:,} pairs, seed {seed}: {len(told)} told apart, in {time.perf_counter() - began:.0f} s")
+    sys.exit(bool(told))
+
+
+if __name__ == "__main__":
+    main()
