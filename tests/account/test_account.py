@@ -148,8 +148,11 @@ def test_an_account_needs_a_scope_and_a_filter(ledger: Ledger) -> None:
     ledger.scope("raw", caps={"epsilon": 1}, **ADA)
     with pytest.raises(UnsupportedError, match="names no filter"):
         Account(ledger, scope="raw")
+    group = open_scope(ledger, "group", filter=None, **ADA)
+    assert group.left() == {}
     with pytest.raises(UnsupportedError, match="no filter bounds"):
-        open_scope(ledger, "group", filter=None, **ADA)
+        group.charge(Laplace(1.0), key="one", **ADA)
+    assert [entry.kind for entry in ledger.entries("group")] == ["opened"]
 
 
 def test_a_description_that_names_other_caps_is_refused(ledger: Ledger) -> None:

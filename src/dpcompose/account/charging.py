@@ -48,10 +48,7 @@ class Account:
     scope: str
 
     def __post_init__(self) -> None:
-        if not any(each.filter is not None for each in self.chain):
-            raise UnsupportedError(
-                f"an account on {self.scope!r}", "no filter bounds what would be charged", "Open it with a filter"
-            )
+        _ = self.chain
 
     @property
     def chain(self) -> list[Budgeted]:
@@ -74,7 +71,7 @@ class Account:
             UnsupportedError: If a filter on the chain has no price for it.
             DomainError: If delta is outside its domain.
         """
-        return pricing.cost(self.chain, mechanism, delta=delta, adjacency=self.adjacency)
+        return self._cost(self.chain, mechanism, delta)
 
     def left(self) -> dict[str, Amount]:
         """The most that a charge could still ask, each currency by itself, the whole chain heeded."""
@@ -104,12 +101,21 @@ class Account:
             LedgerError: See `Ledger.charge`.
         """
         found = self.chain
-        amounts = pricing.cost(found, mechanism, delta=delta, adjacency=self.adjacency)
+        amounts = self._cost(found, mechanism, delta)
         said = self._described(mechanism, delta)
         if description:
             said["note"] = dict(description)
         self._next_on_schedule(found[-1], said["mechanism"], key)
         return self.ledger.charge(self.scope, cost=amounts, description=said, actor=actor, key=key)
+
+    def _cost(self, found: list[Budgeted], mechanism: Priced, delta: Typed | None) -> dict[str, Amount]:
+        if not any(each.filter is not None for each in found):
+            raise UnsupportedError(
+                f"a charge of {self.scope!r}",
+                "no filter bounds it, there or above",
+                "Open a scope with a filter below it",
+            )
+        return pricing.cost(found, mechanism, delta=delta, adjacency=self.adjacency)
 
     def _described(self, mechanism: Priced, delta: Typed | None) -> dict[str, Any]:
         """What the entry says of it: its text, and what an odometer and the sum along the path will need."""

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.rational import rounded_up
 
-GRID = 10**40
+GRID, LONGEST = 10**40, 4000
 Amounts: TypeAlias = Mapping[str, Fraction]
 """What is asked, spent or left, by the name of its currency."""
 Number: TypeAlias = int | float | Fraction | Decimal
@@ -51,7 +51,7 @@ def written(value: float | Fraction) -> str:
 
 def read(name: str, text: Any) -> float | Fraction:
     """The number that `written` wrote."""
-    if not isinstance(text, str):
+    if not (isinstance(text, str) and len(text) <= LONGEST):
         raise DomainError(name, text, "a number as text, such as '0.5' or '1/2'")
     try:
         return Fraction(text) if "/" in text else float(text)
