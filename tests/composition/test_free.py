@@ -167,6 +167,17 @@ def test_renyi_divergences_add_up_whoever_orients() -> None:
     assert unbounded.renyi(90.0, orientation=FREE).upper >= unbounded.renyi(90.0).lower
 
 
+def test_a_largest_loss_stays_what_it_is() -> None:
+    """No mass is lost to infinity where every loss is bounded: pure privacy is that of the largest losses."""
+    bounded = RandomizedResponse(1.0).sampled(0.1) * 3
+    same, free = bounded.epsilon(delta=0.0), bounded.epsilon(delta=0.0, orientation=FREE)
+    assert same.lower * (1 - 1e-12) <= free.upper <= same.upper * (1 + 1e-12)
+    leaking = BlackBox(1.0, delta=1e-5).sampled(0.1) * 2
+    assert leaking.delta(epsilon=50.0, orientation=FREE).contains(2e-6 - 1e-12)
+    hopeless = BlackBox(0.0, delta=1.0).sampled(0.5) * 2
+    assert hopeless.delta(epsilon=9.0, orientation=FREE).contains(0.75)
+
+
 def test_with_a_part_that_has_no_loss() -> None:
     mixed = RandomizedResponse(1.0).sampled(0.1) + Concentrated(0.01)
     same, free = mixed.epsilon(delta=1e-5), mixed.epsilon(delta=1e-5, orientation=FREE)

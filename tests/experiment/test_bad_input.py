@@ -180,6 +180,10 @@ def test_equal_databases_give_nothing_away() -> None:
         lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).measure(transcripts=1, rng=RNG, failure=0.0),
         lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).measure(transcripts=1, rng=RNG, failure=math.nan),
         lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).measure(transcripts=1, rng=RNG, shares=0),
+        lambda: (
+            Experiment(Repeater(GOOD), family=FAMILY, rounds=1).measure(transcripts=1, rng=RNG).delta([0.0, math.nan])
+        ),
+        lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).start(0),
     ],
 )
 def test_arguments_are_checked(make: Callable[[], object]) -> None:

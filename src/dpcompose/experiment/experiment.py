@@ -26,6 +26,8 @@ from dpcompose.numerics import check
 
 BLOCK = 1 << 13
 """Transcripts that are played together. Each block has its own random numbers, whatever else is played with it."""
+MOST_KNOWN = 4096
+"""Questions whose check is remembered."""
 Progress = Callable[[str, int, int], None]
 
 
@@ -175,6 +177,9 @@ class Experiment:
         """The question's channel, checked the first time that it is asked."""
         found = self._known.get(query)
         if found is None:
+            if len(self._known) >= MOST_KNOWN:
+                # An adversary may make up new ones in every block.
+                self._known.clear()
             found = Rules(tuple(self.family), self.adjacency, self.orientation).channel(query)
             self._known[query] = found
         return found

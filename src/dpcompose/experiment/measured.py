@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpcompose.errors import DomainError
 from dpcompose.experiment.channel import Reals
 from dpcompose.experiment.limits import Survival, survival
 from dpcompose.experiment.tally import EDGES, Tally
@@ -54,9 +55,14 @@ class Measured:
         Args:
             epsilons: Any real numbers, an array of any shape.
 
+        Raises:
+            DomainError: If one is not a finite number.
+
         Reference: [David1981, Section 2.1]
         """
         points = np.asarray(epsilons, dtype=np.float64)
+        if not np.all(np.isfinite(points)):
+            raise DomainError("epsilons", points, "finite numbers")
         flat = points.ravel()
         zero, one = self._survivals
         lower = np.maximum(zero.lower(flat), one.lower(flat))

@@ -30,6 +30,7 @@ FEW_ATOMS, FIRST_NODES, PASSES = 128, 65, 40
 FINE, COARSE = 1e-4, 3.0
 LAST_DELTA, LAST_RISE, LAST_EPSILON = 1e-290, 1e-14, 690.0
 TOLERANCE = 1e-8
+SMALLEST_MASS = Fraction(1, 10**300)
 Point = tuple[Fraction, Fraction]
 
 
@@ -164,13 +165,17 @@ def _hull(points: list[Point]) -> list[Point]:
 
 def _atoms(corners: list[Point]) -> AtomicLoss:
     """The atoms of the polygon through the corners, from (0, 1): q is the change of slope, p = a q, exact but for the
-    last rounding."""
+    last rounding; where q is too small to be rounded well, p counts as infinite."""
     slopes = [Fraction(-1), *((b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(corners)), Fraction(0)]
-    changes = [after - before for before, after in pairwise(slopes)]
-    atoms = [
-        (float(a * q), float(q), math.log(a) if a else 0.0) for (a, _), q in zip(corners, changes, strict=True) if q > 0
-    ]
-    if corners[-1][1] > 0:
-        atoms.append((float(corners[-1][1]), 0.0, 0.0))
+    atoms: list[tuple[float, float, float]] = []
+    infinite = corners[-1][1]
+    for (a, _), (before, after) in zip(corners, pairwise(slopes), strict=True):
+        q = after - before
+        if q > SMALLEST_MASS:
+            atoms.append((float(a * q), float(q), math.log(a) if a else 0.0))
+        else:
+            infinite += a * q
+    if infinite > 0:
+        atoms.append((up(float(infinite)), 0.0, 0.0))
     upper, lower, ratios = zip(*atoms, strict=True)
     return AtomicLoss(upper, lower, ratios, None, 8 * U)
