@@ -199,7 +199,8 @@ def _few(epsilon: Reals, times: Reals, far: Reals, floor: Reals, smooth: Reals, 
         turns = (epsilon / math.pi) * here
         cosine = np.cos(np.float32(math.pi) * (turns - np.rint(turns)).astype(np.float32))
         cosine = np.abs(cosine) + np.float32(1e-5 + 1e-15 * float(turns[-1, -1]))
-        each = np.sqrt(rest + square * cosine * cosine) + (smooth / whole).astype(np.float32) / here.astype(np.float32)
+        near = np.maximum(here, 1e-30).astype(np.float32)
+        each = np.sqrt(rest + square * cosine * cosine) + (smooth / whole).astype(np.float32) / near
         each = np.minimum(each * np.float32(1 + 1e-5), 1)
         if equal:
             bound[at : at + _BLOCK] = times[0] * np.log(np.maximum(np.prod(each, axis=0, dtype=float), 1e-300))

@@ -28,8 +28,6 @@ _SADDLE = 8
 # Where the tail of a line may be bounded, from the frequency at which a Gaussian would have decayed.
 _FURTHER = np.concatenate([1.35 ** np.arange(5), 1.35**4 * 2.0 ** np.arange(1, 10)])
 _INNER = np.arange(_SADDLE + 1)
-_APART = _MULTIPLES[None, :] - _MULTIPLES[: _SADDLE + 1, None]
-_BEYOND = _MULTIPLES[None, :] > 1.01 * _MULTIPLES[: _SADDLE + 1, None]
 
 
 def draw(
@@ -104,12 +102,14 @@ def _placed(transform: Transform, order: float, x: float, quiet: float, log_shar
     """
     if x + 0.9 * quiet / order >= transform.maximum:
         return _Place(order, quiet / order, (), *transform.cumulants(order)[::2])
-    orders = order * _MULTIPLES
+    # Nothing is gained where M has exploded.
+    orders = np.minimum(order * _MULTIPLES, 1.25 * max(order, getattr(transform, "explosion", math.inf)))
     with np.errstate(all="ignore"):
         known = curve(transform, orders)
         level = known.log_m - orders * x
         chernoff = level + orders * np.log(orders) - (orders + 1) * np.log1p(orders)
-        needed = np.where(_BEYOND, (chernoff - log_share + 4.0) / _APART / order, np.inf)
+        apart = orders[None, :] - orders[: _SADDLE + 1, None]
+        needed = np.where(apart > 0.01 * orders[: _SADDLE + 1, None], (chernoff - log_share + 4.0) / apart, np.inf)
     needed = np.where(np.isfinite(needed), needed, np.inf)
     best = needed.argmin(axis=1)
     periods = np.maximum(needed[_INNER, best], quiet / orders[: _SADDLE + 1])

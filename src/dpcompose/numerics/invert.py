@@ -106,11 +106,18 @@ def point_of(transform: Transform, least: float, most: float, *, tolerance: floa
             best = _narrower(best, reading)
         if best.contour is not None and best.upper - best.lower <= tolerance * max(abs(best.upper), 1e-3 * scale):
             break
-        if abs(found - x) <= 0.3 / order:  # another line would be the same
-            break
+        moved = abs(found - x) * order
+        if moved <= 0.3 or (moved <= 5 and reading is not None and _rounded(reading)):
+            break  # another line would be the same, or round as much
         order = saddle.for_value(transform, min(found, math.nextafter(transform.maximum, -math.inf)), start=order)
         x = found
     return best
+
+
+def _rounded(reading: Reading) -> bool:
+    """Whether most of the width is rounding."""
+    bracket = reading.bracket
+    return bracket is not None and bracket.rounding >= 0.5 * (bracket.upper - bracket.lower)
 
 
 def _budget(tolerance: float) -> int:
