@@ -1,4 +1,4 @@
-"""Certifies the 2020 Census redistricting data and Bob: prints the totals, writes pages and pictures to out/.
+"""Certifies the 2020 Census redistricting data and Bob, and spends a city's budget: pages and pictures go to out/.
 
 make demo
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,9 +17,12 @@ from pathlib import Path
 from bob import make_plan as bob
 from bob.page import bob_page
 from census.make_plans import DATA, HERE, RELEASES, Release
+from city import city as analysts
 
 from dpcompose.plan import Plan, PlanAccount, Question, account, over_delta, over_times
 from dpcompose.report import Fact, Page, account_page, html
+from dpcompose.report.exposure import exposure_page
+from dpcompose.report.ledger import tree_page
 from dpcompose.report.number import above, below, digits_of
 from dpcompose.report.picture import save, svgs
 
@@ -26,10 +30,10 @@ OUT = Path("out")
 
 
 def main() -> None:
-    """Both examples, one line on what is published and one on what is certified for each plan."""
+    """Each example in a few lines: what is published, what is certified, what is spent."""
     began = time.perf_counter()
     OUT.mkdir(exist_ok=True)
-    for line in chain(census(), bob_everywhere()):
+    for line in chain(census(), bob_everywhere(), city()):
         print(line, flush=True)
     print(f"\n{time.perf_counter() - began:.1f} s")
 
@@ -68,6 +72,21 @@ def bob_everywhere(years: int = 1) -> Iterator[str]:
     said = "epsilon is infinite" if all_of_them.lower == math.inf else f"epsilon <= {above(all_of_them.upper)}"
     yield f"    unknown    {len(table.unknown)} more state no number for one person: with them {said}"
     yield f"    see        {OUT}/bob.html and .png; what is assumed: examples/bob/deployments.toml"
+
+
+def city() -> Iterator[str]:
+    """Forty analysts, nine registers and one ledger, in short."""
+    with tempfile.TemporaryDirectory() as folder:
+        outcome = analysts.run(Path(folder) / "city.db", questions=3)
+    page = tree_page(outcome.balances, where="A city's ledger")
+    promised = exposure_page(outcome.bob)
+    bob_too = replace(page, facts=promised.facts, tables=(*page.tables, *promised.tables), notes=promised.notes)
+    (OUT / "city.html").write_text(html(bob_too), encoding="utf-8")
+    first, *more = analysts.lines(outcome)
+    yield f"\n{first}"
+    yield from (f"  {line}" for line in more)
+    yield f"    a citizen  {promised.headline}"
+    yield f"    see        {OUT}/city.html; with twelve questions each: examples/city/city.py"
 
 
 def _account(plan: Plan) -> PlanAccount:

@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread
@@ -16,7 +17,9 @@ from threading import Thread
 def fork(work: Callable[[], None]) -> int:
     """A child that does `work` and ends; the ledger must be opened in it, not before."""
     sys.stdout.flush()
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # later Pythons warn where other threads run
+        child = os.fork()
     if child:
         return child
     status = 1

@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from campaigns.ledger.processes import fork
 from sqlalchemy import Connection, create_engine, text
 
 from dpcompose.errors import LedgerError, NewerSchemaError, OverdrawnError, StoreError, TamperedError
@@ -163,46 +165,54 @@ def test_a_really_full_disk(tmp_path: Path) -> None:
         subprocess.run(["umount", folder], check=True)
 
 
-@pytest.mark.parametrize("read_only", ["file", "folder"])
+UNPRIVILEGED = """
+import os, sys
+from dpcompose.ledger import Ledger, sqlite
+from dpcompose.errors import StoreError
+if os.geteuid() == 0:
+    os.setegid(65534)
+    os.seteuid(65534)
+try:
+    Ledger.open(sys.argv[1])
+except StoreError as error:
+    print(error)
+    sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize("read_only", ["file", "folder", "unseen"])
 def test_a_read_only_file_is_one_clear_error(path: Path, read_only: str) -> None:
-    before = path.read_bytes()
-    path.chmod(0o444)
-    path.parent.chmod(0o555 if read_only == "folder" else 0o777)
-    (path.parent / "ledger.db-turn").chmod(0o666)
-    code = (
-        "import os, sys\nfrom dpcompose.ledger import Ledger, sqlite\nfrom dpcompose.errors import StoreError\n"
-        "if os.geteuid() == 0: os.setegid(65534); os.seteuid(65534)\n"
-        "try: Ledger.open(sys.argv[1])\n"
-        "except StoreError as error: print(error); sys.exit(3)"
-    )
+    folder = Path(tempfile.mkdtemp())
     try:
-        for folder in path.parents[:3]:
-            folder.chmod(folder.stat().st_mode | 0o055) if folder != path.parent and folder.owner() == "root" else None
-        run = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=False)
+        copy = folder / "ledger.db"
+        shutil.copy(path, copy)
+        before = copy.read_bytes()
+        copy.chmod(0o444)
+        folder.chmod({"file": 0o777, "folder": 0o555, "unseen": 0o000}[read_only])
+        command = [sys.executable, "-c", UNPRIVILEGED, copy]
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
         assert run.returncode == 3, run.stdout + run.stderr
         assert "cannot be" in run.stdout
         assert run.stdout.count("\n") == 1
-        assert path.read_bytes() == before
+        folder.chmod(0o755)
+        copy.chmod(0o644)
+        assert copy.read_bytes() == before
+        with Ledger.open(copy) as ledger:
+            _charge(ledger, "afterwards")
     finally:
-        path.parent.chmod(0o755)
-        path.chmod(0o644)
-    with Ledger.open(path) as ledger:
-        _charge(ledger, "afterwards")
+        folder.chmod(0o755)
+        shutil.rmtree(folder)
 
 
 def test_after_a_fork_the_ledger_must_be_opened_again(path: Path) -> None:
     with Ledger.open(path) as ledger:
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
+
+        def child() -> None:
+            with pytest.raises(StoreError, match="another process"):
                 _charge(ledger, "child")
-            except StoreError:
-                ledger.close()  # closes nothing of the parent's
-                status = 7
-            finally:
-                os._exit(status)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+            ledger.close()  # closes nothing of the parent's
+
+        assert os.waitpid(fork(child), 0)[1] == 0
         _charge(ledger, "parent")
         ledger.verify()
 

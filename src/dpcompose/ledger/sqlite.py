@@ -21,7 +21,7 @@ from dpcompose.ledger.driver import Stored, write
 from dpcompose.ledger.migration import migrate
 from dpcompose.ledger.reading import Reading
 from dpcompose.ledger.row import Row
-from dpcompose.ledger.sqlite_file import LASTING, code_of, connect, failure, require_place, settle
+from dpcompose.ledger.sqlite_file import LASTING, cause_of, code_of, connect, failure, require_place, settle
 from dpcompose.ledger.turn import Turn
 
 _OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_stat%'"
@@ -43,8 +43,8 @@ class SQLiteStore:
         self._process = os.getpid()
         self._broken: StoreError | None = None
         self._committing = False
-        require_place(path, create=create)
         with self._failures(), ExitStack() as opened:
+            require_place(path, create=create)
             self._turn = Turn(path.with_name(f"{path.name}-turn"))
             opened.callback(self._turn.close)
             self._engine = engine_of(path)
@@ -110,7 +110,9 @@ class SQLiteStore:
     def _failed(self, error: Exception) -> StoreError:
         cause = error.orig if isinstance(error, DBAPIError) else error
         if not isinstance(cause, sqlite3.Error):
-            return StoreError(self.where, str(cause), "Check the file and its directory", uncertain=self._committing)
+            return StoreError(
+                self.where, cause_of(cause), "Check the file and its directory", uncertain=self._committing
+            )
         found = failure(self.where, cause, uncertain=self._committing)
         if code_of(cause) in LASTING:
             self._broken = found

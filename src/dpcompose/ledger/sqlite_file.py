@@ -42,6 +42,11 @@ def code_of(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
+def cause_of(error: Exception) -> str:
+    """What the system says, without the path, which the message names already."""
+    return f"cannot be used: {error.strerror}" if isinstance(error, OSError) and error.strerror else str(error)
+
+
 def failure(where: str, error: sqlite3.Error, *, uncertain: bool) -> StoreError:
     """What happened, in words."""
     what, remedy = _CAUSES.get(code_of(error), (f"SQLite says: {error}", ""))
