@@ -177,7 +177,7 @@ def main() -> None:
         outcome = run(Path(folder) / "city.db", questions=asked.questions)
     for line in lines(outcome):
         print(line)
-    show(tree_page(outcome.balances, where="\nThe tree"))
+    show(tree_page(outcome.balances, where="The tree"))
     show(exposure_page(outcome.bob))
 
 

@@ -60,7 +60,7 @@ def test_charging_until_it_is_refused(ask: Ask) -> None:
 def test_the_tree_and_its_document(ask: Ask) -> None:
     ask("charge l.db world/sales --cost rho=0.004 --cost delta=0 --key one")
     shown = ask("show l.db")
-    assert "[########............]  40 %" in shown
+    assert "[#######.........]  40 %" in shown
     document = json.loads(ask("show l.db --json"))
     assert {scope["path"]: scope["spent"].get("rho") for scope in document["scopes"]}["world/sales"] == "0.004"
     assert [scope["path"] for scope in json.loads(ask("show l.db world/regions --json"))["scopes"]] == [
@@ -162,5 +162,5 @@ def test_amounts_are_shown_on_the_safe_side() -> None:
     third = Amount.up(1 / 3)
     assert (at_least(third), at_most(third)) == ("0.333334", "0.333333")
     assert (at_least(Amount.of("1e-30")), at_most(Amount.of(0))) == ("1e-30", "0")
-    assert bar(Amount.of("1e-40"), Amount.of(1)) == "[#...................]   1 %"
+    assert bar(Amount.of("1e-40"), Amount.of(1)) == "[#...............]   1 %"
     assert bar(Amount.of(0), Amount.of(0)) == ""

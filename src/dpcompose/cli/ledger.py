@@ -101,7 +101,7 @@ def scope(
         balance = ledger.balance(path)
     from dpcompose.report.ledger import balance_document, tree_page
 
-    _print(balance_document(balance)) if json else _show(tree_page([balance], where=f"{place}: open"))
+    _print(balance_document(balance)) if json else _show(tree_page([balance], where=place, headline=f"{path}: open"))
 
 
 @app.command()

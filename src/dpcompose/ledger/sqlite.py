@@ -111,7 +111,7 @@ class SQLiteStore:
         cause = error.orig if isinstance(error, DBAPIError) else error
         if not isinstance(cause, sqlite3.Error):
             return StoreError(
-                self.where, cause_of(cause), "Check the file and its directory", uncertain=self._committing
+                self.where, cause_of(cause or error), "Check the file and its directory", uncertain=self._committing
             )
         found = failure(self.where, cause, uncertain=self._committing)
         if code_of(cause) in LASTING:

@@ -9,11 +9,11 @@ from typing import Any
 from dpcompose.ledger import Amount, Amounts, Balance, Entry, Kind, Receipt, Verification
 from dpcompose.report.page import Column, Fact, Page, Table
 
-BAR = 20
+BAR = 16
 """Cells of a bar."""
 
 
-def tree_page(balances: Sequence[Balance], *, where: str) -> Page:
+def tree_page(balances: Sequence[Balance], *, where: str, headline: str = "") -> Page:
     """Every scope with what is spent and left, currency by currency, and a bar where there is a cap."""
     columns = (
         Column("scope"),
@@ -27,7 +27,7 @@ def tree_page(balances: Sequence[Balance], *, where: str) -> Page:
     shallow = min((balance.scope.path.count("/") for balance in balances), default=0)
     rows = tuple(row for balance in balances for row in _rows(balance, shallow))
     notes = ("Spent is rounded up, left is rounded down; --json has the exact amounts.",) if rows else ()
-    headline = f"{len(balances)} scope{'s' * (len(balances) != 1)}"
+    headline = headline or f"{where}: {len(balances)} scope{'s' * (len(balances) != 1)}"
     return Page(where, headline, "plain", (), (Table("Scopes", columns, rows, notes),) if rows else ())
 
 
@@ -114,7 +114,7 @@ def log_page(entries: Iterable[Entry], *, path: str) -> Page:
     rows = tuple(
         (str(entry.sequence), entry.time[:19], entry.kind, entry.scope, entry.actor, _said(entry)) for entry in entries
     )
-    return Page(path, f"{len(rows)} entries", "plain", (), (Table("Entries", columns, rows),) if rows else ())
+    return Page(path, f"{path}: {len(rows)} entries", "plain", (), (Table("Entries", columns, rows),) if rows else ())
 
 
 def _said(entry: Entry) -> str:
@@ -148,7 +148,13 @@ def receipt_page(receipt: Receipt, *, left: Amounts) -> Page:
         Fact("key", receipt.key),
         Fact("receipt", receipt.hash),
     )
-    return Page(receipt.scope, f"Granted: entry {receipt.sequence}", "good", facts, ())
+    return Page(
+        receipt.scope,
+        f"Granted: entry {receipt.sequence} of {receipt.root}, charged to {receipt.scope}",
+        "good",
+        facts,
+        (),
+    )
 
 
 def receipt_document(receipt: Receipt, *, left: Amounts) -> dict[str, Any]:
