@@ -151,6 +151,18 @@ def test_limits_are_narrow_in_the_tail() -> None:
         assert high - low < 14 * math.sqrt(exact / len(losses))
 
 
+def test_answers_far_from_zero_are_rounded_and_the_limits_know() -> None:
+    """A count of 10^13 people and noise of scale 2: answers are multiples of 2^-9, and losses as coarse."""
+    crowd = 1e13
+    query = Query(Laplace(2.0), ("Bob",), (), lambda database: crowd + len(database))
+    game = Experiment(Repeater(query), family=[query.mechanism], rounds=3)
+    found = game.measure(transcripts=50_000, rng=np.random.default_rng(2))
+    assert found.fuzz > 1e-3
+    truth = (query.mechanism * 3).profile()(EPSILONS)
+    assert np.all(found.delta(EPSILONS).lower <= truth.upper)
+    assert np.all(found.delta(EPSILONS).upper >= truth.lower)
+
+
 def test_ranks_depend_on_the_number_alone() -> None:
     for number in (1, 2, 3, 10, 1001):
         ranks = ranks_of(number)

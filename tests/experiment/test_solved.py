@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dpcompose import (
     Adjacency,
     BlackBox,
+    DomainError,
     DominatingPair,
     Laplace,
     Orientation,
@@ -175,6 +176,16 @@ def test_the_greedy_one_switches_after_the_first_answer() -> None:
     fixed = [Repeater(*(queries[place] for place in places)) for places in ((0,), (1,), (0, 1), (1, 0))]
     reached = [Experiment(each, family=family, rounds=2).solve().delta(point).upper for each in fixed]
     assert solved.delta(point).lower > max(reached) + 0.03
+
+
+def test_any_epsilon_may_be_asked() -> None:
+    game = Experiment(Repeater(about_bob(BlackBox(1.0, delta=0.25))), family=[BlackBox(1.0, delta=0.25)], rounds=1)
+    solved = game.solve()
+    assert solved.delta(1e6).contains(0.25)
+    assert solved.delta(-1e6).contains(1.0)
+    for epsilon in (1e9, float("nan"), float("inf")):
+        with pytest.raises(DomainError):
+            solved.delta(epsilon)
 
 
 def test_what_cannot_be_walked_is_refused() -> None:

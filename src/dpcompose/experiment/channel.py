@@ -44,6 +44,11 @@ class Channel(ABC):
     def add_loss(self, answers: Reals, losses: Reals, spare: Reals) -> None:
         """Add ln p_0(answer) / p_1(answer) to `losses`."""
 
+    @property
+    def fuzz(self) -> float:
+        """By how much the loss of an answer may be off, in nats, because answers far from 0 are rounded."""
+        return 0.0
+
     def outcomes(self) -> tuple[Outcome, ...] | None:
         """All answers with their probabilities, if they are finitely many."""
         return None

@@ -129,7 +129,7 @@ class Experiment:
             for _, played in self._blocks(world, count, rng, progress):
                 found += Tally.of(sign * played.loss)
             tallies.append(found)
-        return Measured(tallies[0], tallies[1], self.rounds, failure, shares)
+        return Measured(tallies[0], tallies[1], self.rounds, failure, shares, self._fuzz[0])
 
     def solve(self, *, leaves: int = 1 << 18) -> Solved:
         """The exact distributions of the view in both worlds, for mechanisms with finitely many answers.
@@ -173,6 +173,11 @@ class Experiment:
     def _known(self) -> dict[Query, Channel]:
         return {}
 
+    @cached_property
+    def _fuzz(self) -> list[float]:
+        """The largest of all questions asked."""
+        return [0.0]
+
     def _channel(self, query: Query) -> Channel:
         """The question's channel, checked the first time that it is asked."""
         found = self._known.get(query)
@@ -182,6 +187,7 @@ class Experiment:
                 self._known.clear()
             found = Rules(tuple(self.family), self.adjacency, self.orientation).channel(query)
             self._known[query] = found
+            self._fuzz[0] = max(self._fuzz[0], found.fuzz)
         return found
 
     def _blocks(

@@ -39,6 +39,7 @@ class Measured:
         rounds: The most rounds of a transcript.
         failure: The probability with which any limit may be wrong.
         shares: How many experiments share it.
+        fuzz: By how much the loss of a round may be off because answers are rounded, in nats.
     """
 
     zero: Tally
@@ -46,6 +47,7 @@ class Measured:
     rounds: int
     failure: float
     shares: int = 1
+    fuzz: float = 0.0
 
     def delta(self, epsilons: ArrayLike) -> Limits:
         """delta(epsilon), the larger of both directions: limits that hold for all epsilons, and directions, together.
@@ -92,7 +94,7 @@ class Measured:
     @property
     def _survivals(self) -> tuple[Survival, Survival]:
         # Each round's loss is a few roundings off, relative to the numbers that it is made of; so is their sum.
-        margin = 1e-12 * (1 + self.rounds) * max(1.0, self._largest)
+        margin = (1e-12 * max(1.0, self._largest) + self.fuzz) * (1 + self.rounds)
         # One half for each direction.
         failure = self.failure / self.shares / 2
         return (

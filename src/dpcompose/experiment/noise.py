@@ -11,6 +11,7 @@ from dpcompose.experiment.channel import Between, Channel, Reals, channel_of
 from dpcompose.experiment.world import World
 from dpcompose.mechanism import Gaussian, Laplace
 from dpcompose.mechanism.base import sensitivities
+from dpcompose.numerics.bound import UNIT_ROUNDOFF
 
 SLACK = 1e-12
 
@@ -50,6 +51,10 @@ class LaplaceChannel(Channel):
         else:
             losses -= spare
 
+    @property
+    def fuzz(self) -> float:
+        return 8 * UNIT_ROUNDOFF * (abs(self.zero) + abs(self.one)) / self.scale
+
 
 @dataclass(frozen=True)
 class GaussianChannel(Channel):
@@ -75,6 +80,11 @@ class GaussianChannel(Channel):
         np.subtract(answers, (self.zero + self.one) / 2, out=spare)
         spare *= (self.zero - self.one) / self.sigma**2
         losses += spare
+
+    @property
+    def fuzz(self) -> float:
+        slope = abs(self.zero - self.one) / self.sigma**2
+        return 8 * UNIT_ROUNDOFF * (abs(self.zero) + abs(self.one)) * slope
 
 
 def require_within(between: Between, most: float) -> None:

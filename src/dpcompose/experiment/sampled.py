@@ -41,6 +41,10 @@ class SampledChannel(Channel):
         self.base.draw(rng, world, found, more)
         answers[inside] = found
 
+    @property
+    def fuzz(self) -> float:
+        return self.base.fuzz
+
     def add_loss(self, answers: Reals, losses: Reals, spare: Reals) -> None:
         """ln(1 - q + q e^loss), or minus that of minus the loss."""
         sign = 1.0 if self.holder is World.ZERO else -1.0

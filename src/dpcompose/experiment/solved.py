@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcompose.errors import RefusedRoundError, UnsupportedError
+from dpcompose.errors import DomainError, RefusedRoundError, UnsupportedError
 from dpcompose.experiment.adversary import Adversary
 from dpcompose.experiment.channel import Channel, Outcome, Reals
 from dpcompose.experiment.finite import DIGITS
@@ -19,7 +19,8 @@ from dpcompose.experiment.round import Groups
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound, Certificate, down, up
 
-CONTEXT = Context(prec=DIGITS)
+CONTEXT = Context(prec=DIGITS, Emin=-(10**9), Emax=10**9)
+LARGEST = 1e8
 GUARD = 10
 """Digits given up to rounding: factors and partial sums are good to a unit of the last, and there are few of them."""
 
@@ -48,7 +49,7 @@ class Solved:
 
     def directions(self, epsilon: float) -> tuple[Bound, Bound]:
         """delta of (V^0, V^1), and of (V^1, V^0)."""
-        point = check.finite("epsilon", epsilon)
+        point = _checked(epsilon)
         with localcontext(CONTEXT):
             error = (1 + Decimal(point).exp()) * Decimal(10) ** (GUARD - DIGITS)
             found = [self._excess(point, *order) for order in ((self.zero, self.one), (self.one, self.zero))]
@@ -59,7 +60,7 @@ class Solved:
 
     def digits(self, epsilon: float) -> Decimal:
         """delta, the larger of both directions, with 50 good digits after the point (for e^epsilon of order 1)."""
-        point = check.finite("epsilon", epsilon)
+        point = _checked(epsilon)
         with localcontext(CONTEXT):
             return max(self._excess(point, self.zero, self.one), self._excess(point, self.one, self.zero))
 
@@ -74,6 +75,13 @@ class Solved:
     def _excess(epsilon: float, one: tuple[Decimal, ...], other: tuple[Decimal, ...]) -> Decimal:
         a = Decimal(epsilon).exp()
         return sum((max(p - a * q, Decimal(0)) for p, q in zip(one, other, strict=True)), Decimal(0))
+
+
+def _checked(epsilon: float) -> float:
+    point = check.finite("epsilon", epsilon)
+    if not abs(point) <= LARGEST:
+        raise DomainError("epsilon", point, f"a number from -{LARGEST:g} to {LARGEST:g}")
+    return point
 
 
 def walk(adversary: Adversary, rounds: int, channel: Callable[[Query], Channel], *, leaves: int) -> Solved:
