@@ -141,9 +141,7 @@ def main() -> None:
     wrong, answers, spent = run(kills, seed)
     print(*wrong, sep="\n")
     took = time.perf_counter() - began
-    print(
-        f"{kills:,} kills, seed {seed}: {answers:,} answers and {spent:,} words of spent; {len(wrong)} wrong, {took:.0f} s"
-    )
+    print(f"{kills:,} kills, seed {seed}: {answers:,} answers, {spent:,} spent; {len(wrong)} wrong, {took:.0f} s")
     sys.exit(bool(wrong))
 
 

@@ -165,7 +165,9 @@ def _wanted(table: Table, what: Aggregation) -> list[Any]:
 def _bounded(table: Table, rows: Expression, units: list[str], keys: list[str], what: Aggregation) -> Expression:
     """What is kept of each unit: its first groups, its first rows in each, its first rows in all.
 
-    Rows are ordered by every column that is used, as integers or by code point, NULLs last; ties are identical rows.
+    Rows are ordered by every column that is used, NULLs last; ties are identical rows. Numbers come first, in an order
+    that is scrambled by integer arithmetic: by size, a unit's smallest would be kept and every sum pulled down. Then
+    keys, as integers or by code point.
     """
     bounds = table.bounds.within(None if what.public is None else len(what.public))
     if keys and bounds.groups < bounds.rows and (what.public is None or bounds.groups < len(what.public)):
@@ -174,7 +176,7 @@ def _bounded(table: Table, rows: Expression, units: list[str], keys: list[str], 
     if bounds.rows_per_group < bounds.rows:
         rows = _first(rows, [*units, *keys], _order(table, rows, used, what), bounds.rows_per_group)
     if bounds.groups * bounds.rows_per_group > bounds.rows or bounds.rows_per_group == bounds.rows:
-        rows = _first(rows, units, _order(table, rows, [*keys, *used], what), bounds.rows)
+        rows = _first(rows, units, _order(table, rows, [*used, *keys], what), bounds.rows)
     return rows
 
 
@@ -184,8 +186,20 @@ def _order(table: Table, rows: Expression, names: list[str], what: Aggregation) 
         column = rows[name]
         if name.startswith("key") and table.column(what.by[int(name[3:])]).kind == "text":
             column = table.engine.by_code_point(column)
+        if name in ("bin", "value"):
+            ordered.append(_scrambled(column, _least(what) if name == "value" else 0).asc())
         ordered.append(column.asc(nulls_first=False))
     return ordered
+
+
+def _least(what: Aggregation) -> int:
+    return what.value[1].first if what.value is not None else 0
+
+
+def _scrambled(column: Expression, least: int) -> Expression:
+    """An integer that is alike on every engine and has nothing to do with the size: products stay below 2^62."""
+    place = (column - least) % (2**31 - 1)
+    return (place * 1103515245 + 12345) % 2**31
 
 
 def _first(rows: Expression, of: list[str], order: list[Any], most: int, *, dense: bool = False) -> Expression:

@@ -1,0 +1,148 @@
+"""Sensitivities follow from the bounds: brute force over small tables never finds more, and does find as much."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from fractions import Fraction
+
+import pytest
+from release.world import table
+
+import dpcompose.release as release
+from dpcompose.errors import DomainError
+from dpcompose.release.aggregate import exact
+from dpcompose.release.bounds import Bounds, Change
+from dpcompose.release.design import Chosen, Design, Noisy, scores
+from dpcompose.release.table import Table
+
+SPEND = {"epsilon": 1}
+PRIVATE = {"epsilon": 1, "delta": 0.01}
+CITIES = ["oslo", "rome", "zug"]
+QUESTIONS = {
+    "count": release.Count(spend=SPEND),
+    "count by": release.Count(by="city", keys=CITIES, spend=SPEND),
+    "count by private": release.Count(by="city", spend=PRIVATE),
+    "units by": release.Units(by="city", keys=CITIES, spend=SPEND),
+    "units by private": release.Units(by="city", spend=PRIVATE),
+    "sum": release.Sum("amount", lower=-1, upper=3, granularity=1, spend=SPEND),
+    "sum by": release.Sum("amount", lower=-4, upper=3, granularity="0.5", by="city", keys=CITIES, spend=SPEND),
+    "mean by private": release.Mean("amount", lower=0, upper=4, granularity=1, by="city", spend=PRIVATE),
+    "histogram by": release.Histogram("amount", edges=[0, 2, 4], by="city", keys=CITIES, spend=SPEND),
+    "histogram by private": release.Histogram("amount", edges=[0, 2, 4], by="city", spend=PRIVATE),
+    "median by": release.Quantile("amount", 0.75, lower=0, upper=4, granularity=1, by="city", keys=CITIES, spend=SPEND),
+}
+BOUNDS = [(1, None, None), (2, None, None), (3, 2, None), (3, 2, 1), (4, 3, 2), (4, 1, 3), (5, 2, 3), (3, None, 1)]
+
+
+def _vectors(made: Table, design: Design) -> list[list[int]]:
+    """For each step, and for the threshold, the vector it acts on, over all cities and bins."""
+    found = exact(made, design.aggregation)
+    keys = design.aggregation.public or tuple((city,) for city in CITIES)
+    bins = 1 if design.aggregation.bins is None else design.aggregation.bins[1].count
+    nothing = (0,) * design.aggregation.width
+    columns = [
+        [[found.get(key, {}).get(bin, nothing)[measure] for bin in range(bins)] for key in keys]
+        for measure in design.measures
+    ]
+    vectors = [
+        [number for cell in cells for number in (scores(cell, step.quantile) if isinstance(step, Chosen) else cell)]
+        for step, cells in zip(design.steps, columns, strict=True)
+    ]
+    if design.threshold is not None:
+        vectors.append([sum(numbers[0] for numbers in found.get(key, {}).values()) for key in keys])
+    return vectors
+
+
+def _changes(design: Design) -> list[Change]:
+    changes: list[Change] = []
+    for step in design.steps:
+        if isinstance(step, Noisy):
+            changes.append(step.noise.change)
+        elif isinstance(step, Chosen):
+            changes.append(Change(step.selection.change, 10**9, 10**9, 10**18, box=False))
+    return [*changes, *([] if design.threshold is None else [design.threshold.noise.change])]
+
+
+def _tables(seed: int) -> list[list[tuple[str | None, str | None, float | None, int]]]:
+    rng = random.Random(seed)
+    units = []
+    for name in ("ann", "bob", "cyd"):
+        count = rng.randint(0, 6)
+        amounts = [-9.0, 0.0, 1.0, 2.5, 3.0, 99.0, float("nan"), None]
+        units.append([(name, rng.choice([*CITIES, None]), rng.choice(amounts), 0) for _ in range(count)])
+    # One that spends all it has in the worst way.
+    units.append([("dee", city, extreme, 0) for city in CITIES for extreme in (99.0, -99.0, 2.0) for _ in range(3)])
+    return units
+
+
+@pytest.mark.parametrize("bounds", BOUNDS, ids=str)
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_no_unit_moves_an_aggregate_further_than_computed(
+    name: str, bounds: tuple[int, int | None, int | None]
+) -> None:
+    rows, groups, each = bounds
+    limits = {"max_rows_per_unit": rows, "max_groups_per_unit": groups, "max_rows_per_group": each}
+    for seed in range(1):
+        units = _tables(seed)
+        whole = list(itertools.chain(*units))
+        made = table(whole, **limits)
+        design = QUESTIONS[name].design(made)
+        full = _vectors(made, design)
+        for unit in units:
+            without = _vectors(table([row for row in whole if row not in unit], **limits), design)
+            for one, other, change in zip(full, without, _changes(design), strict=True):
+                steps = [abs(x - y) for x, y in zip(one, other, strict=True)]
+                assert max(steps) <= change.largest
+                assert sum(step > 0 for step in steps) <= change.coordinates
+                assert sum(steps) <= change.l1
+                assert sum(step * step for step in steps) <= change.l2_squared
+
+
+@pytest.mark.parametrize(
+    ("rows", "groups", "each"),
+    [(r, g, e) for r, g, e in itertools.product(range(1, 6), repeat=3) if max(g, e) <= r],
+)
+@pytest.mark.parametrize("bins", [1, 2])
+def test_the_norms_are_those_of_the_worst_vector(rows: int, groups: int, each: int, bins: int) -> None:
+    bounds = Bounds.stated(rows, groups=groups, rows_per_group=each)
+    change = bounds.change(3, bins=bins)
+    cells = [cell for cell in itertools.product(range(each + 1), repeat=groups * bins) if sum(cell) <= rows]
+    by_group = [[sum(cell[g * bins : (g + 1) * bins]) for g in range(groups)] for cell in cells]
+    allowed = [cell for cell, sums in zip(cells, by_group, strict=True) if max(sums) <= each]
+    assert change.largest == 3 * max(max(cell) for cell in allowed)
+    assert change.l1 == 3 * max(sum(cell) for cell in allowed)
+    assert change.l2_squared == 9 * max(sum(n * n for n in cell) for cell in allowed)
+    assert change.coordinates == max(sum(n > 0 for n in cell) for cell in allowed)
+    if change.box:
+        size = change.largest // 3
+        sorted_worst = [size] * change.coordinates
+        for cell in allowed:
+            moved = sorted((n for n in cell if n), reverse=True)
+            assert all(n <= m for n, m in zip(moved, sorted_worst, strict=False))
+            assert len(moved) <= len(sorted_worst)
+
+
+def test_a_change_beyond_floats_is_refused() -> None:
+    with pytest.raises(DomainError, match="coarser"):
+        Bounds.stated(2**31).change(2**30)
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, True, "2", None, 2**40, float("nan")])
+def test_bounds_are_counts(bad: object) -> None:
+    with pytest.raises(DomainError):
+        Bounds.stated(bad)
+
+
+@pytest.mark.parametrize("bad", [0, 4, 2.0, float("nan")])
+def test_group_bounds_are_within_the_rows(bad: object) -> None:
+    with pytest.raises(DomainError):
+        Bounds.stated(3, groups=bad)
+    with pytest.raises(DomainError):
+        Bounds.stated(3, rows_per_group=bad)
+
+
+def test_quantile_scores_are_those_of_the_definition() -> None:
+    counts, a, b = [2, 0, 5, 1], 3, 4
+    expected = [abs((b - a) * sum(counts[:i]) - a * sum(counts[i + 1 :])) for i in range(4)]
+    assert scores(counts, Fraction(a, b)) == expected

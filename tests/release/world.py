@@ -1,0 +1,45 @@
+"""Small worlds to ask: a table in memory, a ledger, a session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+import dpcompose.release as release
+from dpcompose.account import open_scope
+from dpcompose.adaptive import BasicFilter
+from dpcompose.ledger import Ledger
+
+ROWS = [
+    ("ann", "rome", 3.0, 1),
+    ("ann", "rome", 5.0, 2),
+    ("ann", "oslo", 1.0, 3),
+    ("bob", "oslo", 9.0, 4),
+    ("bob", None, 2.0, 5),
+    ("cyd", "rome", None, 6),
+    (None, "rome", 4.0, 7),
+]
+SCHEMA = pa.schema([("person", pa.string()), ("city", pa.string()), ("amount", pa.float64()), ("age", pa.int64())])
+
+
+def frame(rows: Any = ROWS) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(SCHEMA)
+    return pa.table(
+        [pa.array(cells, type=each.type) for cells, each in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
+    )
+
+
+def table(rows: Any = ROWS, **bounds: Any) -> release.Table:
+    return release.table(frame(rows), **({"unit": "person", "max_rows_per_unit": 2} | bounds))
+
+
+def ledger(where: Any = "memory:", epsilon: float = 100.0) -> Ledger:
+    made = Ledger.open(where)
+    open_scope(made, "world", filter=BasicFilter(epsilon, delta=0.1), actor="keeper")
+    return made
+
+
+def session(where: Ledger | None = None, rows: Any = ROWS, answers: Any = None, **bounds: Any) -> release.Session:
+    kept = ledger() if where is None else where
+    return release.Session(table(rows, **bounds), ledger=kept, scope="world", actor="ana", answers=answers)
