@@ -64,7 +64,7 @@ def log_one_plus(real: Reals, imaginary: Reals) -> Complexes:
     |1 + x + iy|^2 - 1 = x (2 + x) + y^2 cancels when the modulus is small: there the modulus itself is taken.
     """
     excess = real * (2 + real) + imaginary * imaginary
-    log = np.empty(np.broadcast_shapes(real.shape, imaginary.shape), dtype=np.complex128)
+    log = np.empty(excess.shape, dtype=np.complex128)
     log.real = 0.5 * np.log1p(np.maximum(excess, -0.5))
     if excess.min(initial=0.0) <= -0.5:
         with np.errstate(divide="ignore"):

@@ -308,11 +308,10 @@ def logarithm_of_excess(x: Reals, y: Reals, lost: Reals) -> Line:
     """log(1 + x + iy), x + iy known to within `lost`; where it may vanish, a bound on its modulus and error log 3."""
     log = log_one_plus(x, y)
     modulus = np.exp(log.real)
+    if modulus.min(initial=1.0) > 0.25 and lost.max(initial=0.0) < 0.0625:
+        return Line(log, (2 * lost + 32 * U * (np.abs(x) + np.abs(y))) / modulus)
     size = np.maximum(modulus, 1e-300)
     relative = lost / size
     error = 2 * relative + 32 * U * np.minimum(np.hypot(x, y) / size, 1 + np.abs(log))
-    blurred = relative > 0.25
-    if blurred.any():
-        log = np.where(blurred, np.log(modulus + 2 * lost) + 0j, log)
-        error = np.where(blurred, math.log(3.0), error)
-    return Line(log, error)
+    blurred = ~(relative <= 0.25)
+    return Line(np.where(blurred, np.log(modulus + 2 * lost) + 0j, log), np.where(blurred, math.log(3.0), error))
