@@ -38,7 +38,7 @@ def positions(low: Reals, high: Reals, step: Reals) -> Reals:
 def shortened(step: Reals) -> Reals:
     """Rounded to 20 binary digits, so that small multiples are exact."""
     mantissa, exponent = np.frexp(step)
-    return np.ldexp(np.round(np.ldexp(mantissa, 20)), exponent - 20)
+    return np.ldexp(np.rint(np.ldexp(mantissa, 20)), exponent - 20)
 
 
 def built(noise: Reals, rate: Reals, low: Reals, high: Reals, step: Reals, ulps: int) -> Grid:

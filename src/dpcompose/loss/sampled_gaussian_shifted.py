@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from dpcompose.loss.sampled_gaussian_points import positions, shortened
-from dpcompose.numerics.elementary import ULPS, Complexes, Reals, U
+from dpcompose.numerics.elementary import ULPS, Complexes, Reals, U, between
 from dpcompose.numerics.tilted import applied, exponential_sums, logarithm_of_excess
 from dpcompose.numerics.transform import Line
 
@@ -22,7 +22,7 @@ Ends = tuple[Reals, Reals]
 def on_shifted(noise: Reals, rate: Reals, x: Reals, theta: Reals | float) -> tuple[Reals, Reals]:
     """log |r| and arg r on Im x = theta s^2."""
     z = (2 * x - 1) / (2 * noise**2) + (np.log(rate) - np.log1p(-rate))
-    share = 1 / (1 + np.exp(-np.clip(z, -700.0, 700.0)))
+    share = 1 / (1 + np.exp(-between(z, -700.0, 700.0)))
     rest = 1 - np.cos(theta)
     shrink = 0.5 * np.log1p(-2 * share * (1 - share) * rest)
     return np.log1p(-rate) + np.logaddexp(0.0, z) + shrink, np.arctan2(share * np.sin(theta), 1 - share * rest)
@@ -61,8 +61,8 @@ def shifted_line(
     if spread is not None:
         # A Gaussian of that spread falls fastest at frequency u on theta s = u spread; rare, large losses ask for less.
         wanted = np.minimum(frequencies[-1] * spread, 0.45) / noise
-        theta = np.minimum(theta, np.clip(wanted, 0.05, 0.35))
-    while (steep := (negative * -np.log(np.cos(theta)) > 6) & (theta > 0.05)).any():
+        theta = np.minimum(theta, between(wanted, 0.05, 0.35))
+    while negative > 0 and (steep := (negative * -np.log(np.cos(theta)) > 6) & (theta > 0.05)).any():
         theta = np.where(steep, 0.7 * theta, theta)
     upper = 2 * theta * theta * s2 - negative * np.log(np.cos(theta))
     step = shortened(2 * math.pi * theta * s2 / (depth + 0.001 + upper))

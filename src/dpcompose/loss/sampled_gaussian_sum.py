@@ -291,10 +291,10 @@ class SampledGaussianSum:
         log_m, norm, width = self._strips(grid, power, reach)
         wanted = 35 + np.log(self.times) - np.maximum(np.minimum(log_m, 0.0), -600.0)
         steps = 2 * math.pi * width / (wanted + norm)
-        best = steps.argmax(axis=-1)[:, None]
+        best = np.arange(len(steps)), steps.argmax(axis=-1)
         # The next power of 2^(1/4) below, so that neighboring orders share a grid.
-        step = shortened(np.exp2(np.floor(4 * np.log2(np.take_along_axis(steps, best, -1))) / 4))
-        lost = np.take_along_axis(norm, best, -1) - 2 * math.pi * np.take_along_axis(width, best, -1) / step
+        step = shortened(np.exp2(np.floor(4 * np.log2(steps[best][:, None])) / 4))
+        lost = norm[best][:, None] - 2 * math.pi * width[best][:, None] / step
         return step, 2.8 * np.exp(lost)
 
     def _strips(self, grid: Grid, power: float, reach: float) -> tuple[Reals, Reals, Reals]:
