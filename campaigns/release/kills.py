@@ -16,6 +16,7 @@ import signal
 import sys
 import tempfile
 import time
+import warnings
 from collections import defaultdict
 from pathlib import Path
 
@@ -71,7 +72,10 @@ def child(home: Path, pipe: int, seed: str) -> None:
 def killed(home: Path, seed: str) -> list[tuple[str, object]]:
     """What came out of one process before it was killed; whole lines only, for half a line is no answer."""
     reading, writing = os.pipe()
-    process = os.fork()
+    with warnings.catch_warnings():
+        # Later Pythons warn of threads: here the child opens everything anew.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        process = os.fork()
     if process == 0:
         try:
             os.close(reading)

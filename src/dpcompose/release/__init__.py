@@ -10,7 +10,7 @@ The only room where theory, ledger and data meet. ibis and opendp are imported w
 
 from dpcompose.release.answer import Answer
 from dpcompose.release.count import Count, Units
-from dpcompose.release.counting import CountingPlan, accuracy_curves, plan
+from dpcompose.release.counting import AccuracyCurve, CountingPlan, accuracy_curves, plan
 from dpcompose.release.histogram import Histogram
 from dpcompose.release.quantile import Quantile
 from dpcompose.release.question import Question
@@ -21,6 +21,7 @@ from dpcompose.release.total import Mean, Sum
 from dpcompose.release.workload import Coordinated
 
 __all__ = [
+    "AccuracyCurve",
     "Answer",
     "Coordinated",
     "Count",

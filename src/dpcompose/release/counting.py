@@ -139,6 +139,7 @@ def accuracy_curves(found: CountingPlan, *, points: int = 25) -> tuple[AccuracyC
     errors: dict[str, Callable[[int], float]] = {
         "basic composition": lambda k: _laplace_error(k / found.epsilon, found),
         "Theorem 3.20": lambda k: _laplace_error(1 / _each(k, found), found),
+        "tight, Laplace": lambda k: _laplace_error(_tight_scale(k, found), found),
         "tight, Gaussian": lambda k: _gaussian_error(k, found),
         "coordinated": lambda k: _coordinated_error(k, found),
     }
@@ -235,6 +236,11 @@ def _each(times: int, found: CountingPlan) -> float:
         )
         low, high = (middle, high) if fits else (low, middle)
     return max(low, 1e-300)
+
+
+def _tight_scale(times: int, found: CountingPlan) -> float:
+    """The least scale of Laplace noise with which so many queries are within the budget."""
+    return calibrate(lambda scale: Laplace(scale) * times, epsilon=found.epsilon, delta=found.delta).value
 
 
 def _gaussian_error(times: int, found: CountingPlan) -> float:

@@ -2,6 +2,7 @@
 
 from dpcompose.report.account import account_document, account_page
 from dpcompose.report.calibration import calibration_document, calibration_page
+from dpcompose.report.counting import counting_page, save_counting
 from dpcompose.report.document import dumps
 from dpcompose.report.html import html
 from dpcompose.report.page import Column, Fact, Page, Table
@@ -16,10 +17,12 @@ __all__ = [
     "account_page",
     "calibration_document",
     "calibration_page",
+    "counting_page",
     "dumps",
     "html",
     "quote_document",
     "quote_page",
     "release_document",
     "release_page",
+    "save_counting",
 ]

@@ -1,0 +1,86 @@
+"""`dpcompose release`: what it prints, writes, charges and refuses."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ibis", reason="the extra `data` is not installed")
+pytest.importorskip("opendp", reason="the extra `data` is not installed")
+
+from release import world
+
+COMMAND = Path(sys.executable).with_name("dpcompose")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    import pyarrow.parquet as pq
+
+    pq.write_table(world.frame(), tmp_path / "t.parquet")
+    world.ledger(tmp_path / "ledger.db", epsilon=3.0).close()
+    return tmp_path
+
+
+def run(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    always = ["release", "t.parquet", "--unit", "person", "--max-rows", "2", "--ledger", "ledger.db"]
+    always += ["--scope", "world", "--actor", "ana", "--answers", "answers"]
+    command = [str(COMMAND), *always, *arguments]
+    return subprocess.run(command, check=False, cwd=home, capture_output=True, text=True)
+
+
+def test_one_question_in_every_form(home: Path) -> None:
+    asked = ["--count", "--by", "city", "--keys", "rome,oslo", "--spend", "epsilon=0.5", "--key", "k"]
+    first = run(home, *asked, "--json", "--out", "a.csv")
+    document = json.loads(first.stdout)
+    assert first.returncode == 0
+    assert document["answers"][0]["columns"]["city"] == ["rome", "oslo"]
+    assert document["answers"][0]["error"] == {"confidence": 0.95, "at most": 12.0}
+    assert (home / "a.csv").read_text().splitlines()[0] == '"city","count"'
+    again = json.loads(run(home, *asked, "--json").stdout)
+    assert again["replayed"]
+    assert again["answers"] == document["answers"]
+    assert again["left"] == document["left"]
+    page = run(home, *asked).stdout
+    assert "± 12" in page
+    assert "stored" in page
+    assert float(document["left"]["epsilon"]) == pytest.approx(2.5)
+
+
+def test_refusals_and_bad_input(home: Path) -> None:
+    refused = run(home, "--count", "--spend", "epsilon=4")
+    assert refused.returncode == 1
+    assert "left" in refused.stderr
+    for arguments in (
+        ["--count"],
+        ["--count", "--units", "--spend", "epsilon=1"],
+        ["--sum", "amount", "--spend", "epsilon=1"],
+        ["--count", "--lower", "1", "--spend", "epsilon=1"],
+        ["--count", "--by", "nothing", "--keys", "a", "--spend", "epsilon=1"],
+        ["--count", "--by", "age", "--keys", "a", "--spend", "epsilon=1"],
+        ["--count", "--spend", "epsilon"],
+        ["--count", "--spend", "epsilon=1,epsilon=1"],
+        ["--count", "--spend", "epsilon=1", "--out", "a.xls"],
+        ["--questions", "nowhere.toml", "--spend", "epsilon=1"],
+    ):
+        found = run(home, *arguments)
+        assert (found.returncode, found.stdout) == (2, ""), arguments
+        assert "Traceback" not in found.stderr
+        assert found.stderr.count("dpcompose:") >= 1
+    document = json.loads(run(home, "--count", "--spend", "epsilon=1", "--quote", "--json").stdout)
+    assert float(document["left"]["epsilon"]) == 3
+    assert document["quotes"][0]["error"]["at most"] == 5.0
+
+
+def test_questions_of_a_file(home: Path) -> None:
+    text = '[[question]]\nkind = "units"\n[[question]]\nkind = "histogram"\ncolumn = "amount"\nedges = [0, 4.5, 9]\n'
+    (home / "q.toml").write_text(text)
+    found = run(home, "--questions", "q.toml", "--spend", "epsilon=1", "--out", "a.json", "--json")
+    document = json.loads(found.stdout)
+    assert [answer["question"] for answer in document["answers"]] == ["units", "histogram"]
+    assert json.loads((home / "a.json").read_text()) == document
+    assert float(document["left"]["epsilon"]) == pytest.approx(2)

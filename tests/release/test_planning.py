@@ -1,0 +1,148 @@
+"""How many counting queries, and workloads."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import pytest
+from release import world
+
+import dpcompose.release as release
+from dpcompose import Gaussian, Laplace, compose
+from dpcompose.errors import DomainError
+from dpcompose.guarantee import advanced
+from dpcompose.guarantee.approximate import ApproximateDP
+from dpcompose.release import sampler
+
+
+@pytest.fixture(scope="module")
+def plan() -> release.CountingPlan:
+    return release.plan(10**6, accuracy=1e-3, epsilon=1.0, delta=1e-6)
+
+
+def test_each_number_is_the_largest(plan: release.CountingPlan) -> None:
+    basic, printed, laplace, gaussian, _ = plan.rows
+    # P(|noise| > 1000) = 0.05.
+    assert math.exp(-1000 / basic.noise) == pytest.approx(0.05)
+    assert math.erfc(1000 / gaussian.noise / math.sqrt(2)) == pytest.approx(0.05)
+    assert basic.queries == math.floor(basic.noise)
+    each = ApproximateDP(1 / printed.noise)
+    at = [advanced.printed([(each, int(printed.queries) + more)], slack=1e-6).epsilon for more in (0, 1)]
+    assert at[0] <= 1 < at[1]
+    for row, mechanism in ((laplace, Laplace(laplace.noise)), (gaussian, Gaussian(gaussian.noise))):
+        k = int(row.queries)
+        assert compose(mechanism * k).epsilon(delta=1e-6).upper <= 1
+        assert compose(mechanism * (k + 2)).epsilon(delta=1e-6).lower > 1 - 1e-6
+    assert basic.queries < printed.queries < laplace.queries < gaussian.queries
+
+
+def test_the_growth_is_n_and_n_squared() -> None:
+    small, large = (release.plan(n, accuracy=0.01, epsilon=1.0, delta=1e-6) for n in (10**6, 10**7))
+    assert large.rows[0].queries / small.rows[0].queries == pytest.approx(10, rel=0.01)
+    for one, other in zip(small.rows[1:4], large.rows[1:4], strict=True):
+        assert other.queries / one.queries == pytest.approx(100, rel=0.02)
+
+
+def test_coordinated_answering_is_exponential_where_it_reaches() -> None:
+    few, many = (release.plan(n, accuracy=0.1, epsilon=1.0, delta=1e-6, domain=1024) for n in (10**8, 2 * 10**8))
+    assert math.log(many.rows[-1].queries) == pytest.approx(2 * math.log(few.rows[-1].queries), rel=0.1)
+    assert few.rows[-1].accuracy == "all at once"
+    assert release.plan(10**6, accuracy=1e-3, epsilon=1.0, delta=1e-6).rows[-1].queries == 0
+
+
+def test_the_curves_meet_the_plan(plan: release.CountingPlan) -> None:
+    by_name = {row.method: row for row in plan.rows}
+    for curve in release.accuracy_curves(plan, points=9):
+        errors = [error for _, error in curve.points]
+        assert errors == sorted(errors)
+        for queries, error in curve.points:
+            if curve.method in by_name and curve.method != "coordinated":
+                assert (error <= plan.accuracy * (1 + 1e-6)) == (queries <= by_name[curve.method].queries * (1 + 1e-3))
+
+
+BAD: list[dict[str, Any]] = [
+    {"units": 0},
+    {"units": 2.5},
+    {"units": 10**10},
+    {"accuracy": 0},
+    {"accuracy": 1e-9},
+    {"accuracy": math.nan},
+    {"confidence": 1},
+    {"epsilon": 0},
+    {"epsilon": 101},
+    {"delta": 0},
+    {"delta": 1},
+    {"domain": 1},
+]
+
+
+@pytest.mark.parametrize("bad", BAD, ids=repr)
+def test_numbers_outside_their_domain(bad: dict[str, Any]) -> None:
+    good: dict[str, Any] = {"units": 1000, "accuracy": 0.1, "epsilon": 1.0, "delta": 1e-6}
+    with pytest.raises(DomainError):
+        release.plan(**(good | bad))
+
+
+ROWS = [(f"p{n}", "rome" if n % 3 else "oslo", float(n % 5), n % 2) for n in range(400)]
+KEYS = [("rome", 0), ("rome", 1), ("oslo", 0), ("oslo", 1)]
+COUNTS = [
+    release.Count(by=["city", "age"], keys=KEYS),
+    release.Count(by="city", keys=["rome", "oslo"]),
+    release.Count(by="age", keys=[0, 1]),
+]
+
+
+@pytest.mark.parametrize("method", ["independent", "coordinated"])
+def test_a_workload_is_one_charge(method: str) -> None:
+    ledger = world.ledger(epsilon=1.0)
+    asked = world.session(ledger, rows=ROWS)
+    answers = asked.workload(COUNTS, spend={"epsilon": "0.5"}, method=method, key="w")
+    assert float(ledger.available("world")["epsilon"].fraction) == pytest.approx(0.5)
+    assert len({answer.receipt for answer in answers}) == 1
+    assert [answer.table.num_rows for answer in answers] == [4, 2, 2]
+    assert all(error > 0 for error in (answer.expected_error(0.9) for answer in answers) if isinstance(error, float))
+    again = asked.workload(COUNTS, spend={"epsilon": "0.5"}, method=method, key="w")
+    assert [answer.columns for answer in again] == [answer.columns for answer in answers]
+
+
+def test_a_coordinated_workload_comes_near_without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampler, "discrete_laplace", lambda values, **_: list(values))
+    monkeypatch.setattr(sampler, "least_with_gumbel_noise", lambda scores, **_: scores.index(min(scores)))
+    answers = world.session(rows=ROWS).workload(COUNTS, spend={"epsilon": 1}, method="coordinated", rounds=30)
+    truth = {key: sum((city, age) == key for _, city, _, age in ROWS) for key in KEYS}
+    for row in answers[0].rows:
+        assert row["count"] == pytest.approx(truth[row["city"], row["age"]], abs=8)
+    assert sum(row["count"] for row in answers[1].rows) == pytest.approx(400, abs=1e-3)
+
+
+def test_the_choice_in_a_workload_is_as_sensitive_as_charged() -> None:
+    questions = release.Coordinated(counts=tuple(COUNTS), spend={"epsilon": 1})
+    (loop,) = questions.design(world.table(ROWS, max_rows_per_unit=3)).steps
+    mechanism = compose(loop.mechanism)
+    price = mechanism.pure()
+    assert price is not None
+    assert 0.99 < price <= 1
+    assert mechanism.count == 21
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        (),
+        (release.Count(by="city"),),
+        (release.Count(),),
+        (release.Units(by="city", keys=["rome"]),),
+        (release.Count(by=["age", "city"], keys=list(itertools.product(range(400), [str(n) for n in range(400)]))),),
+    ],
+    ids=["none", "private keys", "no groups", "units", "too many"],
+)
+def test_what_cannot_be_coordinated(counts: Any) -> None:
+    with pytest.raises(DomainError):
+        world.session(rows=ROWS).workload(counts, spend={"epsilon": 1}, method="coordinated")
+
+
+def test_a_method_that_is_none() -> None:
+    with pytest.raises(DomainError, match="independent or coordinated"):
+        world.session(rows=ROWS).workload(COUNTS, spend={"epsilon": 1}, method="guess")
