@@ -210,6 +210,14 @@ def test_a_unit_is_a_power_of_two_of_a_sensible_size(unit: Any) -> None:
         IndividualFilter(PureFilter(1.0), unit=unit)
 
 
+@every_filter
+def test_the_whole_limit_is_one_charge_to_a_budget_above(filter: Filter) -> None:
+    above = ConcentratedFilter(9.0, delta=1e-6)
+    asked = above.price(IndividualFilter(filter).budget, delta=1e-9)
+    known = filter.concentrated()
+    assert asked["rho"] >= (Fraction(known.rho) if known is not None else filter.limits[next(iter(filter.limits))] / 8)
+
+
 def test_states_come_from_start() -> None:
     individual = IndividualFilter(PureFilter(1.0))
     with pytest.raises(DomainError):

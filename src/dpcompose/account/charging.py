@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from typing import Any
 
 from dpcompose.account import pricing
@@ -50,12 +51,12 @@ class Account:
     def __post_init__(self) -> None:
         _ = self.chain
 
-    @property
+    @cached_property
     def chain(self) -> list[Budgeted]:
-        """The scope and those above it that its charges reach, the highest first."""
+        """The scope and those above it that its charges reach, the highest first; scopes never change."""
         return chain(self.ledger, self.scope)
 
-    @property
+    @cached_property
     def adjacency(self) -> Adjacency:
         """Under which every charge is priced."""
         return adjacency_of(self.chain, Adjacency.ADD_REMOVE)
@@ -128,13 +129,23 @@ class Account:
         pure = _or_none(lambda: PureFilter(0.0).price(mechanism, adjacency=self.adjacency)["epsilon"])
         if pure is not None:
             said["pure"] = str(Amount.up(pure))
-        odometer = odometer_of(self.ledger, self.scope)
+        odometer = self._odometer
         if odometer is not None:
             named = None if delta is None else rounded_down(exact("delta", delta))
-            added = _or_none(lambda: odometer[1].mileage(mechanism, delta=named, adjacency=self.adjacency))
+            added = _or_none(lambda: odometer.mileage(mechanism, delta=named, adjacency=self.adjacency))
             if added is not None:
                 said["mileage"] = added.description()
         return said
+
+    @cached_property
+    def _odometer(self) -> Odometer | None:
+        """The nearest odometer at the scope or above it, slots and partitions passed."""
+        parts = self.scope.split("/")
+        for depth in range(len(parts), 0, -1):
+            found = Budgeted.of(self.ledger.balance("/".join(parts[:depth])).scope)
+            if found.odometer is not None:
+                return found.odometer
+        return None
 
     def _next_on_schedule(self, own: Budgeted, text: str | None, key: str) -> None:
         """Refuse what a committed schedule does not have next; a request made before is left to the ledger."""
@@ -150,16 +161,6 @@ class Account:
                 f"{text} was asked, and {expected or 'nothing more'} was committed",
                 "Open another scope for what is chosen along the way",
             )
-
-
-def odometer_of(ledger: Ledger, path: str) -> tuple[str, Odometer] | None:
-    """The nearest odometer at a scope or above it, with the path where it was fixed."""
-    parts = path.split("/")
-    for depth in range(len(parts), 0, -1):
-        found = Budgeted.of(ledger.balance("/".join(parts[:depth])).scope)
-        if found.odometer is not None:
-            return found.path, found.odometer
-    return None
 
 
 def _or_none(question: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcompose.adaptive.curators import Curators
 from dpcompose.adaptive.filter import Filter
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import Adjacency
@@ -94,7 +95,7 @@ class IndividualFilter:
     other records. Then, of the others, nothing depends on whether this record is there, and along every path the
     charges of this record stay within the limit: the filter's guarantee holds for each person, whatever others spent.
     Rounds are never refused: the caller gets no decision, no count and no remainder, and averages are not divided
-    by how many took part. In a ledger the whole limit is charged once, at opening.
+    by how many took part. In a ledger the whole limit is charged once, at opening (`budget`).
 
     Amounts are whole numbers of `unit`, prices rounded up, the limit down. A record whose price is not a number >= 0
     takes no part, in silence: an error would depend on the data.
@@ -154,6 +155,11 @@ class IndividualFilter:
     def limit(self) -> int:
         """The limit of each record, in whole units, rounded down."""
         return int(self._limit / Fraction(self._unit))
+
+    @property
+    def budget(self) -> Curators:
+        """What all of it is charged to a budget above, once, before the first round: its whole limit."""
+        return Curators(1, filter=self.filter, adjacency=self.adjacency)
 
     def start(self, count: int) -> Records:
         """So many records that spent nothing.

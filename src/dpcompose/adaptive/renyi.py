@@ -87,7 +87,7 @@ class RenyiFilter(Filter):
         return {self.currency: Fraction(self.budget)}
 
     def guarantee(self) -> RenyiDP:
-        """The budget at every order up to this one (the divergence grows with the order), infinite above."""
+        """The budget at every order up to this one (it grows with it), infinite above; `epsilon_at` is sharper."""
         budget = rounded_up(Fraction(self.budget))
         return RenyiDP(lambda order: budget if order <= self.order else math.inf)
 
