@@ -5,7 +5,8 @@
 Mechanisms name their losses, `compose` (or `+` and `*`) puts them together, and every question about a composition is
 answered by a `Bound`: two floats between which the truth lies. Rooms: `numerics` (numbers with two ends), `guarantee`
 (what is promised), `loss` (the privacy loss of one pair), `mechanism` (the building blocks), `composition`,
-`divergence`, `book` (Dwork and Roth, executable), `plan` (TOML files), `report`, `cli`. Losses are in nats.
+`divergence`, `book` (Dwork and Roth, executable), `adaptive` (filters and odometers: parameters chosen along the way),
+`ledger` (what has been spent), `account` (filters in a ledger), `plan` (TOML files), `report`, `cli`. Losses are in nats.
 """
 
 from dpcompose.composition.calibrate import Calibration, calibrate

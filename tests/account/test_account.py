@@ -164,6 +164,27 @@ def test_a_description_that_names_other_caps_is_refused(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize(
+    "budget",
+    [
+        "pure",
+        {},
+        {"version": 1},
+        {"version": 2, "filter": None, "adjacency": "add-remove"},
+        {"version": 1, "filter": None, "adjacency": "both"},
+        {"version": 1, "filter": {"filter": "natural"}, "adjacency": "add-remove"},
+        {"version": 1, "filter": {"filter": "pure", "version": 1}, "adjacency": "add-remove"},
+        {"version": 1, "filter": None, "adjacency": "add-remove", "odometer": {"odometer": "line"}},
+        {"version": 1, "filter": None, "adjacency": "add-remove", "schedule": [["Laplace(1.0)", -1]]},
+        {"version": 1, "filter": None, "adjacency": "add-remove", "schedule": "Laplace(1.0)"},
+    ],
+)
+def test_a_description_that_cannot_be_read_is_refused(ledger: Ledger, budget: Any) -> None:
+    ledger.scope("odd", description={"budget": budget}, **ADA)
+    with pytest.raises(UnsupportedError):
+        Account(ledger, scope="odd")
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
         {"filter": PureFilter(1.0), "epsilon": 1},

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
+from adaptive.sequences import Walk, answers, cost_of, largest
 
 from dpcompose import Adjacency, BlackBox, DominatingPair, Gaussian, GaussianDP, Laplace, UnsupportedError, compose
 from dpcompose.account import (
@@ -138,6 +140,56 @@ def test_budgets_under_different_adjacencies_are_not_added(ledger: Ledger) -> No
     open_scope(ledger, "a", filter=PureFilter(0.1), **ADA)
     open_scope(ledger, "b", filter=PureFilter(0.1), adjacency=Adjacency.REPLACE, **ADA)
     assert "adjacencies" in of(ledger, "a", "b").promised.holds
+
+
+def adversary(filters: list[Filter], rng: np.random.Generator, *, rounds: int) -> Walk:
+    """A random one against several budgets, which spends each to its end; solved exactly."""
+    leaves: list[tuple[float, float]] = []
+
+    def node(left: list[list[float]], round: int, probability: float, loss: float) -> None:
+        if round == rounds:
+            leaves.append((probability, loss))
+            return
+        remaining = rounds - round
+        which = remaining - 1 if remaining <= len(filters) else int(rng.integers(len(filters)))
+        filter, last = filters[which], remaining <= len(filters)
+        share = 1.0 if last else float(rng.uniform()) ** 2
+        size = float(largest(cost_of(filter), np.array(left[which][0] * share)))
+        coin = left[which][1] if last else left[which][1] * float(rng.integers(2)) * 0.5
+        after = [list(each) for each in left]
+        after[which] = [left[which][0] - float(cost_of(filter)(np.array(size))), left[which][1] - coin]
+        for one, two in zip(*answers(filter, np.array(size), rng), strict=True):
+            node(after, round + 1, probability * (1 - coin) * float(one), loss + math.log(float(one) / float(two)))
+
+    limits = [[float(each) for each in filter.limits.values()] for filter in filters]
+    node([[*each, 0.0][:2] for each in limits], 0, 1.0, 0.0)
+    probability, loss = (np.array([row]) for row in zip(*leaves, strict=True))
+    return Walk(probability, loss, 1 - np.sum(probability, axis=1))
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        [PureFilter(0.7), BasicFilter(0.5, delta=0.01)],
+        [PureFilter(0.7), GaussianFilter(0.6)],
+        [BasicFilter(0.6, delta=0.02), ConcentratedFilter(0.1, delta=0.01)],
+        [ConcentratedFilter(0.2, delta=0.0), GaussianFilter(0.5), PureFilter(0.3)],
+        [AdvancedFilter(1.0, delta=0.1, slack=0.08), RenyiFilter(4.0, budget=0.3)],
+    ],
+    ids=lambda each: "+".join(filter.kind for filter in each),
+)
+def test_no_adversary_gets_more_from_several_budgets_than_is_promised(ledger: Ledger, filters: list[Filter]) -> None:
+    for place, filter in enumerate(filters):
+        open_scope(ledger, f"r{place}", filter=filter, **ADA)
+    paths, rng, closest = [f"r{place}" for place in range(len(filters))], np.random.default_rng(4), 0.0
+    walks = [adversary(filters, rng, rounds=len(filters) + 3) for _ in range(60)]
+    for delta in (0.05, 0.15, 0.3):
+        promised = of(ledger, *paths, delta=delta).promised
+        for walk in walks if promised.available else []:
+            reached = float(walk.delta(promised.epsilon)[0])
+            assert reached <= delta * (1 + 1e-9)
+            closest = max(closest, reached / delta)
+    assert closest > 0.2
 
 
 # Spent

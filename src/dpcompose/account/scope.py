@@ -12,6 +12,7 @@ from dpcompose.composition.container import Composable
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import Adjacency
 from dpcompose.ledger import Kind, Ledger, Scope
+from dpcompose.numerics import check
 
 VERSION = 1
 Schedule = Sequence[tuple[str, int]]
@@ -51,19 +52,29 @@ class Budgeted:
                     "Open it with account.open_scope",
                 )
             return cls(scope, None, None, None, ())
-        stated = None if said["filter"] is None else from_description(said["filter"])
-        if said.get("version") != VERSION or (
-            stated is not None and {name: cap.fraction for name, cap in scope.caps.items()} != stated.caps
-        ):
+        try:
+            read = cls._read(scope, said)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise UnsupportedError(
+                f"the scope {scope.path!r}", f"its description cannot be read ({error})", "Open another scope"
+            ) from error
+        stated = {} if read.filter is None else read.filter.caps
+        if {name: cap.fraction for name, cap in scope.caps.items()} != stated:
             raise UnsupportedError(
                 f"the scope {scope.path!r}", "its caps are not those of the filter it names", "Open another scope"
             )
+        return read
+
+    @classmethod
+    def _read(cls, scope: Scope, said: Mapping[str, Any]) -> Self:
+        if said["version"] != VERSION:
+            raise ValueError(f"version {said['version']!r}")
         return cls(
             scope,
-            stated,
+            None if said["filter"] is None else from_description(said["filter"]),
             Adjacency(said["adjacency"]),
             Odometer.from_description(said["odometer"]) if "odometer" in said else None,
-            tuple((str(text), int(times)) for text, times in said.get("schedule", ())),
+            tuple((str(text), check.count("times", times)) for text, times in said.get("schedule", ())),
         )
 
     @property

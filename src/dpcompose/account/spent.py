@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any, cast
 
 from dpcompose.account.statement import Statement, unavailable
 from dpcompose.account.tree import Tree
@@ -193,8 +194,8 @@ def _own_cover(tree: Tree) -> _Covered | str:
     total, rest = Mileage(), Fraction(0)
     for entry in tree.charges:
         said, pure = entry.description.get("mileage"), _amount(entry, "pure")
-        if tree.odometer is not None and said is not None:
-            total += Mileage.from_description(said)
+        if tree.odometer is not None and isinstance(said, dict):
+            total += Mileage.from_description(cast("dict[str, Any]", said))
         elif pure is not None:
             rest += pure
         else:

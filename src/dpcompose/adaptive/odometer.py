@@ -51,9 +51,12 @@ class Mileage:
     @classmethod
     def from_description(cls, description: Mapping[str, Any]) -> Self:
         """Back from `description`."""
-        numbers = {name: Fraction(read(name, description[name])) for name in ("rho", "drift", "failure")}
+        numbers = {name: Fraction(read(name, description.get(name))) for name in ("rho", "drift", "failure")}
         pure = description.get("epsilon")
-        return cls(**numbers, epsilon=None if pure is None else Fraction(read("epsilon", pure)))
+        found = cls(**numbers, epsilon=None if pure is None else Fraction(read("epsilon", pure)))
+        if not min(found.rho, found.drift, found.failure, found.epsilon or 0) >= 0:
+            raise DomainError("mileage", dict(description), "numbers >= 0")
+        return found
 
 
 @dataclass(frozen=True)
