@@ -66,7 +66,7 @@ class Server:
     def stop(self, process: subprocess.Popen[bytes]) -> None:
         """Stop it at once."""
         if process.poll() is None:
-            process.send_signal(signal.SIGINT)
+            process.send_signal(signal.SIGQUIT)  # at once: the directory is thrown away
             process.wait(60)
 
 

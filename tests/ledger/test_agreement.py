@@ -180,7 +180,7 @@ def test_memory_and_sqlite_agree_with_the_model() -> None:
     class Local(Agreement):
         openers = (lambda _: "memory:", lambda folder: str(folder / "ledger.db"))
 
-    run_state_machine_as_test(Local, settings=settings(max_examples=100, stateful_step_count=40, deadline=None))
+    run_state_machine_as_test(Local, settings=settings(max_examples=60, stateful_step_count=40, deadline=None))
 
 
 @pytest.mark.usefixtures("standing_clock")
@@ -198,4 +198,4 @@ def test_postgres_agrees_too(postgres: Server) -> None:
         openers = (lambda _: "memory:", lambda folder: f"sqlite:///{folder / 'ledger.db'}", lambda _: url)
         prepare = staticmethod(empty)
 
-    run_state_machine_as_test(Everywhere, settings=settings(max_examples=40, stateful_step_count=30, deadline=None))
+    run_state_machine_as_test(Everywhere, settings=settings(max_examples=25, stateful_step_count=30, deadline=None))

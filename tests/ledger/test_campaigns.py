@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from campaigns.ledger import concurrency, faults, keys, kills, power, tampering
+from campaigns.ledger import concurrency, faults, keys, kills, power, sums, tampering
 from campaigns.ledger.history import HistoryError
 from campaigns.ledger.missing import MissingError
 from campaigns.ledger.power import Recording
@@ -79,3 +79,8 @@ def test_looking_at_hashes_only_is_caught() -> None:
 def test_retries_get_one_receipt_and_one_answer(store: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     url = str(tmp_path / "ledger.db") if store == "sqlite" else request.getfixturevalue("postgres").create("keys")
     assert "the same to the byte" in keys.campaign(url, tmp_path, retries=400)
+
+
+def test_sums_are_exact(tmp_path: Path) -> None:
+    assert "end at exactly" in sums.campaign(tmp_path / "ledger.db", charges=500, threads=8)
+    assert "end at exactly" in sums.campaign("memory:", charges=3000)

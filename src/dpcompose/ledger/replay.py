@@ -22,6 +22,8 @@ from dpcompose.ledger.spending import require_currencies, spend
 from dpcompose.ledger.store import Record
 from dpcompose.ledger.text import encode
 
+REMEMBERED = 10_000
+
 
 class DisagreementError(Exception):
     """A record that does not follow from those before it."""
@@ -42,6 +44,7 @@ class Replay:
     last: Head = field(default_factory=Head)
     _keys: set[str] = field(default_factory=set[str])
     _paths: dict[str, int] = field(default_factory=dict[str, int])
+    _units: dict[str, int] = field(default_factory=dict[str, int])
     _unredeemed: array[int] = field(default_factory=lambda: array("q", [0]))
 
     def follow(self, record: Record) -> None:
@@ -76,12 +79,21 @@ class Replay:
 
     def _granted(self, path: str, fields: Mapping[str, Any]) -> None:
         chain = chain_of(self, path)
-        cost = {name: units_of(text) for name, text in fields["cost"].items()}
+        cost = {name: self._read(text) for name, text in fields["cost"].items()}
         _demand(chain[-1].scope.kind is Kind.FILTER, "charges a scope that takes no charges")
         require_currencies(chain[-1], cost)
         for node in spend(chain, cost):
             self.balances[node.scope.path] = node
         self._unredeemed.append(self._paths.setdefault(path, len(self._paths) + 1))
+
+    def _read(self, text: str) -> int:
+        """`units_of`, remembered: the same amounts come again and again."""
+        units = self._units.get(text)
+        if units is None:
+            units = units_of(text)
+            if len(self._units) < REMEMBERED:
+                self._units[text] = units
+        return units
 
     def _redeemed(self, path: str, sequence: int) -> None:
         _demand(0 < sequence < len(self._unredeemed), "redeems what is not there")

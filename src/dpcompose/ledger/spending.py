@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from dpcompose.errors import CurrencyError, OverdrawnError
 from dpcompose.ledger.amount import Amount
@@ -43,7 +42,7 @@ def spend(chain: Sequence[Node], cost: Mapping[str, int]) -> tuple[Node, ...]:
             rising = {name: after[name] - units for name, units in before.items()}
         else:
             after = {name: units + rising[name] for name, units in before.items()}
-        moved.append((node, replace(node, spent=after)))
+        moved.append((node, Node(node.scope, after, node.taken, node.closed)))
         child = after
     for before, after in reversed(moved):
         _require_room(before, after)
