@@ -1,4 +1,4 @@
-"""Certifies the 2020 Census redistricting data and Bob, and spends a city's budget: pages and pictures go to out/.
+"""Certifies the 2020 Census redistricting data and Bob, spends a city's budget and that of flights: see out/.
 
 make demo
 """
@@ -18,6 +18,7 @@ from bob import make_plan as bob
 from bob.page import bob_page
 from census.make_plans import DATA, HERE, RELEASES, Release
 from city import city as analysts
+from flights import analysts as flights
 
 from dpcompose.plan import Plan, PlanAccount, Question, account, over_delta, over_times
 from dpcompose.report import Fact, Page, account_page, html
@@ -33,7 +34,7 @@ def main() -> None:
     """Each example in a few lines: what is published, what is certified, what is spent."""
     began = time.perf_counter()
     OUT.mkdir(exist_ok=True)
-    for line in chain(census(), bob_everywhere(), city()):
+    for line in chain(census(), bob_everywhere(), city(), new_york()):
         print(line, flush=True)
     print(f"\n{time.perf_counter() - began:.1f} s")
 
@@ -87,6 +88,14 @@ def city() -> Iterator[str]:
     yield from (f"  {line}" for line in more)
     yield f"    a citizen  {promised.headline}"
     yield f"    see        {OUT}/city.html; with twelve questions each: examples/city/city.py"
+
+
+def new_york() -> Iterator[str]:
+    """Analysts who ask a real table, if it is installed."""
+    missing = flights.installed()
+    yield "" if not missing else f"\nFlights from New York: not asked; {missing}"
+    if not missing:
+        yield from flights.told("duckdb")
 
 
 def _account(plan: Plan) -> PlanAccount:

@@ -51,7 +51,9 @@ def _parquet(path: Path) -> Any:
 
 
 def _ibis(path: Path) -> Any:
-    return ibis.duckdb.connect().create_table("t", world.frame())
+    connection = ibis.duckdb.connect()
+    connection.con.register("t", world.frame())
+    return connection.table("t")
 
 
 SOURCES: list[Callable[[Path], Any]] = [_pandas, _polars, _parquet, _ibis]
@@ -95,6 +97,7 @@ def test_numbers_of_any_size_on_postgresql(postgres_url: str) -> None:
         for number, value in enumerate(values):
             connection.execute("INSERT INTO wide VALUES (%s, %s::numeric)", (number, value))
     made = release.table(postgres_url, name="wide", unit="person", max_rows_per_unit=1)
+    assert [column.type for column in made.columns] == ["int32", "decimal"]
     question = release.Sum("x", lower=-10, upper=10, granularity="0.5", spend=SPEND)
     # Clamped: NaN, Infinity and 1e400 are 10 each, the negative ones -10 each; 1e-400 is 0.
     assert integers(made, question) == {(): {0: (8, 2 * (30 - 20) + 1 + 14)}}
@@ -138,9 +141,27 @@ def test_a_source_that_cannot_be_opened(source: Any) -> None:
     assert raised.value.__cause__ is None
 
 
+def test_no_line_of_a_csv_file_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    head, good = b"person,city,age\n", b"ann,rome,4\n"
+    odd = b"b\xffb,oslo,5\ncyd\x00,rome,x,7,8\n\n,,\nfay\n" + b"x" * 200_000 + b',oslo,1\nzoe,"ro\nme",9\n'
+    path.write_bytes(head + good + odd + good)
+    made = release.table(path, unit="person", max_rows_per_unit=2, schema={"age": "int8"})
+    assert integers(made, COUNT)[("rome",)] == {0: (3,)}
+    path.write_bytes(head)
+    assert integers(release.table(path, unit="person", max_rows_per_unit=2), COUNT) == {}
+
+
+def test_many_public_keys() -> None:
+    frame = pa.table({"p": [1, 2, 3, 4], "k": pa.array([1, 2, 70, None], pa.int16())})
+    made = release.table(frame, unit="p", max_rows_per_unit=1)
+    found = integers(made, release.Count(by="k", keys=[*range(90), None], spend=SPEND))
+    assert found == {(1,): {0: (1,)}, (2,): {0: (1,)}, (70,): {0: (1,)}, (None,): {0: (1,)}}
+
+
 def test_files_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "t.parquet").write_text("person 7 is ill")
-    (tmp_path / "t.csv").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "t.csv").write_bytes(b"")
     (tmp_path / "twice.csv").write_text("a,a\n1,2\n")
     for name in ("t.parquet", "t.csv", "twice.csv"):
         with pytest.raises(DomainError) as raised:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
+from dpcompose.cli import release_options as to
 from dpcompose.cli.outcome import outcome, say
 from dpcompose.cli.output import package_version, require_writable, write
 from dpcompose.cli.patience import patience
 from dpcompose.errors import DomainError
 
 if TYPE_CHECKING:
-    from dpcompose.release import Answer, Question, Session
+    from dpcompose.release import Answer, Question, Session, Table
 
 
 @dataclass(frozen=True)
@@ -27,6 +26,15 @@ class _Asked:
     by: Sequence[str]
     keys: Sequence[Any] | None
     spend: dict[str, str] | None
+
+    def all(self, file: Path | None, out: Path | None) -> Sequence[Question]:
+        """The questions of the file, or the one that the options spell."""
+        from dpcompose.release.file import questions
+
+        asked = questions(file) if file is not None else (self.question(),)
+        if out is not None and len(asked) > 1 and out.suffix != ".json":
+            raise DomainError("--out", str(out), "a .json file for several questions")
+        return asked
 
     def question(self) -> Question:
         from dpcompose.release.file import KINDS
@@ -50,104 +58,78 @@ class _Asked:
 
 
 def release(
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="A Parquet or CSV file, or the URL of a database.")],
-    unit: Annotated[list[str], typer.Option(help="The column that names whom privacy is for; may be repeated.")],
-    max_rows: Annotated[int, typer.Option(help="Rows kept of one unit.")],
-    ledger: Annotated[str, typer.Option(help="The ledger: a file or a URL.")],
-    scope: Annotated[str, typer.Option(help="The scope that is charged.")],
-    actor: Annotated[str, typer.Option(help="Who asks.", envvar="USER")] = "analyst",
-    count: Annotated[bool, typer.Option("--count", help="Ask how many rows there are.")] = False,
-    units: Annotated[bool, typer.Option("--units", help="Ask how many units there are.")] = False,
-    sum: Annotated[str | None, typer.Option(metavar="COLUMN", help="Ask for a sum.", show_default=False)] = None,
-    mean: Annotated[str | None, typer.Option(metavar="COLUMN", help="Ask for a mean.", show_default=False)] = None,
-    histogram: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Ask how many rows lie between --edges.", show_default=False)
-    ] = None,
-    quantile: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Ask for the quantile --q.", show_default=False)
-    ] = None,
-    by: Annotated[
-        list[str] | None, typer.Option(help="Group by a column; may be repeated.", show_default=False)
-    ] = None,
-    keys: Annotated[
-        str | None,
-        typer.Option(help="The groups, a,b,c, or @FILE with one a line. Without: private keys.", show_default=False),
-    ] = None,
-    lower: Annotated[str | None, typer.Option(help="Smaller values count as this.", show_default=False)] = None,
-    upper: Annotated[str | None, typer.Option(help="Larger values count as this.", show_default=False)] = None,
-    granularity: Annotated[str | None, typer.Option(help="The step of the grid.", show_default=False)] = None,
-    edges: Annotated[str | None, typer.Option(help="Of a histogram: 0,10,100.", show_default=False)] = None,
-    q: Annotated[str | None, typer.Option(help="Of a quantile: 0.5 is the median.", show_default=False)] = None,
-    spend: Annotated[
-        str | None, typer.Option(metavar="epsilon=E[,delta=D]", help="Or rho=R.", show_default=False)
-    ] = None,
-    questions: Annotated[
-        Path | None, typer.Option(help="A TOML file of questions: one charge, all or nothing.", show_default=False)
-    ] = None,
-    max_groups: Annotated[int | None, typer.Option(help="Groups in which a unit is kept.", show_default=False)] = None,
-    max_rows_per_group: Annotated[
-        int | None, typer.Option(help="Rows kept of a unit in one group.", show_default=False)
-    ] = None,
-    name: Annotated[str | None, typer.Option(help="The table in a database.", show_default=False)] = None,
-    schema: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN=TYPE", help="The type of a text column.", show_default=False)
-    ] = None,
-    key: Annotated[
-        str | None, typer.Option(help="Asked again with the same key: the same answer, no charge.", show_default=False)
-    ] = None,
-    answers: Annotated[
-        Path | None, typer.Option(help="A directory that keeps answers for retries.", show_default=False)
-    ] = None,
-    confidence: Annotated[float, typer.Option(help="Of the errors shown.")] = 0.95,
-    quote: Annotated[bool, typer.Option("--quote", help="Say price and error; ask and charge nothing.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the answer as .csv, .parquet or .json.", show_default=False),
-    ] = None,
+    table: to.Source,
+    unit: to.Unit,
+    max_rows: to.MaxRows,
+    ledger: to.LedgerUrl,
+    scope: to.Scope,
+    actor: to.Actor = "analyst",
+    count: to.Count = False,
+    units: to.Units = False,
+    sum: to.Sum = None,
+    mean: to.Mean = None,
+    histogram: to.Histogram = None,
+    quantile: to.Quantile = None,
+    by: to.By = None,
+    keys: to.Keys = None,
+    lower: to.Lower = None,
+    upper: to.Upper = None,
+    granularity: to.Granularity = None,
+    edges: to.Edges = None,
+    q: to.Share = None,
+    spend: to.Spend = None,
+    questions: to.Questions = None,
+    max_groups: to.MaxGroups = None,
+    max_rows_per_group: to.MaxRowsPerGroup = None,
+    name: to.Name = None,
+    schema: to.Schema = None,
+    key: to.Key = None,
+    answers: to.Answers = None,
+    confidence: to.Confidence = 0.95,
+    quote: to.Quote = False,
+    json: to.Json = False,
+    out: to.Out = None,
 ) -> None:
     """Answer questions about a TABLE privately: charged to a ledger first, with noise of a stated size."""
     with outcome(), patience() as progress:
-        from dpcompose.ledger import Ledger
-        from dpcompose.release import Session
-        from dpcompose.release import table as opened
-        from dpcompose.release.file import questions as read
-
         require_writable("--out", out, ".csv", ".parquet", ".json")
         progress("opening the table", 0, 3)
-        types = dict(_pairs("--schema", schema or []))
-        data = opened(
-            table,
-            unit=unit,
-            max_rows_per_unit=max_rows,
-            max_groups_per_unit=max_groups,
-            max_rows_per_group=max_rows_per_group,
-            name=name,
-            schema=types,
-        )
+        bounds = {"max_groups_per_unit": max_groups, "max_rows_per_group": max_rows_per_group}
+        data = _opened(table, schema, unit=unit, max_rows_per_unit=max_rows, name=name, **bounds)
         kinds = {"count": count, "units": units, "sum": sum, "mean": mean, "histogram": histogram, "quantile": quantile}
         grid = {"lower": lower, "upper": upper, "granularity": granularity, "edges": edges, "q": q}
         named = None if spend is None else dict(_pairs("--spend", spend.split(",")))
         listed = _keys(keys, [data.column(each).kind for each in by or []])
-        asked = read(questions) if questions is not None else (_Asked(kinds, grid, by or (), listed, named).question(),)
-        if out is not None and len(asked) > 1 and out.suffix != ".json":
-            raise DomainError("--out", str(out), "a .json file for several questions")
-        session = Session(data, ledger=Ledger.open(ledger, create=False), scope=scope, actor=actor, answers=answers)
+        asked = _Asked(kinds, grid, by or (), listed, named).all(questions, out)
+        session = _session(data, ledger, scope=scope, actor=actor, answers=answers)
+        shared = session.part(asked, named) if named is not None and questions is not None else None
         if quote:
-            _quote(session, asked, named, confidence, json)
+            _quote(session, asked, shared, confidence, json)
             return
         progress("charging, then asking", 1, 3)
-        found = session.batch(asked, spend=named if questions is not None else None, key=key)
+        found = session.batch(asked, spend=named if shared else None, key=key)
         left = session.account.left()
     _show(found, confidence, left, json, out)
+
+
+def _opened(source: str, schema: Sequence[str] | None, **given: Any) -> Table:
+    from dpcompose.release import table
+
+    return table(source, schema=dict(_pairs("--schema", schema or [])), **given)
+
+
+def _session(data: Table, url: str, **given: Any) -> Session:
+    from dpcompose.ledger import Ledger
+    from dpcompose.release import Session
+
+    return Session(data, ledger=Ledger.open(url, create=False), **given)
 
 
 def _quote(session: Session, asked: Sequence[Question], spend: Any, confidence: float, json: bool) -> None:
     from dpcompose.cli.terminal import show
     from dpcompose.report import dumps, quote_document, quote_page
 
-    part = None if spend is None else session.part(asked, spend)
-    quotes = [session.quote(question, spend=part) for question in asked]
+    quotes = [session.quote(question, spend=spend) for question in asked]
     left = session.account.left()
     if json:
         head = {"command": "release", "dpcompose": package_version()}

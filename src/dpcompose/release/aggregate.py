@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dpcompose.errors import UnsupportedError
 from dpcompose.release.column import Key
 from dpcompose.release.engine import run, unsaid
 from dpcompose.release.expression import Expression
@@ -73,7 +74,14 @@ def exact(table: Table, what: Aggregation, made: Expression = None) -> Mapping[K
 def statement(table: Table, what: Aggregation) -> Expression:
     """The one statement: rows are projected, bounded, and added up. Nothing is looked at when it is made."""
     with unsaid():
-        return _statement(table, what)
+        made = _statement(table, what)
+        try:
+            # What an engine has no words for is found before anything is charged.
+            made.get_backend().compile(made)
+        except Exception as error:
+            reason = f"{table.engine.name} cannot say it ({type(error).__name__})"
+            raise UnsupportedError("this question to this table", reason) from None
+        return made
 
 
 def _statement(table: Table, what: Aggregation) -> Expression:

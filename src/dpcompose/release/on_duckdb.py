@@ -56,15 +56,3 @@ def of_parquet(path: str) -> Expression:
     import ibis
 
     return ibis.duckdb.connect().read_parquet(path)
-
-
-def of_csv(path: str, columns: Sequence[str]) -> Expression:
-    """A CSV file, every column text: types that follow from the rows would tell of them, as would a line refused."""
-    import ibis
-
-    connection = ibis.duckdb.connect()
-    reading = "read_csv(?, header = true, auto_detect = false, delim = ',', quote = '\"', escape = '\"', "
-    reading += "null_padding = true, ignore_errors = true, strict_mode = false, parallel = false, columns = ?)"
-    relation = connection.con.sql(f"SELECT * FROM {reading}", params=[path, dict.fromkeys(columns, "VARCHAR")])
-    relation.create("frame")
-    return connection.table("frame")

@@ -36,7 +36,7 @@ class OnPostgreSQL:
         if column.type().precision is not None:
             return column.cast("float64")
         wide: Expression = ibis.cases((column > 10**16, 10**16), (column < -(10**16), -(10**16)), else_=column)
-        return wide.round(60).cast("float64")
+        return _rounded()(wide, 60).cast("float64")
 
     def among(self, column: Expression, values: Sequence[Any]) -> Expression:
         return column.isin(list(values))
@@ -45,6 +45,15 @@ class OnPostgreSQL:
         backend: Any = expression.get_backend()
         with backend._safe_raw_sql(backend.compile(expression)) as cursor:
             return cursor.fetchall()
+
+
+def _rounded() -> Any:
+    import ibis
+
+    def round(number: object, places: int) -> object: ...
+
+    builtin: Any = ibis.udf.scalar.builtin
+    return builtin(round, signature=(("decimal", "int32"), "decimal"))
 
 
 def _bytes() -> Any:

@@ -8,16 +8,15 @@ import csv
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from dpcompose.errors import DomainError, MissingExtraError
-from dpcompose.release.arrow import of_frame
+from dpcompose.release.arrow import arrow_table, of_frame
 from dpcompose.release.engine import unsaid
 from dpcompose.release.expression import Expression
-
-LONGEST_HEADER = 1_000_000
 
 
 def opened(source: Any, *, name: str | None, schema: Mapping[str, str] | None) -> tuple[str, Expression]:
@@ -61,7 +60,7 @@ def _label_of(data: Expression) -> str:
 
 
 def _file(path: Path) -> tuple[str, Expression]:
-    from dpcompose.release.on_duckdb import of_csv, of_parquet
+    from dpcompose.release.on_duckdb import of_arrow, of_parquet
 
     suffix = path.suffix.lower()
     if suffix not in (".parquet", ".csv"):
@@ -69,8 +68,8 @@ def _file(path: Path) -> tuple[str, Expression]:
     if not path.is_file():
         raise DomainError("source", str(path), "a file that exists")
     data = None
-    with suppress(OSError, UnicodeDecodeError, *_engine_errors()):
-        data = of_parquet(str(path)) if suffix == ".parquet" else of_csv(str(path), _header(path))
+    with suppress(OSError, *_engine_errors()):
+        data = of_parquet(str(path)) if suffix == ".parquet" else of_arrow(_csv(path))
     if data is None:
         raise DomainError("source", str(path), f"a {suffix[1:]} file that can be read")
     return path.name, data
@@ -82,13 +81,28 @@ def _engine_errors() -> tuple[type[Exception], ...]:
     return (duckdb.Error,)
 
 
-def _header(path: Path) -> list[str]:
-    """The names in the first line; no row is looked at."""
-    with path.open(encoding="utf-8-sig", newline="") as stream:
-        names = next(csv.reader([stream.readline(LONGEST_HEADER)]), [])
-    if not names or len(set(names)) < len(names):
-        raise DomainError("source", str(path), "a CSV file whose first line names its columns, each once")
-    return names
+def _csv(path: Path) -> Any:
+    """A CSV file, every column text: types that follow from the rows would tell of them, as would a line refused.
+
+    Bytes that are no UTF-8 become question marks, short lines are filled with NULL, long ones cut; empty cells are
+    NULL; and a line that cannot be read at all is left out.
+    """
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
+        lines = csv.reader(stream)
+        names = next(lines, [])
+        if not names or len(set(names)) < len(names):
+            raise DomainError("source", str(path), "a CSV file whose first line names its columns, each once")
+        cells: list[list[str | None]] = [[] for _ in names]
+        while True:
+            try:
+                line = next(lines)
+            except StopIteration:
+                break
+            except csv.Error:
+                continue
+            for column, cell in zip_longest(cells, line[: len(names)]):
+                column.append(cell or None)
+    return arrow_table([(name, "string", column) for name, column in zip(names, cells, strict=True)])
 
 
 def _database(url: str, name: str | None) -> tuple[str, Expression]:
