@@ -8,17 +8,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
 from scipy.optimize import brentq
 
-from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
+from dpcompose.loss.enumerated import MOST_STATES, enumerated, states
 from dpcompose.numerics import invert
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
 from dpcompose.numerics.invert import Reading
 from dpcompose.numerics.transform import Sum, Transform
 
-MOST_STATES = 1 << 14
 Group = tuple[tuple[Loss, int], ...]
 
 
@@ -40,12 +38,10 @@ class Product:
             if times > 0:
                 families[type(loss)].append((loss, times))
         merged = [entry for family, members in families.items() for entry in family.combine(members)]
-        states = math.prod(
-            loss.support**times if loss.support and times < 64 else MOST_STATES + 1 for loss, times in merged
-        )
         if len(merged) == 1 and merged[0][1] == 1 and merged[0][0].closed:
             return tuple(merged)
-        return ((_enumerated(merged), 1),) if merged and states <= MOST_STATES else tuple(merged)
+        few = merged and states(merged) <= MOST_STATES
+        return ((enumerated(merged), 1),) if few else tuple(merged)
 
     @cached_property
     def single(self) -> Loss | None:
@@ -199,23 +195,6 @@ def _closed_at(profile: Callable[[float], Bound | None], epsilon: float) -> Boun
 def _remaining(delta: float, infinite: float) -> float:
     """(delta - infinite) / (1 - infinite): what is left of delta for the finite part; negative if nothing is."""
     return (delta - infinite) / (1 - infinite) if infinite < 1 else -1.0
-
-
-def _enumerated(merged: Sequence[tuple[Loss, int]]) -> AtomicLoss:
-    """The product of finitely many atoms, outcome by outcome."""
-    upper, lower, ratio = np.ones(1), np.ones(1), np.zeros(1)
-    fuzz = lost = 0.0
-    for loss, times in merged:
-        atomic = loss.atoms()
-        p, q = np.array(atomic.upper), np.array(atomic.lower)
-        step = np.where((p > 0) & (q > 0), np.array(atomic.ratios), 0.0)
-        for _ in range(times):
-            upper, lower = np.outer(upper, p).ravel(), np.outer(lower, q).ravel()
-            ratio = np.add.outer(ratio, step).ravel()
-            fuzz += atomic.fuzz + 2 * UNIT_ROUNDOFF
-            lost += atomic.lost
-    spread = 1 + sum(times * float(max(abs(value) for value in loss.atoms().finite_ratios())) for loss, times in merged)
-    return AtomicLoss(tuple(upper), tuple(lower), tuple(ratio), None, fuzz * spread + 8 * UNIT_ROUNDOFF, lost)
 
 
 def _closed(certificate: Certificate) -> Certificate:

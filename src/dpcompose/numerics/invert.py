@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -42,6 +42,9 @@ def value_at(transform: Transform, x: float, *, tolerance: float) -> Reading:
         transform, order=order, x=x, log_mass=log_mass, tolerance=max(tolerance, _FINEST), budget=_budget(tolerance)
     )
     bracket = contour.bracket(x)
+    if not bracket.upper < 0.5:
+        # Perhaps no line is any good so far out: one moment says at least how far.
+        return replace(_read(contour, bracket), upper=min(bracket.upper, _one_moment(transform, x, order)))
     return _read(contour, bracket)
 
 
@@ -63,13 +66,14 @@ def _read(contour: Contour, bracket: Bracket) -> Reading:
     return Reading(min(lower, upper), upper, contour, bracket)
 
 
-def _one_moment(transform: Transform, x: float) -> float:
+def _one_moment(transform: Transform, x: float, *orders: float) -> float:
     """An upper bound on g(x) far beyond anything likely, where there is no saddle point: the best of a few moments."""
     best = 1.0
-    for order in (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0):
-        bound = moment_bound(transform, order) - order * x * (1 - 1e-15)
+    for order in orders or (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0):
+        bound = moment_bound(transform, order)
+        bound += 16 * 2.0**-53 * (abs(bound) + abs(order * x)) - order * x
         best = min(best, math.exp(bound)) if -745 < bound < 0 else (min(best, 5e-324) if bound <= -745 else best)
-    return best
+    return min(best * (1 + 1e-12), 1.0)
 
 
 @np.errstate(all="ignore")  # an overflow ends as an infinite or undefined bracket, which certifies nothing

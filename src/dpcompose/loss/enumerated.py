@@ -1,0 +1,72 @@
+"""Sums of few losses with few values, outcome by outcome: equal losses are counted, not listed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import special
+
+from dpcompose.loss.atoms import AtomicLoss
+from dpcompose.loss.base import Loss
+from dpcompose.numerics.elementary import Reals, U
+
+MOST_STATES, MOST_COUNTS = 1 << 14, 1 << 21
+_UNDERFLOW = 1e-290  # more than all masses that a float cannot hold
+
+
+def states(group: Sequence[tuple[Loss, int]]) -> int:
+    """How many outcomes the sum has; more than `MOST_STATES` if that is too many, or a loss has too many values."""
+    total = 1
+    for loss, times in group:
+        if not loss.support or times > 64:
+            return MOST_STATES + 1
+        total *= math.comb(times + loss.support - 1, times)
+        if total > MOST_STATES or total * loss.support > MOST_COUNTS:
+            return MOST_STATES + 1
+    return total
+
+
+def enumerated(group: Sequence[tuple[Loss, int]]) -> AtomicLoss:
+    """The sum of losses with finitely many values."""
+    upper, lower, ratio = np.ones(1), np.ones(1), np.zeros(1)
+    fuzz, lost, spread = 0.0, 0.0, 1.0
+    for loss, times in group:
+        atomic = loss.atoms()
+        p, q = np.array(atomic.upper), np.array(atomic.lower)
+        step = np.where((p > 0) & (q > 0), np.array(atomic.ratios), 0.0)
+        rounded = 2 * times * U
+        if times > 1:
+            counts = _counts(times, len(p))
+            log_ways = special.gammaln(times + 1) - special.gammaln(counts + 1).sum(axis=1)
+            (p, far_p), (q, far_q) = _masses(counts, log_ways, p), _masses(counts, log_ways, q)
+            step = counts @ step
+            rounded = U * (16 + 8 * max(far_p, far_q) + 16 * float(special.gammaln(times + 1)) + 4 * len(atomic.upper))
+            lost += _UNDERFLOW
+        upper, lower = np.outer(upper, p).ravel(), np.outer(lower, q).ravel()
+        ratio = np.add.outer(ratio, step).ravel()
+        fuzz += times * atomic.fuzz + rounded
+        lost += times * atomic.lost
+        spread += times * float(max(abs(value) for value in atomic.finite_ratios()))
+    return AtomicLoss(tuple(upper), tuple(lower), tuple(ratio), None, fuzz * spread + 8 * U, lost)
+
+
+def _counts(times: int, kinds: int) -> Reals:
+    """All ways of `times` as an ordered sum of `kinds` numbers >= 0, shape (m, kinds)."""
+    if kinds == 1:
+        return np.full((1, 1), float(times))
+    rows = []
+    for first in range(times + 1):
+        rest = _counts(times - first, kinds - 1)
+        rows.append(np.column_stack([np.full(len(rest), float(first)), rest]))
+    return np.concatenate(rows)
+
+
+def _masses(counts: Reals, log_ways: Reals, mass: Reals) -> tuple[Reals, float]:
+    """ways times the product of the masses, each to the power of its count; and the largest logarithm on the way."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(counts == 0, 0.0, counts * np.log(mass))
+    total = logs.sum(axis=1)
+    held = total[(total + log_ways) > -745]
+    return np.exp(np.maximum(total + log_ways, -800.0)), float(-held.min(initial=0.0))
