@@ -141,13 +141,18 @@ def batched(design: Design, found: Any, draws: int) -> Tally:
     """So many draws of a design: its groups are copied, and one draw of all copies goes the way of a single one."""
     public = design.aggregation.public
 
+    def copied(number: int) -> tuple[Design, Any, range]:
+        many = {(copy, *key): numbers for copy in range(number) for key, numbers in found.items()}
+        groups = None if public is None else tuple((copy, *key) for copy in range(number) for key in public)
+        return replace(design, aggregation=replace(design.aggregation, public=groups)), many, range(number)
+
     def outcomes() -> Iterator[Outcome]:
-        for start in range(0, draws, CHUNK):
-            copies = range(min(CHUNK, draws - start))
-            many = {(copy, *key): numbers for copy in copies for key, numbers in found.items()}
-            groups = None if public is None else tuple((copy, *key) for copy in copies for key in public)
-            drawn = replace(design, aggregation=replace(design.aggregation, public=groups)).draw(many)
-            yield from _apart(drawn, copies)
+        whole, rest = divmod(draws, CHUNK)
+        for times, number in ((whole, CHUNK), (1, rest)):
+            if times and number:
+                several, many, copies = copied(number)
+                for _ in range(times):
+                    yield from _apart(several.draw(many), copies)
 
     return Tally.of(outcomes())
 
