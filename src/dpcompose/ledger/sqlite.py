@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import QueuePool
 
 from dpcompose.errors import StoreError
 from dpcompose.ledger.batch import Batch
@@ -44,6 +45,7 @@ class SQLiteStore:
         self._broken: StoreError | None = None
         self._committing = False
         with self._failures(), ExitStack() as opened:
+            path = path.resolve()  # SQLite follows links too: log and lock lie beside the file itself
             require_place(path, create=create)
             self._turn = Turn(path.with_name(f"{path.name}-turn"))
             opened.callback(self._turn.close)
@@ -134,7 +136,7 @@ class _Writer:
 
 def engine_of(path: Path) -> Engine:
     """Connections for reads and migrations, with the same settings; a transaction says itself how it begins."""
-    engine = create_engine("sqlite://", creator=lambda: connect(path), poolclass=None)
+    engine = create_engine("sqlite://", creator=lambda: connect(path), poolclass=QueuePool, max_overflow=-1)
 
     def begin(connection: Connection) -> None:
         connection.exec_driver_sql(f"BEGIN {connection.get_execution_options().get('begin', 'DEFERRED')}")
