@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 
 from scipy.special import ndtri
 
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.normal import FARTHEST, density, mills, mills_drop
+from dpcompose.guarantee.normal import FARTHEST, mills, mills_drop
 from dpcompose.guarantee.root import increasing_root, walk
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, around, down, up
 
 _CLOSED_FORM = Certificate("Gaussian closed form (Mills' ratio)", unit="relative delta")
 _TINY = 5e-324
+_ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,11 @@ def epsilon(delta: float, *, mu: float) -> Bound:
     Reference: [BalleWang2018, Theorem 8], [DongRothSu2022, Corollary 2.13]
     """
     delta, mu = check.probability("delta", delta), check.nonnegative("mu", mu)
+    farthest = mu * (mu / 2.0 - float(ndtri(delta))) if 1e-300 <= delta <= 0.5 else 0.0
+    if 0.0 < farthest < 1e300:
+        quick = _enclosed(_rooted(delta, mu, farthest), delta, mu)
+        if quick is not None:
+            return quick
     if mu == 0.0 or delta == 1.0 or _sides(0.0, mu).at_most(delta):
         return _certified_epsilon(0.0, 0.0)
     if delta == 0.0:
@@ -114,7 +119,7 @@ def epsilon(delta: float, *, mu: float) -> Bound:
     farthest = mu * (mu / 2.0 - float(ndtri(delta)))
     if not farthest < 1e300:
         return Bound(0.0, math.inf, Certificate("Gaussian closed form", notes=("epsilon exceeds 1e300",)))
-    point = increasing_root(_excess(delta, mu), start=farthest, lower=0.0, upper=farthest * (1.0 + 1e-9) + _TINY)
+    point = _rooted(delta, mu, farthest)
     margin = _margin(point, delta, mu)
     upper = walk(point, margin, lambda candidate: _sides(candidate, mu).at_most(delta))
     lower = walk(point, -margin, lambda candidate: candidate <= 0.0 or _sides(candidate, mu).at_least(delta))
@@ -151,6 +156,29 @@ def mu_for(epsilon: float, *, delta: float) -> Bound:
     return _certified(max(0.0, lower), math.inf if upper > 1e154 else upper, clip=math.inf)
 
 
+def _rooted(delta: float, mu: float, farthest: float) -> float:
+    return increasing_root(_excess(delta, mu), start=farthest, lower=0.0, upper=farthest * (1.0 + 1e-9) + _TINY)
+
+
+def _enclosed(point: float, delta: float, mu: float) -> Bound | None:
+    # Both ends from the profile at one point and its slope: -delta' = e^epsilon Phi(-b) changes by a factor of at most
+    # 1 + (b + 1) / mu per unit of epsilon, in logarithms, since 1 / Mills(b) <= b + 1. None where that is too much.
+    if not (point > 0.0 and mu <= 1e6):
+        return None
+    found = _sides(point, mu).delta
+    _, steepness, _, _ = _logarithms(point, mu)
+    slope = found.upper * steepness
+    change = 1.0 + (point / mu + mu / 2.0 + 1.0) / mu
+    # Steeper or flatter by 2e-6: the slope's own error, and what it may change by over the stretch.
+    above, below = found.upper - delta, found.lower - delta
+    if not max(abs(above), abs(below)) * change <= 1e-7 * slope:
+        return None
+    upper = point + above / slope * (1.0 + 2e-6 if above > 0.0 else 1.0 - 2e-6)
+    lower = point + below / slope * (1.0 - 2e-6 if below > 0.0 else 1.0 + 2e-6)
+    lower, upper = down(down(lower)), up(up(upper))
+    return _certified_epsilon(lower, upper) if lower > 0.0 else None
+
+
 @dataclass(frozen=True)
 class _Sides:
     delta: Bound
@@ -167,22 +195,32 @@ class _Sides:
 
 def _sides(epsilon: float, mu: float) -> _Sides:
     # epsilon >= 0 and mu > 0, both finite; a and a + mu are rounded once, a^2 is not rounded at all.
-    near = Fraction(epsilon) / Fraction(mu) - Fraction(mu) / 2
-    far = near + Fraction(mu)
-    if near > FARTHEST:
+    # near = top / base.
+    (rise, fall), (size, part) = epsilon.as_integer_ratio(), mu.as_integer_ratio()
+    top, base = 2 * rise * part * part - size * size * fall, 2 * size * part * fall
+    if top > FARTHEST * base:
         return _Sides(_certified(0.0, _TINY), _certified(down(1.0), 1.0))
-    if near < -FARTHEST:
+    if top < -FARTHEST * base:
         return _Sides(_certified(down(1.0), 1.0), _certified(0.0, _TINY))
-    height, height_error = density(near)
+    near, height, height_error = top / base, _height(top, base), 12 * UNIT_ROUNDOFF
     if near >= 0 or mu <= 1.0:
-        drop, drop_error = mills_drop(float(near), width=mu)
+        drop, drop_error = mills_drop(near, width=mu)
         error = height_error + drop_error + 4 * UNIT_ROUNDOFF
         delta = around(height * drop, relative=error, absolute=4 * _TINY)
         return _Sides(_certified(delta.lower, delta.upper), _certified(down(1.0 - delta.upper), up(1.0 - delta.lower)))
-    (before, before_error), (after, after_error) = mills(float(-near)), mills(float(far))
+    (before, before_error), (after, after_error) = mills(-near), mills((top * part + size * base) / (base * part))
     error = height_error + max(before_error, after_error) + 4 * UNIT_ROUNDOFF
     rest = around(height * (before + after), relative=error, absolute=4 * _TINY)
     return _Sides(_certified(down(1.0 - rest.upper), up(1.0 - rest.lower)), _certified(rest.lower, rest.upper))
+
+
+def _height(top: int, base: int) -> float:
+    # The normal density at top / base, to 12 u: the exponent is rounded once, and what that leaves out made good.
+    square, double = top * top, 2 * base * base
+    leading = -square / double
+    count, unit = leading.as_integer_ratio()
+    rest = -(square * unit + count * double) / (double * unit)
+    return math.exp(leading) * (1.0 + rest) / _ROOT_TWO_PI
 
 
 def _logarithms(epsilon: float, mu: float) -> tuple[float, float, float, float]:

@@ -78,9 +78,9 @@ def mills_drop(point: float, *, width: float) -> tuple[float, float]:
     of a completely monotone function are positive, hence the rule is too small, by less than 2e-16 of the truth for
     x <= 45: the error is at most 1.4e-28 width^21 times the 20th derivative of the slope, itself at most
     2^10 10! e^(1/2) / (3/4)^11, against a slope of at least 1 / ((x + width)^2 + 3).
-    Beyond it is the difference, whose cancellation the error accounts for.
+    Beyond, and from 1/4 on where erfcx serves both ends, it is the difference; the error accounts for cancellation.
     """
-    if width <= 1.0:
+    if width < 0.25 or (width <= 1.0 and point + width > FRACTION_FROM):
         total = worst = 0.0
         for abscissa, weight in _NODES:
             slope, error = mills_slope(point + width * abscissa)

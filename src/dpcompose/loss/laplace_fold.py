@@ -24,7 +24,7 @@ _ULPS = 2
 
 def suits(epsilon: float, times: int) -> bool:
     """Whether the spline is short; beyond, the contour is narrow and no slower."""
-    return epsilon <= 100.0 and (times <= 24 or (times <= 1000 and times * epsilon <= 80.0))
+    return epsilon <= 100.0 and (times <= 64 or (times <= 1000 and times * epsilon <= 45.0))
 
 
 @dataclass(frozen=True)
