@@ -6,7 +6,7 @@ Mechanisms name their losses, `compose` (or `+` and `*`) puts them together, and
 answered by a `Bound`: two floats between which the truth lies. Rooms: `numerics` (numbers with two ends), `guarantee`
 (what is promised), `loss` (the privacy loss of one pair), `mechanism` (the building blocks), `composition`,
 `divergence`, `book` (Dwork and Roth, executable), `adaptive` (filters and odometers: parameters chosen along the way),
-`ledger` (what has been spent), `account` (filters in a ledger), `plan` (TOML files), `report`, `cli`. Losses are in nats.
+`ledger` (what has been spent), `account` (filters in a ledger), `plan` (TOML files), `report`, `cli`. Losses: in nats.
 """
 
 from dpcompose.composition.calibrate import Calibration, calibrate
