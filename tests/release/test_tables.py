@@ -176,6 +176,7 @@ def test_a_frame_that_mixes_types() -> None:
     assert "zwei" not in str(raised.value)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_an_engine_that_is_not_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made = _ibis(tmp_path)
     monkeypatch.setattr(type(made.get_backend()), "name", "sqlite")
