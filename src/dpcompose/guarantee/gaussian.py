@@ -109,7 +109,7 @@ def epsilon(delta: float, *, mu: float) -> Bound:
     delta, mu = check.probability("delta", delta), check.nonnegative("mu", mu)
     farthest = mu * (mu / 2.0 - float(ndtri(delta))) if 1e-300 <= delta <= 0.5 else 0.0
     if 0.0 < farthest < 1e300:
-        quick = _enclosed(_rooted(delta, mu, farthest), delta, mu)
+        quick = _enclosed(_neared(delta, mu, farthest), delta, mu)
         if quick is not None:
             return quick
     if mu == 0.0 or delta == 1.0 or _sides(0.0, mu).at_most(delta):
@@ -119,7 +119,7 @@ def epsilon(delta: float, *, mu: float) -> Bound:
     farthest = mu * (mu / 2.0 - float(ndtri(delta)))
     if not farthest < 1e300:
         return Bound(0.0, math.inf, Certificate("Gaussian closed form", notes=("epsilon exceeds 1e300",)))
-    point = _rooted(delta, mu, farthest)
+    point = increasing_root(_excess(delta, mu), start=farthest, lower=0.0, upper=farthest * (1.0 + 1e-9) + _TINY)
     margin = _margin(point, delta, mu)
     upper = walk(point, margin, lambda candidate: _sides(candidate, mu).at_most(delta))
     lower = walk(point, -margin, lambda candidate: candidate <= 0.0 or _sides(candidate, mu).at_least(delta))
@@ -156,8 +156,18 @@ def mu_for(epsilon: float, *, delta: float) -> Bound:
     return _certified(max(0.0, lower), math.inf if upper > 1e154 else upper, clip=math.inf)
 
 
-def _rooted(delta: float, mu: float, farthest: float) -> float:
-    return increasing_root(_excess(delta, mu), start=farthest, lower=0.0, upper=farthest * (1.0 + 1e-9) + _TINY)
+def _neared(delta: float, mu: float, farthest: float) -> float:
+    # Uncertified: the root to about eight digits of what matters, by Newton's method; 0 if it leads below 0.
+    excess, point = _excess(delta, mu), farthest
+    for _ in range(40):
+        value, slope = excess(point)
+        step = value / slope if slope > 0.0 else point
+        point -= step
+        if not point > 0.0:
+            return 0.0
+        if abs(step) * (1.0 + (point / mu + mu / 2.0 + 1.0) / mu) <= 1e-4:
+            break
+    return point
 
 
 def _enclosed(point: float, delta: float, mu: float) -> Bound | None:
