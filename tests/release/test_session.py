@@ -276,3 +276,16 @@ def test_an_answer_is_written_whole(tmp_path: Path) -> None:
     with pytest.raises(DomainError):
         answer.write(tmp_path / "nowhere" / "a.csv")
     assert answer.table.schema == pa.schema([("city", pa.string()), ("count", pa.int64())])
+
+
+def test_a_key_may_be_called_like_a_number(quiet: list[list[int]]) -> None:
+    frame = pa.table({"p": [1, 2, 3], "count": ["a", "a", "b"], "from": [1, 2, 3]})
+    made = release.table(frame, unit="p", max_rows_per_unit=1)
+    asked = release.Session(made, ledger=world.ledger(), scope="world", actor="ana")
+    counts = asked.count(by="count", keys=["a", "b"], spend=SPEND)
+    assert counts.table.to_pylist() == [{"count": "a", "count_": 2}, {"count": "b", "count_": 1}]
+    mean = asked.mean("from", lower=0, upper=4, by="count", keys=["a", "b"], spend=SPEND)
+    assert mean.table.column_names == ["count", "mean", "count_"]
+    assert len(mean.expected_error(0.9)) == 2  # type: ignore[arg-type]
+    histogram = asked.histogram("from", edges=[0, 2, 4], by="from", keys=[1, 9], spend=SPEND)
+    assert histogram.table.column_names == ["from", "from_", "to", "count"]

@@ -56,7 +56,7 @@ class Answer:
         Raises:
             DomainError: If the answer has several rows.
         """
-        released = [values for values in self.columns if values.name not in self.design.aggregation.by]
+        released = self.columns[len(self.design.aggregation.by) :]
         if len(released[0].cells) != 1:
             raise DomainError("value", f"{len(released[0].cells)} rows", "an answer of one row", "See .table")
         return released[0].cells[0]

@@ -119,7 +119,7 @@ class Mean(_Clamped):
         count, total = (noise_of(step).error(each) for step in design.steps)
         reach = total + grid.largest(grid.middle) * count
         whole = float(grid.upper - grid.lower)
-        released = next(values.cells for values in columns if values.name == "count")
+        released = columns[-1].cells
         return tuple(min(grid.value(Fraction(reach, max(number, 1))), whole) for number in released)
 
 

@@ -85,8 +85,9 @@ def _error(quote: Quote, confidence: float) -> float | None:
 
 def _table(answer: Answer, confidence: float, width: int) -> Table:
     by = list(answer.design.aggregation.by)
-    released = [values for values in answer.columns if values.name not in by]
-    main = next(values for values in released if values.name not in ("from", "to"))
+    released = answer.columns[len(by) :]
+    # A mean comes before its count; in a histogram the count comes after its edges.
+    main = released[0] if answer.question.kind == "mean" else released[-1]
     errors = _per_row(answer, confidence, len(main.cells))
     unit = UNITS.get(answer.question.kind, "")
     head = [Column(name, wrap=True) for name in by]
