@@ -116,3 +116,18 @@ def test_empty_tables_agree(postgres_url: str, spark: Any, tmp_path: Path) -> No
         integers = [_integers(table, question) for table in found]
         assert integers[0] == integers[1] == integers[2]
     found[1].close()
+
+
+def test_a_server_that_went_away(postgres_url: str) -> None:
+    from release import world
+
+    from dpcompose.errors import EngineError
+
+    made = tables.on_postgres(postgres_url, _rows(3), "leaving")
+    ledger = world.ledger()
+    table = release.table(made, unit="person", max_rows_per_unit=2)
+    session = release.Session(table, ledger=ledger, scope="world", actor="ana")
+    table.close()
+    with pytest.raises(EngineError, match="PostgreSQL failed while it aggregated: the charge stands"):
+        session.count(spend=EPSILON, key="q")
+    assert ledger.available("world")["epsilon"].fraction < 100

@@ -58,7 +58,7 @@ def save_counting(path: str | Path, plan: CountingPlan, curves: Sequence[Accurac
         points = [(queries, error) for queries, error in curve.points if error < 1]
         if points:
             xs, ys = zip(*points, strict=True)
-            axes.plot(xs, ys, _STYLES.get(curve.method, "-"), label=curve.method, linewidth=1.8)
+            axes.plot(xs, ys, linestyle=_STYLES.get(curve.method, "-"), label=curve.method, linewidth=1.8)
     axes.axhline(plan.accuracy, color="#5a5b5c", linewidth=0.8)
     title = f"{plan.units:,} units, epsilon {exactly(plan.epsilon)}, delta {exactly(plan.delta)}"
     axes.set(xscale="log", yscale="log", xlabel="counting queries", ylabel="error, as a part of the units", title=title)
