@@ -18,7 +18,7 @@ from dpcompose.release.table import Table
 
 SPEND = {"epsilon": 1}
 PRIVATE = {"epsilon": 1, "delta": 0.01}
-CITIES = ["oslo", "rome", "zug"]
+CITIES = ["bern", "kyiv", "lima", "oslo", "rome", "zug"]
 QUESTIONS = {
     "count": release.Count(spend=SPEND),
     "count by": release.Count(by="city", keys=CITIES, spend=SPEND),

@@ -177,13 +177,15 @@ def _bounded(table: Table, rows: Expression, units: list[str], keys: list[str], 
     that is scrambled by integer arithmetic: by size, a unit's smallest would be kept and every sum pulled down. Then
     keys, as integers or by code point.
     """
-    bounds = table.bounds.within(None if what.public is None else len(what.public))
-    if keys and bounds.groups < bounds.rows and (what.public is None or bounds.groups < len(what.public)):
-        rows = _first(rows, units, _order(table, rows, keys, what), bounds.groups, dense=True)
+    bounds, cells = table.bounds, None if what.public is None else len(what.public)
+    few = cells is not None and cells <= bounds.groups
+    if not few and bounds.groups < bounds.rows:
+        rows, few = _first(rows, units, _order(table, rows, keys, what), bounds.groups, dense=True), True
     used = [name for name in ("bin", "value") if name in rows.columns]
     if bounds.rows_per_group < bounds.rows:
         rows = _first(rows, [*units, *keys], _order(table, rows, used, what), bounds.rows_per_group)
-    if bounds.groups * bounds.rows_per_group > bounds.rows or bounds.rows_per_group == bounds.rows:
+    groups = min(bounds.groups, cells) if cells is not None else bounds.groups
+    if not (few and groups * bounds.rows_per_group <= bounds.rows and bounds.rows_per_group < bounds.rows):
         rows = _first(rows, units, _order(table, rows, [*used, *keys], what), bounds.rows)
     return rows
 
