@@ -41,9 +41,9 @@ def enumerated(group: Sequence[tuple[Loss, int]]) -> AtomicLoss:
             counts = _counts(times, len(p))
             log_ways = special.gammaln(times + 1) - special.gammaln(counts + 1).sum(axis=1)
             (p, far_p), (q, far_q) = _masses(counts, log_ways, p), _masses(counts, log_ways, q)
+            lost += _UNDERFLOW if max(far_p, far_q) > 700 else 0.0
             step = counts @ step
             rounded = U * (16 + 8 * max(far_p, far_q) + 16 * float(special.gammaln(times + 1)) + 4 * len(atomic.upper))
-            lost += _UNDERFLOW
         upper, lower = np.outer(upper, p).ravel(), np.outer(lower, q).ravel()
         ratio = np.add.outer(ratio, step).ravel()
         fuzz += times * atomic.fuzz + rounded
@@ -56,7 +56,7 @@ def _counts(times: int, kinds: int) -> Reals:
     """All ways of `times` as an ordered sum of `kinds` numbers >= 0, shape (m, kinds)."""
     if kinds == 1:
         return np.full((1, 1), float(times))
-    rows = []
+    rows: list[Reals] = []
     for first in range(times + 1):
         rest = _counts(times - first, kinds - 1)
         rows.append(np.column_stack([np.full(len(rest), float(first)), rest]))
@@ -64,9 +64,9 @@ def _counts(times: int, kinds: int) -> Reals:
 
 
 def _masses(counts: Reals, log_ways: Reals, mass: Reals) -> tuple[Reals, float]:
-    """ways times the product of the masses, each to the power of its count; and the largest logarithm on the way."""
+    """ways times the product of the masses, each to the power of its count; and the largest of their logarithms."""
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.where(counts == 0, 0.0, counts * np.log(mass))
     total = logs.sum(axis=1)
-    held = total[(total + log_ways) > -745]
-    return np.exp(np.maximum(total + log_ways, -800.0)), float(-held.min(initial=0.0))
+    far = -total[np.isfinite(total)].min(initial=0.0)  # what is infinitely far has no mass at all
+    return np.exp(np.maximum(total + log_ways, -800.0)), float(far)
