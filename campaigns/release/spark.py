@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ def session(home: Path) -> Iterator[Any]:
     settings = {
         "spark.master": "local[2]",
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
@@ -27,6 +29,7 @@ def session(home: Path) -> Iterator[Any]:
         "spark.log.level": "OFF",
         "spark.sql.session.timeZone": "UTC",
     }
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName("dpcompose")
     for name, value in settings.items():
         builder = builder.config(name, value)
