@@ -13,7 +13,6 @@ from pathlib import Path
 
 from campaigns.ledger.history import HistoryError
 from campaigns.ledger.processes import in_threads
-
 from dpcompose.ledger import Ledger
 
 AMOUNTS = (0.1, "1e-30", "3e-40", 0.7, "12.000000000000000000000000000000000000001")

@@ -15,7 +15,7 @@ from dpcompose.ledger.batch import Batch
 from dpcompose.ledger.decision import Request
 from dpcompose.ledger.driver import write
 from dpcompose.ledger.scope import paths_down_to
-from dpcompose.ledger.sqlite import SQLiteStore
+from dpcompose.ledger.sqlite import SQLiteStore, _Progress
 
 
 class Checking(SQLiteStore):
@@ -57,7 +57,7 @@ class Careless(SQLiteStore):
     """Takes no notice of errors while it commits."""
 
     def _commit(self, requests: Sequence[Request]) -> list[Any]:
-        with self._failures(), self._turn():
+        with self._failures(_Progress()), self._turn():
             self._writer.execute("BEGIN IMMEDIATE")
             batch = Batch(self._stored)
             outcomes = batch.decide_all(requests)

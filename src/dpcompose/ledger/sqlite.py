@@ -43,8 +43,7 @@ class SQLiteStore:
         self.where = str(path)
         self._process = os.getpid()
         self._broken: StoreError | None = None
-        self._committing = False
-        with self._failures(), ExitStack() as opened:
+        with self._failures(_Progress()), ExitStack() as opened:
             path = path.resolve()  # SQLite follows links too: log and lock lie beside the file itself
             require_place(path, create=create)
             self._turn = Turn(path.with_name(f"{path.name}-turn"))
@@ -68,14 +67,15 @@ class SQLiteStore:
     def _commit(self, requests: Sequence[Request]) -> list[Outcome]:
         """Decide the requests one after the other and commit their changes together."""
         self._require_usable()
-        with self._failures(), self._turn():
+        progress = _Progress()
+        with self._failures(progress), self._turn():
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 batch = Batch(self._stored)
                 outcomes = batch.decide_all(requests)
                 if batch.records:
                     write(self._stored.driver, batch)
-                    self._committing = True
+                    progress.committing = True
                     self._writer.execute("COMMIT")
                 return outcomes
             finally:
@@ -86,7 +86,7 @@ class SQLiteStore:
     @contextmanager
     def snapshot(self) -> Generator[Reading]:
         self._require_usable()
-        with self._failures(), self._engine.connect() as connection, connection.begin():
+        with self._failures(_Progress()), self._engine.connect() as connection, connection.begin():
             yield Reading(connection, _damage)
 
     def close(self) -> None:
@@ -100,25 +100,28 @@ class SQLiteStore:
             raise StoreError(self.where, "was opened in another process", "Open the ledger again after a fork")
 
     @contextmanager
-    def _failures(self) -> Generator[None]:
+    def _failures(self, progress: _Progress) -> Generator[None]:
         """Turn what the driver raises into StoreError; stop for good where the disk cannot be relied on."""
         try:
             yield
         except (sqlite3.Error, DBAPIError, OSError) as error:
-            raise self._failed(error) from error
-        finally:
-            self._committing = False
+            cause = (error.orig or error) if isinstance(error, DBAPIError) else error
+            raise self._failed(cause, uncertain=progress.committing) from error
 
-    def _failed(self, error: Exception) -> StoreError:
-        cause = error.orig if isinstance(error, DBAPIError) else error
+    def _failed(self, cause: BaseException, *, uncertain: bool) -> StoreError:
         if not isinstance(cause, sqlite3.Error):
-            return StoreError(
-                self.where, cause_of(cause or error), "Check the file and its directory", uncertain=self._committing
-            )
-        found = failure(self.where, cause, uncertain=self._committing)
+            return StoreError(self.where, cause_of(cause), "Check the file and its directory", uncertain=uncertain)
+        found = failure(self.where, cause, uncertain=uncertain)
         if code_of(cause) in LASTING:
             self._broken = found
         return found
+
+
+@dataclass
+class _Progress:
+    """How far a transaction came: an error while it commits leaves open whether it did."""
+
+    committing: bool = False
 
 
 @dataclass(frozen=True)

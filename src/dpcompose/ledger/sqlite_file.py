@@ -42,7 +42,7 @@ def code_of(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-def cause_of(error: Exception) -> str:
+def cause_of(error: BaseException) -> str:
     """What the system says, without the path, which the message names already."""
     return f"cannot be used: {error.strerror}" if isinstance(error, OSError) and error.strerror else str(error)
 
