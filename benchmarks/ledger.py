@@ -192,8 +192,8 @@ def report(figures: Figures, entries: int) -> str:
     """A line for each promise."""
     rate, median = figures.median, figures.median
     lines = [
-        f"{platform.system()} {platform.release()}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, "
-        f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}",
+        f"{platform.system()} {platform.release()}, Python {platform.python_version()}, "
+        f"SQLite {sqlite3.sqlite_version}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}",
         f"raw durable commits        {rate('raw_rate'):10.0f} /s   median {median('raw_median') * 1e6:.0f} us",
         f"charges, one writer        {rate('charge_rate'):10.0f} /s   median {median('charge_median') * 1e6:.0f} us   "
         f"{rate('one_writer_share'):.2f} of the raw rate (promised 0.5)",
@@ -204,8 +204,8 @@ def report(figures: Figures, entries: int) -> str:
     ]
     if "growth" in figures.values:
         lines += [
-            f"a charge after 10^3 and {entries} entries: {median('small') * 1e6:.0f} and {median('large') * 1e6:.0f} us: "
-            f"{median('growth'):.3f} times, of means {median('growth_of_means'):.3f} (promised 1.2)",
+            f"a charge after 10^3 and {entries} entries: {median('small') * 1e6:.0f} and "
+            f"{median('large') * 1e6:.0f} us: {median('growth'):.3f} times, of means {median('growth_of_means'):.3f} (promised 1.2)",
             f"opening {entries} entries        {median('open'):.3f} s (promised 1)",
             f"verifying {int(median('verified'))} entries      {median('verify'):.1f} s (promised 30), progress told "
             f"{int(median('progress'))} times",
