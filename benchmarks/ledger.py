@@ -205,7 +205,8 @@ def report(figures: Figures, entries: int) -> str:
     if "growth" in figures.values:
         lines += [
             f"a charge after 10^3 and {entries} entries: {median('small') * 1e6:.0f} and "
-            f"{median('large') * 1e6:.0f} us: {median('growth'):.3f} times, of means {median('growth_of_means'):.3f} (promised 1.2)",
+            f"{median('large') * 1e6:.0f} us: {median('growth'):.3f} times, "
+            f"of means {median('growth_of_means'):.3f} (promised 1.2)",
             f"opening {entries} entries        {median('open'):.3f} s (promised 1)",
             f"verifying {int(median('verified'))} entries      {median('verify'):.1f} s (promised 30), progress told "
             f"{int(median('progress'))} times",
