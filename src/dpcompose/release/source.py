@@ -8,6 +8,7 @@ import csv
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from importlib.util import find_spec
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -108,18 +109,21 @@ def _csv(path: Path) -> Any:
 def _database(url: str, name: str | None) -> tuple[str, Expression]:
     scheme = urlsplit(url).scheme
     if scheme not in _CONNECTIONS:
-        raise DomainError(
-            "source", scheme, "a URL that begins with postgresql:// or duckdb://, or a Spark table by ibis"
-        )
+        raise DomainError("source", f"{scheme}://...", "a URL such as postgresql://..., duckdb://... or spark://...")
     if name is None:
         raise DomainError("name", name, "the name of a table of the database")
-    found = None
+    extra = _EXTRAS.get(scheme)
+    if extra is not None and find_spec(extra[0]) is None:
+        raise MissingExtraError(f"a table on {scheme}://", extra[1])
+    connection = found = None
     with suppress(Exception):
         connection = _CONNECTIONS[scheme](url)
         schema, _, table = name.rpartition(".")
         found = connection.table(table, database=schema or None)
     # A driver's words may hold the password of the URL.
     if found is None:
+        if connection is not None:
+            connection.disconnect()
         raise DomainError("source", f"{scheme}://...", f"a database that can be reached and has a table {name!r}")
     return name, found
 
@@ -127,7 +131,7 @@ def _database(url: str, name: str | None) -> tuple[str, Expression]:
 def _duckdb(url: str) -> Any:
     import ibis
 
-    return ibis.connect(url)
+    return ibis.duckdb.connect(url.removeprefix("duckdb://"), read_only=True)
 
 
 def _postgresql(url: str) -> Any:
@@ -139,13 +143,10 @@ def _postgresql(url: str) -> Any:
 
 
 def _spark(url: str) -> Any:
-    """A session on the cluster of a spark:// URL, or of the one that is running."""
+    """A session on the cluster of a spark:// URL, or the one that is running."""
     import ibis
+    from pyspark.sql import SparkSession
 
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise MissingExtraError("asking Spark", "spark") from None
     return ibis.pyspark.connect(SparkSession.builder.master(url).appName("dpcompose").getOrCreate())
 
 
@@ -169,4 +170,5 @@ def _typed(data: Expression, schema: Mapping[str, str] | None) -> Expression:
     return found
 
 
+_EXTRAS = {"postgres": ("psycopg", "postgres"), "postgresql": ("psycopg", "postgres"), "spark": ("pyspark", "spark")}
 _CONNECTIONS = {"duckdb": _duckdb, "postgres": _postgresql, "postgresql": _postgresql, "spark": _spark}
