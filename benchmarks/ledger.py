@@ -15,6 +15,7 @@ import statistics
 import tempfile
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,8 +33,9 @@ SCOPE = "world/acme/sales"
 COMMITS, CHARGES, THREADS, PROCESSES = 400, 400, 64, 8
 
 
-def charge(ledger: Ledger, key: str) -> None:
-    ledger.charge(SCOPE, cost=COST, description=DESCRIPTION, actor="analyst 17", key=key)
+def charge(ledger: Ledger) -> None:
+    """One charge; its key is as random as clients make them, which is the worst case for the index of keys."""
+    ledger.charge(SCOPE, cost=COST, description=DESCRIPTION, actor="analyst 17", key=uuid.uuid4().hex)
 
 
 def prepared(path: Path) -> Ledger:
@@ -96,13 +98,13 @@ def one_run(folder: Path, run: int, figures: Figures) -> None:
     ledger = prepared(folder / f"ledger-{run}.db")
     commits: list[float] = []
     charges: list[float] = []
-    for part in range(10):
+    for _ in range(10):
         commits += timed(raw.commit, COMMITS // 10)
-        charges += timed(lambda n, part=part: charge(ledger, f"one {part} {n}"), CHARGES // 10)
+        charges += timed(lambda _: charge(ledger), CHARGES // 10)
     figures.add(raw_rate=1 / statistics.mean(commits), raw_median=statistics.median(commits))
     figures.add(charge_rate=1 / statistics.mean(charges), charge_median=statistics.median(charges))
     figures.add(one_writer_share=statistics.mean(commits) / statistics.mean(charges))
-    shared = _threads(ledger, run)
+    shared = _threads(ledger)
     again = timed(raw.commit, COMMITS)
     figures.add(threads_rate=shared, threads_share=shared * statistics.mean(again))
     ledger.close()
@@ -113,12 +115,12 @@ def one_run(folder: Path, run: int, figures: Figures) -> None:
     raw.connection.close()
 
 
-def _threads(ledger: Ledger, run: int, each: int = 100) -> float:
-    def work(thread: int) -> None:
-        for number in range(each):
-            charge(ledger, f"thread {run} {thread} {number}")
+def _threads(ledger: Ledger, each: int = 100) -> float:
+    def work() -> None:
+        for _ in range(each):
+            charge(ledger)
 
-    threads = [threading.Thread(target=work, args=(thread,)) for thread in range(THREADS)]
+    threads = [threading.Thread(target=work) for _ in range(THREADS)]
     began = time.perf_counter()
     for thread in threads:
         thread.start()
@@ -134,8 +136,8 @@ def _processes(path: Path, folder: Path, each: int = 250) -> list[float]:
         child = os.fork()
         if child == 0:
             with Ledger.open(path) as ledger:
-                charge(ledger, f"first {process}")
-                found = timed(lambda n, process=process: charge(ledger, f"process {process} {n}"), each)
+                charge(ledger)
+                found = timed(lambda _: charge(ledger), each)
             (folder / f"latencies-{process}").write_text(json.dumps(found))
             os._exit(0)
         children.append(child)
@@ -153,7 +155,8 @@ def fill(ledger: Ledger, first: int, stop: int) -> None:
     cost, description = Amounts.of(COST), json.dumps(DESCRIPTION, sort_keys=True, separators=(",", ":"))
     for start in range(first, stop, 256):
         group = [
-            Charge(SCOPE, cost, description, "analyst 17", f"fill {n}") for n in range(start, min(start + 256, stop))
+            Charge(SCOPE, cost, description, "analyst 17", uuid.uuid4().hex)
+            for _ in range(start, min(start + 256, stop))
         ]
         store._commit(group)
 
@@ -165,11 +168,11 @@ def growth(folder: Path, entries: int, figures: Figures, runs: int) -> None:
     began = time.perf_counter()
     fill(large, 0, entries)
     figures.add(fill_rate=entries / (time.perf_counter() - began))
-    for run in range(runs):
+    for _ in range(runs):
         times: tuple[list[float], list[float]] = [], []
-        for part in range(20):
+        for _ in range(20):
             for which, ledger in enumerate((small, large)):
-                times[which].extend(timed(lambda n, r=run, p=part, x=ledger: charge(x, f"later {r} {p} {n}"), 50))
+                times[which].extend(timed(lambda _, ledger=ledger: charge(ledger), 50))
         figures.add(small=statistics.median(times[0]), large=statistics.median(times[1]))
         figures.add(growth=statistics.median(times[1]) / statistics.median(times[0]))
         figures.add(growth_of_means=statistics.mean(times[1]) / statistics.mean(times[0]))
