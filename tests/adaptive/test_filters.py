@@ -275,7 +275,7 @@ def test_for_target_stays_within_the_target_and_close_to_it(
     filter = family.for_target(epsilon, delta=delta)
     reached = filter.epsilon_at(delta=delta)
     assert reached <= epsilon
-    if family in (ConcentratedFilter, RenyiFilter, GaussianFilter):
+    if family in (PureFilter, ConcentratedFilter, RenyiFilter, GaussianFilter):
         assert reached >= epsilon * (1 - 1e-9)
 
 
@@ -415,7 +415,7 @@ def test_a_mechanism_that_answers_nonsense_or_raises_is_refused(filter: Filter, 
 
 
 @every_filter
-@pytest.mark.parametrize("thing", [None, 1.0, "Laplace(1)", math.nan, object(), [Laplace(1.0)]], ids=repr)
+@pytest.mark.parametrize("thing", [None, 1.0, "Laplace(1)", math.nan, object(), [Laplace(1.0)]], ids=lambda thing: type(thing).__name__)
 def test_what_is_no_mechanism_is_refused(filter: Filter, thing: Any) -> None:
     with pytest.raises(UnsupportedError):
         filter.price(thing)
