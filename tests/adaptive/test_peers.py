@@ -11,7 +11,7 @@ diffprivlib, `BudgetAccountant` (accountant.py), slack 0: the sum of the epsilon
 slack it takes the least of three totals for parameters fixed in advance [KairouzOhViswanath2015] and stops by it: a
 natural filter, which is not sound for parameters chosen along the way, and not compared.
 
-Ties between floats are left out: a limit of 1 holds 100 doubles 0.01 only if their sum is rounded down.
+Their sums are taken exactly: a limit of 1 holds 100 doubles 0.01 only if their sum is rounded down.
 """
 
 from __future__ import annotations
@@ -84,14 +84,22 @@ def test_gaussian_mechanisms_under_opendp_zcdp(epsilon: float, delta: float, sig
     assert rounds(GaussianFilter.for_target(epsilon, delta=delta), Gaussian(sigma)) >= theirs
 
 
+@pytest.mark.parametrize("count", [3, 7, 8, 10, 100, 125])
+def test_exact_ties_are_granted_where_the_target_has_a_delta(count: int) -> None:
+    """A pure budget that implies (1, 1e-6) is a little above 1: roundings cost no round."""
+    filter = PureFilter.for_target(1.0, delta=1e-6)
+    assert rounds(filter, BlackBox(1 / count)) == rounds(filter, Laplace(float(count))) == count
+
+
 @pytest.mark.parametrize(("epsilon", "delta"), TARGETS)
-@pytest.mark.parametrize("each", [number for number in EPSILONS if (1 / number) % 1 > 1e-9])
+@pytest.mark.parametrize("each", EPSILONS)
 def test_pure_sums(epsilon: float, delta: float, each: float) -> None:
     """OpenDP's sum of epsilons and diffprivlib's, slack 0."""
     theirs = int(Fraction(epsilon) / Fraction(each))
+    assert rounds(PureFilter.for_target(epsilon, delta=delta), BlackBox(each)) >= theirs
+    assert rounds(PureFilter.for_target(epsilon, delta=delta), Laplace(1 / each)) >= theirs
     assert rounds(PureFilter.for_target(epsilon), BlackBox(each)) >= theirs
     assert rounds(BasicFilter.for_target(epsilon, delta=delta), BlackBox(each)) >= theirs
-    assert rounds(PureFilter.for_target(epsilon), Laplace(1 / each)) >= theirs
 
 
 def test_dyadic_ties_of_promises_are_granted() -> None:

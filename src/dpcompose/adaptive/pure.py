@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
@@ -12,7 +13,9 @@ from dpcompose.adaptive.filter import Filter
 from dpcompose.adaptive.target import Target
 from dpcompose.adaptive.total import Total, optimal
 from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Priced, pure
+from dpcompose.guarantee.optimal import homogeneous_epsilon
 from dpcompose.guarantee.rational import rounded_up
+from dpcompose.guarantee.root import walk
 
 
 @dataclass(frozen=True)
@@ -43,10 +46,16 @@ class PureFilter(Filter):
 
     @classmethod
     def for_target(cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0) -> Self:
-        """The filter of that epsilon; a delta of the target is not used, and none can be kept for charges."""
+        """The filter of the largest pure E that implies (epsilon, delta): ln((e^epsilon + delta) / (1 - delta))."""
         target = Target.of(epsilon, delta, mechanism_delta)
         target.without_charged_delta("PureFilter")
-        return cls(target.epsilon)
+        most, at = target.floats
+        if not 0.0 < at < 1.0 or not 0.0 < most < 700.0:
+            return cls(target.epsilon)
+        # The profile of randomized response, (e^E - e^epsilon) / (1 + e^E), is the largest of all pure ones.
+        point = most + math.log1p(at * math.exp(-most)) - math.log1p(-at)
+        point = walk(point, -4e-16 * point, lambda each: homogeneous_epsilon(at, epsilon=each, times=1).upper <= most)
+        return cls(max(point, target.epsilon))
 
     @property
     def limits(self) -> dict[str, Fraction]:
