@@ -64,6 +64,8 @@ def _flipped(value: object, rng: random.Random) -> object:
     match value:
         case int():
             return value ^ 1 << rng.randrange(20)
+        case str() if rng.random() < 0.1:
+            return value.encode()
         case str() if value:
             data = bytearray(value.encode())
             place = rng.randrange(len(data))

@@ -318,3 +318,32 @@ def _no_files_left_open() -> Iterator[None]:
     before = len(os.listdir("/proc/self/fd"))
     yield
     assert len(os.listdir("/proc/self/fd")) <= before
+
+
+@pytest.mark.parametrize("value", [b"abc", b"\xff\xfe", None, 1.5, "x"])
+def test_values_of_another_type_are_tampering(path: Path, value: object) -> None:
+    tables = {
+        "entry": ("scope", "body", "hash", "key", "root"),
+        "balance": ("spent", "taken"),
+        "scope": ("path", "caps"),
+    }
+    for table, columns in tables.items():
+        for column in columns:
+            copy = path.with_name(f"{table}-{column}.db")
+            shutil.copy(path, copy)
+            with closing(sqlite3.connect(copy)) as connection:
+                try:
+                    connection.execute(f"UPDATE {table} SET {column} = ?", [value])
+                    connection.commit()
+                except sqlite3.IntegrityError:
+                    continue
+            with pytest.raises(TamperedError), Ledger.open(copy) as ledger:
+                ledger.verify()
+
+
+def test_a_schema_that_is_no_text_is_damage(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"balancebalance", b"b\xa9lanceb\xa9lance"))
+    assert path.read_bytes() != data
+    with pytest.raises(StoreError, match="damaged"):
+        Ledger.open(path)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from dpcompose.errors import StoreError
@@ -104,11 +104,14 @@ class SQLiteStore:
         """Turn what the driver raises into StoreError; stop for good where the disk cannot be relied on."""
         try:
             yield
-        except (sqlite3.Error, DBAPIError, OSError) as error:
+        except (sqlite3.Error, SQLAlchemyError, OSError, UnicodeError) as error:
             cause = (error.orig or error) if isinstance(error, DBAPIError) else error
             raise self._failed(cause, uncertain=progress.committing) from error
 
     def _failed(self, cause: BaseException, *, uncertain: bool) -> StoreError:
+        if isinstance(cause, UnicodeError):  # text that is none: the driver passes it on as it is
+            cause = sqlite3.DatabaseError(str(cause))
+            cause.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
         if not isinstance(cause, sqlite3.Error):
             return StoreError(self.where, cause_of(cause), "Check the file and its directory", uncertain=uncertain)
         found = failure(self.where, cause, uncertain=uncertain)

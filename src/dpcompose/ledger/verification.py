@@ -37,6 +37,14 @@ class Verification:
 
 def verify(snapshot: Snapshot, *, anchor: Anchor | None, progress: Progress | None) -> Verification:
     """Follow every entry; raise TamperedError with everything that disagrees."""
+    try:
+        return _verified(snapshot, anchor, progress)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # A value of another type where text or a number was written: only a change from outside puts it there.
+        raise TamperedError([f"a stored value cannot be read ({type(error).__name__}: {error})"]) from error
+
+
+def _verified(snapshot: Snapshot, anchor: Anchor | None, progress: Progress | None) -> Verification:
     problems = list(snapshot.damage())
     total = sum(snapshot.count(root) for root in snapshot.roots())
     expected: dict[str, Node] = {}
