@@ -28,7 +28,9 @@ def games() -> dict[str, Experiment]:
     found = {
         repr(query.mechanism): Experiment(Repeater(query), family=[query.mechanism], rounds=ROUNDS) for query in queries
     }
-    found["all three, chosen from the answers"] = Experiment(Wanderer(queries, 1), family=MECHANISMS, rounds=ROUNDS)
+    found["all three, chosen from the answers"] = Experiment(
+        Wanderer(queries, seed=1), family=MECHANISMS, rounds=ROUNDS
+    )
     return found
 
 

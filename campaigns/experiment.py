@@ -43,7 +43,9 @@ def game(seed: int) -> tuple[Experiment, tuple[int, int, Orientation]]:
         queries += [query.turned for query in queries]
     greedy = rng.random() < 0.3
     adversary = (
-        Greedy(queries, float(rng.uniform(0.0, 2.0))) if greedy else Wanderer(queries, seed, coins=seed % 2 == 1)
+        Greedy(queries, epsilon=float(rng.uniform(0.0, 2.0)))
+        if greedy
+        else Wanderer(queries, seed=seed, coins=seed % 2 == 1)
     )
     playing = Experiment(adversary, family=family, rounds=rounds, orientation=orientation)
     return playing, (place, rounds, orientation)

@@ -168,12 +168,12 @@ def test_equal_databases_give_nothing_away() -> None:
         lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1, adjacency="replace"),  # type: ignore[arg-type]
         lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1, orientation=None),  # type: ignore[arg-type]
         Repeater,
-        lambda: Greedy([], 1.0),
-        lambda: Greedy([GOOD], math.nan),
+        lambda: Greedy([], epsilon=1.0),
+        lambda: Greedy([GOOD], epsilon=math.nan),
         lambda: ManyDatabases([]),
-        lambda: Wanderer([], 1),
-        lambda: Wanderer([GOOD], -1),
-        lambda: Wanderer([GOOD], 1, quits=math.nan),
+        lambda: Wanderer([], seed=1),
+        lambda: Wanderer([GOOD], seed=-1),
+        lambda: Wanderer([GOOD], seed=1, quits=math.nan),
         lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).play(World.ZERO, transcripts=0, rng=RNG),
         lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).play(0, transcripts=1, rng=RNG),  # type: ignore[arg-type]
         lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).play(World.ZERO, transcripts=1, rng=7),  # type: ignore[arg-type]

@@ -65,7 +65,7 @@ def wandering(seed: int, family: int, rounds: int, free: bool) -> Experiment:
     queries.append(Query(FAMILIES[family][0], ("Alice", "Bob"), ("Alice",), Holds("Bob")))
     queries.append(Query(FAMILIES[family][-1], ("Alice",), ("Alice",), Holds("Bob")))
     queries += [query.turned for query in queries if free]
-    wanderer = Wanderer(queries, seed, quits=0.05, coins=seed % 2 == 1)
+    wanderer = Wanderer(queries, seed=seed, quits=0.05, coins=seed % 2 == 1)
     orientation = Orientation.FREE if free else Orientation.SAME
     return Experiment(wanderer, family=FAMILIES[family], rounds=rounds, orientation=orientation)
 
@@ -99,6 +99,10 @@ def test_a_bound_that_is_too_small_is_caught() -> None:
 
 
 @pytest.mark.parametrize(
+    "turned",
+    [False, True],
+)
+@pytest.mark.parametrize(
     "mechanism",
     [
         Laplace(1.5),
@@ -112,10 +116,11 @@ def test_a_bound_that_is_too_small_is_caught() -> None:
     ],
     ids=repr,
 )
-def test_the_repeater_is_between_its_limits(mechanism: Composable) -> None:
+def test_the_repeater_is_between_its_limits(mechanism: Composable, turned: bool) -> None:
     """Every limit, of both kinds, at once: false alarm 1e-6 for each mechanism. The width is below one in a hundred."""
     query = Query(mechanism, ("Bob",), (), Holds("Bob"))
-    game = Experiment(Repeater(query), family=[mechanism], rounds=3, orientation=Orientation.SAME)
+    # Bob in world 1 alone: the two directions are exchanged, and the larger is the same.
+    game = Experiment(Repeater(query.turned if turned else query), family=[mechanism], rounds=3)
     found = game.measure(transcripts=1 << 17, rng=np.random.default_rng(11)).delta(EPSILONS)
     truth = (mechanism * 3).profile()(EPSILONS)
     assert np.all(found.lower <= truth.upper)
@@ -138,6 +143,22 @@ def test_the_limits_cover_as_often_as_they_say() -> None:
         missed += bool(np.any(limits.lower(grid) > shifted) or np.any(limits.upper(grid) < shifted))
     assert np.all(truth >= 0)
     assert missed <= 40 + 5 * 6
+
+
+def test_limits_are_the_quantiles_of_order_statistics() -> None:
+    """Of three losses 3, 2, 1: ranks 1 to 3, each side of each at a sixth of the failure, below and above the bins."""
+    limits = survival(Tally.of(np.array([2.0, 3.0, 1.0])), failure=0.06, margin=0.0)
+    low = np.array([stats.beta.ppf(0.01, rank, 4 - rank) for rank in (1, 2, 3)])
+    high = np.array([stats.beta.ppf(0.99, rank, 4 - rank) for rank in (1, 2, 3)])
+    assert np.allclose(np.cumsum(limits.low), low, rtol=1e-6)
+    assert np.allclose(np.cumsum(limits.high), [*high, 1.0], rtol=1e-6)
+    assert np.all(np.cumsum(limits.low) <= low)
+    assert np.all(np.cumsum(limits.high)[:3] >= high)
+    assert np.allclose(limits.low_at, [3.0, 2.0, 1.0], rtol=2e-3)
+    assert np.allclose(limits.high_at[1:], [3.0, 2.0, 1.0], rtol=2e-3)
+    assert limits.high_at[0] == math.inf
+    assert np.all(limits.low_at <= [3.0, 2.0, 1.0])
+    assert np.all(limits.high_at[1:] >= [3.0, 2.0, 1.0])
 
 
 def test_limits_are_narrow_in_the_tail() -> None:

@@ -119,7 +119,7 @@ def test_no_adversary_is_above_the_certified_bound(seed: int, family: int, round
     asked = [about_bob(mechanism) for mechanism in FAMILIES[family]]
     queries = [*asked, *(query.turned for query in asked if free)]
     game = Experiment(
-        Wanderer(queries, seed, quits=0.1), family=FAMILIES[family], rounds=rounds, orientation=orientation
+        Wanderer(queries, seed=seed, quits=0.1), family=FAMILIES[family], rounds=rounds, orientation=orientation
     )
     solved, bound = game.solve(), game.composition.profile(orientation=orientation)(np.array(EPSILONS))
     with localcontext(Context(prec=60)):
@@ -157,12 +157,30 @@ def test_bob_in_many_databases() -> None:
     assert adaptive.delta(0.5).lower <= compose(*family).delta(epsilon=0.5).upper + ROUND_OFF
 
 
+def test_every_database_is_asked_once_in_an_order_that_depends_on_the_answers() -> None:
+    curators = [Query(RandomizedResponse(0.5), ("Bob", f"person {i}"), (f"person {i}",), BOB) for i in range(6)]
+    adversary, rng = ManyDatabases(curators), np.random.default_rng(1)
+    state, answers, asked = adversary.first(None), np.empty((0, 40)), []
+    while True:
+        state, chosen = adversary.choose(state, answers)
+        if chosen is None:
+            break
+        assert chosen.which is not None
+        asked.append(chosen.which)
+        answers = np.concatenate([answers, rng.integers(2, size=(1, 40)).astype(float)])
+    orders = np.array(asked)
+    assert np.array_equal(np.sort(orders, axis=0), np.tile(np.arange(6)[:, None], (1, 40)))
+    assert len({tuple(column) for column in orders.T}) > 10
+    # The first of the rest after an answer for Bob, the last of them after one against.
+    assert np.array_equal(orders[1], np.where(answers[0] == 1.0, 1, 5))
+
+
 def test_the_greedy_one_switches_after_the_first_answer() -> None:
     # A sure gain of little against a small chance of much: which is better depends on what was lost so far.
     queries = [about_bob(RandomizedResponse(0.7)), Query(BlackBox(0.0, delta=0.1), ("Bob",), ())]
     family = [query.mechanism for query in queries]
     point = 0.5
-    greedy = Greedy(queries, point)
+    greedy = Greedy(queries, epsilon=point)
     game = Experiment(greedy, family=family, rounds=2)
     played = game.play(World.ZERO, transcripts=4000, rng=np.random.default_rng(5))
     _, second = greedy.choose((np.zeros(2), np.zeros(2, dtype=np.intp)), np.array([[0.0, 1.0]]))
@@ -196,4 +214,4 @@ def test_what_cannot_be_walked_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="more than 100"):
         Experiment(Repeater(coin), family=[coin.mechanism], rounds=7).solve(leaves=100)
     with pytest.raises(RefusedRoundError, match="coins"):
-        Experiment(Wanderer([coin], 1, coins=True), family=[coin.mechanism], rounds=2).solve()
+        Experiment(Wanderer([coin], seed=1, coins=True), family=[coin.mechanism], rounds=2).solve()

@@ -106,9 +106,9 @@ def _adversary(player: Player, plan: Plan, rounds: int, epsilon: float, seed: in
     if player is Player.REPEATER:
         return Repeater(*queries)
     if player is Player.GREEDY:
-        return Greedy([*queries, *turned], epsilon, plan.adjacency)
+        return Greedy([*queries, *turned], epsilon=epsilon, adjacency=plan.adjacency)
     if player is Player.RANDOM:
-        return Wanderer([*queries, *turned], seed)
+        return Wanderer([*queries, *turned], seed=seed)
     # Each database has other people in it.
     asked = (queries * (rounds // len(queries) + 1))[:rounds]
     others = [(f"person {place}",) for place in range(rounds)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -59,6 +59,7 @@ class Experiment:
     """
 
     adversary: Adversary
+    _: KW_ONLY
     family: Sequence[Composable]
     rounds: int
     adjacency: Adjacency = Adjacency.ADD_REMOVE

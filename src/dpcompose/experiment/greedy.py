@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 
 import numpy as np
@@ -34,6 +34,7 @@ class Greedy:
     """
 
     queries: Sequence[Query]
+    _: KW_ONLY
     epsilon: float
     adjacency: Adjacency = Adjacency.ADD_REMOVE
 

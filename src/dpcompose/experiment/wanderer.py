@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -34,6 +34,7 @@ class Wanderer:
     """
 
     queries: Sequence[Query]
+    _: KW_ONLY
     seed: int
     quits: float = 0.0
     coins: bool = False

@@ -26,7 +26,7 @@ from dpcompose.numerics.bound import up
 from dpcompose.numerics.elementary import Reals, U
 
 MOST_NODES, MOST_KINKS = 4096, 4096
-FEW_ATOMS, FIRST_NODES, PASSES = 128, 65, 40
+FEW_ATOMS, FIRST_NODES, PASSES = 128, 193, 40
 FINE, COARSE = 1e-4, 3.0
 LAST_DELTA, LAST_RISE, LAST_EPSILON = 1e-290, 1e-14, 690.0
 TOLERANCE = 1e-8
