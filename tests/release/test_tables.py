@@ -185,7 +185,7 @@ def test_an_engine_that_is_not_known(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def test_a_missing_extra_says_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "opendp.prelude", None)
+    monkeypatch.setitem(__import__("sys").modules, "opendp", None)
     with pytest.raises(MissingExtraError, match=r"dpcompose\[data\]"):
         world.session()
     monkeypatch.setitem(__import__("sys").modules, "ibis", None)

@@ -9,6 +9,7 @@ opendp draws from the operating system's randomness and takes no seed: no `rng` 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dpcompose.errors import MissingExtraError
@@ -19,9 +20,9 @@ def discrete_laplace(values: Sequence[int], *, scale: float) -> list[int]:
 
     Results beyond 64 bits are clamped to them.
     """
-    dp = _opendp()
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-    return list(dp.m.make_laplace(*space, scale=scale)(list(values))) if values else []
+    library = _opendp()
+    space = library.integers, library.metrics.l1_distance(T="i64")
+    return list(library.measurements.make_laplace(*space, scale=scale)(list(values))) if values else []
 
 
 def discrete_gaussian(values: Sequence[int], *, sigma: float) -> list[int]:
@@ -29,9 +30,9 @@ def discrete_gaussian(values: Sequence[int], *, sigma: float) -> list[int]:
 
     Results beyond 64 bits are clamped to them.
     """
-    dp = _opendp()
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T=float)
-    return list(dp.m.make_gaussian(*space, scale=sigma)(list(values))) if values else []
+    library = _opendp()
+    space = library.integers, library.metrics.l2_distance(T="f64")
+    return list(library.measurements.make_gaussian(*space, scale=sigma)(list(values))) if values else []
 
 
 def least_with_gumbel_noise(scores: Sequence[int], *, scale: float) -> int:
@@ -39,10 +40,10 @@ def least_with_gumbel_noise(scores: Sequence[int], *, scale: float) -> int:
 
     The noise is drawn to as many digits as the comparison needs, so the choice is exact.
     """
-    dp = _opendp()
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64")
-    chosen = dp.m.make_noisy_max(*space, dp.zero_concentrated_divergence(), scale=scale, negate=True)
-    return int(chosen(list(scores)))
+    library = _opendp()
+    space = library.integers, library.metrics.linf_distance(T="i64")
+    measure = library.measures.zero_concentrated_divergence()
+    return int(library.measurements.make_noisy_max(*space, measure, scale=scale, negate=True)(list(scores)))
 
 
 def require() -> None:
@@ -50,11 +51,20 @@ def require() -> None:
     _opendp()
 
 
-def _opendp() -> Any:
+@dataclass(frozen=True)
+class _Library:
+    """The parts of opendp that are used: its prelude would bring polars and scikit-learn along, 100 MB of them."""
+
+    integers: Any
+    metrics: Any
+    measures: Any
+    measurements: Any
+
+
+def _opendp() -> _Library:
     try:
-        import opendp.prelude as dp
+        from opendp import domains, measurements, measures, metrics, mod
     except ImportError:
         raise MissingExtraError("drawing noise", "data") from None
-    library: Any = dp
-    library.enable_features("contrib")
-    return library
+    mod.enable_features("contrib")
+    return _Library(domains.vector_domain(domains.atom_domain(T="i64")), metrics, measures, measurements)
