@@ -415,7 +415,7 @@ def test_a_mechanism_that_answers_nonsense_or_raises_is_refused(filter: Filter, 
 
 
 @every_filter
-@pytest.mark.parametrize("thing", [None, 1.0, "Laplace(1)", math.nan, object(), [Laplace(1.0)]], ids=lambda thing: type(thing).__name__)
+@pytest.mark.parametrize("thing", [None, 1.0, "Laplace(1)", math.nan, object(), [Laplace(1.0)]], ids=range(6))
 def test_what_is_no_mechanism_is_refused(filter: Filter, thing: Any) -> None:
     with pytest.raises(UnsupportedError):
         filter.price(thing)
