@@ -12,23 +12,23 @@ def test_neighbors_differ_in_numbers_only() -> None:
 
 @pytest.mark.parametrize("name", audit.QUESTIONS)
 def test_no_event_tells_neighbors_apart_too_well(name: str) -> None:
-    # 4,000 draws on either side: reports a violation by chance with probability at most 1e-9.
+    # 2,000 draws on either side: reports a violation by chance with probability at most 1e-9.
     assert not audited(name).violated
 
 
 def audited(name: str) -> audit.Excess:
-    return audit.audited(audit.QUESTIONS[name], 4000, 1e-9)
+    return audit.audited(audit.QUESTIONS[name], 2000, 1e-9)
 
 
 def test_whole_sessions_neither() -> None:
-    # 150 sessions on either side, by chance with probability at most 1e-9.
-    assert not audit.sessions(150, 1e-9).violated
+    # 100 sessions on either side, by chance with probability at most 1e-9.
+    assert not audit.sessions(100, 1e-9).violated
 
 
 @pytest.mark.parametrize("name", audit.PLANTED)
 def test_planted_defects_are_found(name: str) -> None:
-    # Their excess is above 0.4, the margin below 0.2: missed with a probability far below 1e-9.
-    assert audit.PLANTED[name](10_000).violated
+    # Their excess is above 0.4, the margin below 0.3: missed with a probability far below 1e-9.
+    assert audit.PLANTED[name](4000).violated
 
 
 def test_a_kill_leaves_no_answer_without_its_charge() -> None:
