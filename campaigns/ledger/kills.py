@@ -22,6 +22,7 @@ from campaigns.ledger.weak import opened
 from campaigns.ledger.work import Diary, prepare, run_stream
 
 FOREVER = 10**9
+PART = 1000
 FOUND = "SELECT hash FROM entry WHERE key = ? AND root IN ('world', 'other')"
 
 
@@ -88,7 +89,14 @@ def main() -> None:
             raise SystemExit("the control passed: the campaign finds nothing")
         except HistoryError as caught:
             print(f"control (acknowledged before the commit): caught: {caught}", flush=True)
-        print(campaign(Path(folder), cycles=asked.cycles), flush=True)
+        done = 0
+        while done < asked.cycles:
+            part = min(PART, asked.cycles - done)
+            done += part
+            place = Path(folder) / str(done)
+            place.mkdir()
+            print(campaign(place, cycles=part, seed=done), flush=True)
+            print(f"{done} cycles", flush=True)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from dpcompose.errors import LedgerError
 from dpcompose.ledger import Ledger
 
 CONTROLS = ("normal", "off", "delete", "unsettled")
+PART = 10_000
 LIVELY = 37
 """The client is killed at this fdatasync: after the file was made, in the middle of a charge."""
 
@@ -126,8 +127,15 @@ def main() -> None:
     parser.add_argument("--states", type=int, default=100_000)
     asked = parser.parse_args()
     require_controls_to_lose(states=4000)
-    print("short:", campaign(Recording.of(60), states=asked.states * 4 // 5), flush=True)
-    print("long, with checkpoints:", campaign(Recording.of(700), states=asked.states // 5), flush=True)
+    done = 0
+    while done < asked.states:  # a new recording and other losses each time
+        part = min(PART, asked.states - done)
+        done += part
+        print("short:", campaign(Recording.of(60), states=part * 4 // 5, seed=done), flush=True)
+        print(
+            "long, with checkpoints:", campaign(Recording.of(700), states=part - part * 4 // 5, seed=done), flush=True
+        )
+        print(f"{done} states", flush=True)
 
 
 if __name__ == "__main__":
