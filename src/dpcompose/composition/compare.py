@@ -72,7 +72,7 @@ def compare(
 
     Raises:
         DomainError: If an argument is outside its domain.
-        UnsupportedError: If a part has no sound statement under the adjacency, or the orientation none yet.
+        UnsupportedError: If a part has no sound statement under the adjacency or orientation.
 
     Reference: [KairouzOhViswanath2015, Theorem 3.3], [Mironov2017, Proposition 1], [BunSteinke2016, Lemma 2.3]
     """

@@ -105,7 +105,7 @@ class Composable:
 
         Raises:
             DomainError: If a number is outside its domain.
-            UnsupportedError: If a part has no sound statement under the adjacency, or the orientation none yet.
+            UnsupportedError: If a part has no sound statement under the adjacency or orientation.
 
         Reference: [ZhuDongWang2022, Theorem 10]
         """
@@ -138,7 +138,7 @@ class Composable:
 
         Raises:
             DomainError: If a number is outside its domain.
-            UnsupportedError: If a part has no sound statement under the adjacency, or the orientation none yet.
+            UnsupportedError: If a part has no sound statement under the adjacency or orientation.
 
         Reference: [ZhuDongWang2022, Theorem 10]
         """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import combinations_with_replacement
 
 import numpy as np
 from scipy import special
@@ -54,13 +55,11 @@ def enumerated(group: Sequence[tuple[Loss, int]]) -> AtomicLoss:
 
 def _counts(times: int, kinds: int) -> Reals:
     """All ways of `times` as an ordered sum of `kinds` numbers >= 0, shape (m, kinds)."""
-    if kinds == 1:
-        return np.full((1, 1), float(times))
-    rows: list[Reals] = []
-    for first in range(times + 1):
-        rest = _counts(times - first, kinds - 1)
-        rows.append(np.column_stack([np.full(len(rest), float(first)), rest]))
-    return np.concatenate(rows)
+    picks = np.array(list(combinations_with_replacement(range(kinds), times)))
+    counts = np.zeros((len(picks), kinds))
+    for column in picks.T:
+        counts[np.arange(len(picks)), column] += 1.0
+    return counts
 
 
 def _masses(counts: Reals, log_ways: Reals, mass: Reals) -> tuple[Reals, float]:
