@@ -13,6 +13,14 @@ from typing import Any
 from dpcompose.errors import DomainError
 
 
+def ready() -> None:
+    """Import now what Arrow and ibis would import at the first question: when it is asked, time goes to the answer."""
+    import pyarrow as pa
+    import pyarrow.dataset  # pyright: ignore[reportUnusedImport]
+
+    pa.array([0])
+
+
 def arrow_table(columns: Sequence[tuple[str, str, Sequence[Any]]]) -> Any:
     """A table of named columns, each of a type as Arrow writes it."""
     import pyarrow as pa

@@ -13,7 +13,7 @@ from dpcompose.account import Account
 from dpcompose.composition.container import compose
 from dpcompose.errors import AlreadyRedeemedError, DomainError, SpentError
 from dpcompose.ledger import Ledger, Receipt
-from dpcompose.release import sampler
+from dpcompose.release import arrow, sampler
 from dpcompose.release.aggregate import exact, statement
 from dpcompose.release.answer import Answer, answered, stored, written
 from dpcompose.release.answers import Answers, answers_at
@@ -65,6 +65,7 @@ class Session:
         if not isinstance(table, Table):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("table", type(table).__name__, "a table made by release.table(...)")
         sampler.require()
+        arrow.ready()
         account = Account(ledger, scope=scope)
         values = {"table": table, "ledger": ledger, "scope": scope, "actor": actor}
         for name, value in (values | {"answers": answers_at(answers), "account": account}).items():
