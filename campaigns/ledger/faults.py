@@ -115,7 +115,7 @@ def _client(faults: ctypes.CDLL, folder: Path, fault: Fault, at: int, charges: i
     """Open, charge, close; with the fault on the way."""
     shutil.rmtree(folder)
     folder.mkdir()
-    diary, errors = Diary(folder.parent / "diary"), 0
+    diary, errors, full = Diary(folder.parent / "diary"), 0, False
     os.truncate(diary.path, 0)
     faults.faults_arm(at, fault.code, int(fault.lasting))
     try:
@@ -128,13 +128,15 @@ def _client(faults: ctypes.CDLL, folder: Path, fault: Fault, at: int, charges: i
                 except UnknownScopeError:
                     raise HistoryError("a scope was opened and is lost") from None
                 except StoreError as error:
-                    errors += 1
+                    if full and not fault.lasting:
+                        raise HistoryError(
+                            f"a full disk stopped the ledger for longer than it was full: {error}"
+                        ) from None
+                    errors, full = errors + 1, "the disk is full" in str(error)
                     _require_words(error, fault)
     except StoreError as error:
         errors += 1
         _require_words(error, fault)
-    if fault.name == "ENOSPC once" and errors > 1:
-        raise HistoryError("a full disk stopped the ledger for longer than it was full")
     reached = faults.faults_calls()
     faults.faults_arm(0, 0, 0)
     (folder / "calls").write_text(f"{reached} {errors}")
