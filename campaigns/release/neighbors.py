@@ -117,6 +117,8 @@ def run(pairs: int, seed: int) -> list[str]:
         one, other, asked = pair(random.Random(f"{seed} {number}"))
         if one != other:
             told.append(f"pair {number} of seed {seed}: {asked!r}\n  {one}\n  {other}")
+        if (number + 1) % 500 == 0:
+            print(f"{number + 1:,} pairs, {len(told)} told apart", file=sys.stderr, flush=True)
     return told
 
 
