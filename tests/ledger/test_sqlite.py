@@ -341,6 +341,18 @@ def test_values_of_another_type_are_tampering(path: Path, value: object) -> None
                 ledger.verify()
 
 
+def test_the_same_bytes_as_a_blob_are_tampering(path: Path) -> None:
+    for number, (table, column) in enumerate(
+        [("balance", "spent"), ("scope", "caps"), ("entry", "body"), ("entry", "hash")]
+    ):
+        copy = path.with_name(f"{number}.db")
+        shutil.copy(path, copy)
+        with closing(sqlite3.connect(copy)) as connection, connection:
+            connection.execute(f"UPDATE {table} SET {column} = CAST({column} AS BLOB)")
+        with pytest.raises(TamperedError), Ledger.open(copy) as ledger:
+            ledger.verify()
+
+
 def test_a_schema_that_is_no_text_is_damage(path: Path) -> None:
     data = path.read_bytes()
     path.write_bytes(data.replace(b"balancebalance", b"b\xa9lanceb\xa9lance"))

@@ -28,9 +28,16 @@ def scope_of(row: Row) -> Scope:
     try:
         if root != root_of(path):
             raise ValueError(root)
-        return Scope(path, Kind(kind), Amounts.read(json.loads(caps)), slots, description, opened)
+        return Scope(path, Kind(kind), Amounts.read(_read(caps)), slots, description, opened)
     except (ValueError, TypeError, AttributeError):
         raise TamperedError([f"the row of scope {path!r} cannot be read"]) from None
+
+
+def _read(text: Any) -> Any:
+    """The JSON of a text; a blob of the same bytes is not what was written."""
+    if not isinstance(text, str):
+        raise TypeError(text)
+    return json.loads(text)
 
 
 def balance_row(node: Node) -> Row:
@@ -45,7 +52,7 @@ def node_of(scope: Scope, row: Row | None) -> Node:
         if row is None:
             raise ValueError(scope.path)
         spent, taken, closed = row
-        balance = {name: units_of(text) for name, text in json.loads(spent).items()}
+        balance = {name: units_of(text) for name, text in _read(spent).items()}
         return Node(scope, balance, taken, {0: False, 1: True}[closed])
     except (ValueError, TypeError, AttributeError, KeyError):
         raise TamperedError([f"the balance of scope {scope.path!r} cannot be read"]) from None
