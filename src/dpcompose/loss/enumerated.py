@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from itertools import combinations_with_replacement
 
 import numpy as np
-from scipy import special
 
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
 from dpcompose.numerics.elementary import Reals, U
 
 MOST_STATES, MOST_COUNTS = 1 << 14, 1 << 21
-_UNDERFLOW = 1e-290  # more than all masses that a float cannot hold
+_UNDERFLOW = 1e-290  # powers below it are not reliable
 
 
 def states(group: Sequence[tuple[Loss, int]]) -> int:
@@ -40,11 +39,12 @@ def enumerated(group: Sequence[tuple[Loss, int]]) -> AtomicLoss:
         rounded = 2 * times * U
         if times > 1:
             counts = _counts(times, len(p))
-            log_ways = special.gammaln(times + 1) - special.gammaln(counts + 1).sum(axis=1)
-            (p, far_p), (q, far_q) = _masses(counts, log_ways, p), _masses(counts, log_ways, q)
-            lost += _UNDERFLOW if max(far_p, far_q) > 700 else 0.0
+            ways = np.array([_ways(row) for row in counts.astype(int).tolist()])
+            (p, lost_p), (q, lost_q) = _masses(counts, ways, p), _masses(counts, ways, q)
+            lost += lost_p + lost_q
             step = counts @ step
-            rounded = U * (16 + 8 * max(far_p, far_q) + 16 * float(special.gammaln(times + 1)) + 4 * len(atomic.upper))
+            # A power errs by 8 U, and so does each of the at most `times` that are not 1; their product by U each.
+            rounded = U * (16 + 16 * times)
         upper, lower = np.outer(upper, p).ravel(), np.outer(lower, q).ravel()
         ratio = np.add.outer(ratio, step).ravel()
         fuzz += times * atomic.fuzz + rounded
@@ -62,10 +62,16 @@ def _counts(times: int, kinds: int) -> Reals:
     return counts
 
 
-def _masses(counts: Reals, log_ways: Reals, mass: Reals) -> tuple[Reals, float]:
-    """ways times the product of the masses, each to the power of its count; and the largest of their logarithms."""
+def _ways(row: list[int]) -> float:
+    """In how many orders so many of each kind come, rounded once."""
+    return float(math.factorial(sum(row)) // math.prod(math.factorial(count) for count in row))
+
+
+def _masses(counts: Reals, ways: Reals, mass: Reals) -> tuple[Reals, float]:
+    """ways times the product of the masses, each to the power of its count; and a bound on what underflows."""
+    each = ways * np.prod(mass**counts, axis=1)
+    if float(mass[mass > 0].min(initial=1.0)) ** float(counts[0].sum()) > _UNDERFLOW:
+        return each, 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.where(counts == 0, 0.0, counts * np.log(mass))
-    total = logs.sum(axis=1)
-    far = -total[np.isfinite(total)].min(initial=0.0)  # what is infinitely far has no mass at all
-    return np.exp(np.maximum(total + log_ways, -800.0)), float(far)
+        logs = np.where(counts == 0, 0.0, counts * np.log(mass)).sum(axis=1)
+    return np.where(logs > math.log(_UNDERFLOW), each, 0.0), float(ways.sum()) * _UNDERFLOW
