@@ -38,8 +38,10 @@ def made(path: Path, rows: int) -> None:
     import duckdb
 
     duckdb.sql(
-        f"""COPY (SELECT (hash(i) % {rows // 10})::BIGINT AS person, 'city ' || lpad((hash(i + 7) % {GROUPS})::VARCHAR, 4, '0')
-        AS city, (hash(i + 13) % 1000)::DOUBLE / 10 AS amount FROM range({rows}) rows(i)) TO '{path}' (FORMAT parquet)"""
+        f"""COPY (SELECT (hash(i) % {rows // 10})::BIGINT AS person,
+        'city ' || lpad((hash(i + 7) % {GROUPS})::VARCHAR, 4, '0') AS city,
+        (hash(i + 13) % 1000)::DOUBLE / 10 AS amount
+        FROM range({rows}) rows(i)) TO '{path}' (FORMAT parquet)"""
     )
 
 

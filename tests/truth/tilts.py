@@ -116,7 +116,7 @@ def run(families: Iterable[str], seeds: Iterable[int], *, processes: int = 1) ->
 
 
 def report(meetings: Iterable[Meeting]) -> tuple[int, int, int]:
-    """Print what is apart and a line for each family; how many compositions, intervals and contradictions there were."""
+    """Print what is apart and a line for each family; return how many compositions, intervals and contradictions."""
     total, without, compared = Counter[str](), Counter[str](), Counter[str]()
     apart = 0
     for meeting in meetings:
@@ -127,7 +127,8 @@ def report(meetings: Iterable[Meeting]) -> tuple[int, int, int]:
             apart += 1
             print(f"APART {meeting.family}: {line}", flush=True)
     for family, number in total.items():
-        print(f"{family:18} compositions {number:6}  without a line {without[family]:6}  intervals {compared[family]:7}")
+        line = f"compositions {number:6}  without a line {without[family]:6}  intervals {compared[family]:7}"
+        print(f"{family:18} {line}")
     return sum(total.values()), sum(compared.values()), apart
 
 
