@@ -108,10 +108,16 @@ def test_dyadic_ties_of_promises_are_granted() -> None:
     assert rounds(BasicFilter(1.0, delta=0.0), BlackBox(0.0625)) == 16
 
 
-def test_noise_pays_a_rounding_more_than_its_promise() -> None:
-    """What is left to wish: the largest loss of noise is known to a rounding, which costs the last of an exact tie."""
-    for noise in (Laplace(8.0), DiscreteLaplace(8.0)):
-        assert rounds(PureFilter(1.0), noise) in (7, 8) and rounds(PureFilter(1.0 + 1e-14), noise) == 8
+def test_dyadic_ties_of_noise_are_granted() -> None:
+    """A quotient by a power of two is exact, and so is its price."""
+    assert rounds(PureFilter(1.0), Laplace(8.0)) == 8
+    assert rounds(GaussianFilter(1.0), Gaussian(4.0)) == 16
+
+
+def test_other_noise_pays_a_rounding_more_than_its_promise() -> None:
+    """What is left to wish: a largest loss that is known to a rounding costs the last round of an exact tie."""
+    for noise, count in ((DiscreteLaplace(8.0), 8), (Laplace(10.0), 10)):
+        assert rounds(PureFilter(1.0), noise) in (count - 1, count) and rounds(PureFilter(1.0 + 1e-14), noise) == count
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), TARGETS)

@@ -6,7 +6,6 @@ from dpcompose.composition.container import Composition
 from dpcompose.composition.numerical import gathered
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.loss.product import Product
-from dpcompose.numerics.bound import up
 
 
 def mu(composition: Composition, *, adjacency: Adjacency) -> float | None:
@@ -31,5 +30,4 @@ def mu(composition: Composition, *, adjacency: Adjacency) -> float | None:
     reduced = Product(tuple((pair.remove, times) for pair, times in pairs)).reduced
     if not reduced:
         return 0.0
-    found = reduced[0][0].gdp if len(reduced) == 1 and reduced[0][1] == 1 else None
-    return None if found is None else up(found)
+    return reduced[0][0].gdp if len(reduced) == 1 and reduced[0][1] == 1 else None

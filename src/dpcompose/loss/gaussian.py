@@ -65,7 +65,7 @@ class GaussianLoss(Loss):
 
     @property
     def gdp(self) -> float:
-        return self.mu * (1 + 2 * U * (self.ulps + 1))
+        return self.mu * (1 + 2 * U * (self.ulps + 1)) if self.ulps else self.mu
 
     @classmethod
     def combine(cls, group: Sequence[tuple[Self, int]]) -> Sequence[tuple[Loss, int]]:

@@ -38,7 +38,7 @@ def _(loss: GaussianLoss, size: int) -> Pair:
 
 @grouped.register
 def _(loss: LaplaceLoss, size: int) -> Pair:
-    return _both(LaplaceLoss(loss.epsilon * size))
+    return _both(LaplaceLoss(loss.epsilon * size, loss.ulps + 1))
 
 
 @grouped.register

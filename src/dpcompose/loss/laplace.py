@@ -30,10 +30,12 @@ _BLOCK = 4096
 class LaplaceLoss(Loss):
     """+epsilon with probability 1/2, -epsilon with e^-epsilon / 2, density e^((l - epsilon) / 2) / 4 between.
 
-    epsilon = sensitivity / scale. delta(e) = 1 - e^((e - epsilon) / 2) for |e| <= epsilon. Both orders are the same.
+    epsilon = sensitivity / scale, good to `ulps` units of roundoff. delta(e) = 1 - e^((e - epsilon) / 2) for
+    |e| <= epsilon. Both orders are the same.
     """
 
     epsilon: float
+    ulps: int = 1
 
     @property
     def maximum(self) -> float:
@@ -42,6 +44,11 @@ class LaplaceLoss(Loss):
     @property
     def minimum(self) -> float:
         return -self.epsilon
+
+    @property
+    def largest(self) -> Bound:
+        slack = 2 * self.ulps * U * self.epsilon
+        return Bound(self.epsilon - slack, self.epsilon + slack)
 
     def transform(self, times: int) -> Transform:
         return LaplaceSum(np.array([[self.epsilon]]), np.array([[float(times)]]))

@@ -77,6 +77,8 @@ class Product:
     def extremes(self) -> Bound:
         """The largest finite value of the sum."""
         ends = [(times, loss.largest) for loss, times in self.reduced]
+        if len(ends) == 1 and ends[0][0] == 1:
+            return ends[0][1]
         low, high = (
             math.fsum(times * end.lower for times, end in ends),
             math.fsum(times * end.upper for times, end in ends),

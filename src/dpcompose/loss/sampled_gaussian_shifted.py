@@ -39,7 +39,7 @@ def shifted_line(
     spread: Reals | None,
     depth: float = 38.0,
 ) -> tuple[Line, Reals]:
-    """log M(order + iu) with an error absolute in M, and log of an envelope of |M|, nonincreasing in u.
+    """log M(order + iu) with an error absolute in M, and with `spread` log of an envelope of |M|, nonincreasing in u.
 
     The envelope is the integral of the moduli, over the same points: a modulus is analytic in x and bounded in a strip
     of half-width min(theta, pi - theta) s^2 by the same integral without its decay in u.
@@ -53,7 +53,7 @@ def shifted_line(
         ends: Where the integrand lives.
         top_moment: log M(order), rounded up; scales error terms only.
         depth: -log of what the step may leave out.
-        spread: The tilted standard deviation, roughly; chooses the shift. None for a large one.
+        spread: The tilted standard deviation, roughly; chooses the shift. None for a large one, and no envelope.
     """
     low, high = ends
     s2, negative = noise**2, max(-power, 0.0)
@@ -89,6 +89,8 @@ def shifted_line(
     signed: Complexes = value if remove else np.conj(value)
     line = logarithm_of_excess(signed.real - 1, signed.imag, lost + tails + strip)
     line = Line(line.log + top, line.error + 8 * U * (np.abs(top) + 1))
+    if spread is None:
+        return line, np.full(line.error.shape, np.inf)
     decay = np.exp(np.maximum(-frequencies[:, None] * (argument * (1 - 8 * U))[:, None, :], -700.0))
     moduli = applied(decay, size)
     inner = 0.9 * theta

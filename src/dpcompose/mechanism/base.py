@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable
 from typing import Any, cast
 
@@ -99,11 +100,23 @@ def symmetric(*losses: tuple[Loss, int]) -> Pairs:
     return tuple([(Pair(loss, loss), times) for loss, times in losses])
 
 
+def rounded(divisor: float) -> int:
+    """How many units of roundoff a quotient may be off: none by a power of two."""
+    return 0 if math.frexp(divisor)[0] == 0.5 else 1
+
+
 def sensitivities(sensitivity: float, replace_sensitivity: float | None, adjacency: Adjacency) -> float:
     """The sensitivity under an adjacency: a null record contributes nothing, and a replaced one at most twice."""
     if adjacency is Adjacency.REPLACE:
         return 2 * sensitivity if replace_sensitivity is None else replace_sensitivity
     return sensitivity
+
+
+def plain(noise: object, sensitivity: object, replace_sensitivity: object) -> bool:
+    """Whether nothing is to be checked or converted: most mechanisms are so, and some come in thousands."""
+    if replace_sensitivity is not None or type(noise) is not float or type(sensitivity) is not float:
+        return False
+    return sensitivity == 1.0 and 1e-5 < noise < 1e11
 
 
 def checked_sensitivities(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import KW_ONLY, dataclass
 
 from dpcompose.composition.container import Pairs
@@ -11,7 +10,7 @@ from dpcompose.loss.base import Pair
 from dpcompose.loss.gaussian import GaussianLoss
 from dpcompose.loss.opposed_gaussian import OpposedGaussianLoss
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
-from dpcompose.mechanism.base import Mechanism, checked_sensitivities, sensitivities, symmetric
+from dpcompose.mechanism.base import Mechanism, checked_sensitivities, plain, rounded, sensitivities, symmetric
 from dpcompose.numerics import check
 
 
@@ -41,6 +40,8 @@ class Gaussian(Mechanism):
     replace_sensitivity: float | None = None
 
     def __post_init__(self) -> None:
+        if plain(self.sigma, self.sensitivity, self.replace_sensitivity):
+            return
         object.__setattr__(self, "sigma", check.positive("sigma", self.sigma))
         one, two = checked_sensitivities(
             self.sensitivity, self.replace_sensitivity, noise=self.sigma, noise_name="sigma"
@@ -51,13 +52,12 @@ class Gaussian(Mechanism):
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """One symmetric loss of mu = sensitivity / sigma."""
         sensitivity = sensitivities(self.sensitivity, self.replace_sensitivity, adjacency)
-        return symmetric((GaussianLoss(sensitivity / self.sigma), 1))
+        return symmetric((GaussianLoss(sensitivity / self.sigma, rounded(self.sigma)), 1))
 
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
         """For replacing: (1 - q) N(0) + q N(-D) against (1 - q) N(0) + q N(D), D the add-remove sensitivity."""
         noise = self.sigma / self.sensitivity
         if adjacency is Adjacency.REPLACE:
             return symmetric((OpposedGaussianLoss(noise, rate), 1))
-        # Dividing by a power of two is exact.
-        ulps = 0 if math.frexp(self.sensitivity)[0] == 0.5 else 1
+        ulps = rounded(self.sensitivity)
         return ((Pair(SampledGaussianLoss(noise, rate, True, ulps), SampledGaussianLoss(noise, rate, False, ulps)), 1),)

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from dpcompose.composition.container import Pairs
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.loss.laplace import LaplaceLoss
-from dpcompose.mechanism.base import Mechanism, checked_sensitivities, sensitivities, symmetric
+from dpcompose.mechanism.base import Mechanism, checked_sensitivities, plain, rounded, sensitivities, symmetric
 from dpcompose.numerics import check
 
 
@@ -36,6 +36,8 @@ class Laplace(Mechanism):
     replace_sensitivity: float | None = None
 
     def __post_init__(self) -> None:
+        if plain(self.scale, self.sensitivity, self.replace_sensitivity):
+            return
         object.__setattr__(self, "scale", check.positive("scale", self.scale))
         one, two = checked_sensitivities(
             self.sensitivity, self.replace_sensitivity, noise=self.scale, noise_name="scale"
@@ -46,4 +48,4 @@ class Laplace(Mechanism):
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """One symmetric loss of epsilon = sensitivity / scale."""
         epsilon = sensitivities(self.sensitivity, self.replace_sensitivity, adjacency) / self.scale
-        return symmetric((LaplaceLoss(epsilon), 1))
+        return symmetric((LaplaceLoss(epsilon, rounded(self.scale)), 1))

@@ -113,7 +113,7 @@ def _placed(transform: Transform, order: float, x: float, quiet: float, log_shar
     needed = np.where(np.isfinite(needed), needed, np.inf)
     best = needed.argmin(axis=1)
     periods = np.maximum(needed[_INNER, best], quiet / orders[: _SADDLE + 1])
-    periods = np.where(level[: _SADDLE + 1] <= level[_SADDLE] + 4.0, periods, np.inf)
+    periods = np.where(level[: _SADDLE + 1] <= level[_SADDLE] + 3.0, periods, np.inf)
     place = int(periods.argmin())
     if periods[_SADDLE] <= 1.15 * periods[place]:
         place = _SADDLE
