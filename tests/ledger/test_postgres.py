@@ -65,7 +65,7 @@ def test_databases_that_are_no_ledger_or_a_newer_one(url: str, postgres: Server)
         Ledger.open(url, create=False)
     with Ledger.open(url):
         pass
-    _execute(url, "INSERT INTO migration VALUES (99, 'from the future', 'later')")
+    _execute(url, "INSERT INTO migration VALUES (99, 'from the future')")
     with pytest.raises(NewerSchemaError):
         Ledger.open(url)
     foreign = postgres.create("foreign")

@@ -72,7 +72,7 @@ def test_what_is_no_ledger_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_newer_schema_is_refused_and_left_alone(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("INSERT INTO migration VALUES (99, 'from the future', 'later')")
+        connection.execute("INSERT INTO migration VALUES (99, 'from the future')")
     before = path.read_bytes()
     with pytest.raises(NewerSchemaError) as raised:
         Ledger.open(path)

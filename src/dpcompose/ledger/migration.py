@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, inspect, select
 
 from dpcompose.errors import NewerSchemaError, StoreError
-from dpcompose.ledger.clock import now
 from dpcompose.ledger.schema import BALANCE, ENTRY, MIGRATION, SCOPE
 
 
@@ -62,7 +61,7 @@ def migrate(connection: Connection, *, where: str, steps: Sequence[Step] = STEPS
         MIGRATION.create(connection, checkfirst=True)
     for step in steps[version:]:
         step.apply(connection)
-        connection.execute(MIGRATION.insert().values(number=step.number, name=step.name, applied=now()))
+        connection.execute(MIGRATION.insert().values(number=step.number, name=step.name))
 
 
 def require_known(version: int, *, where: str, steps: Sequence[Step] = STEPS) -> None:

@@ -11,7 +11,6 @@ MIGRATION = Table(
     TABLES,
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("name", Text, nullable=False),
-    Column("applied", Text, nullable=False),
 )
 
 # `root` is the top-level scope; it leads every key, so that a distributed database can keep one tree on one machine.
