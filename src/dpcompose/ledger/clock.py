@@ -5,4 +5,4 @@ from datetime import UTC, datetime
 
 def now() -> str:
     """This moment, in UTC, such as 2030-01-31T12:00:00.000000Z."""
-    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
+    return datetime.now(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
