@@ -8,9 +8,11 @@ from random import Random
 
 import numpy as np
 import pytest
+from flint import acb, arb
 from laws.members import MEMBERS, Member
 
 from dpcompose import Adjacency, Composition, compose
+from dpcompose.loss.laplace import LaplaceLoss
 from dpcompose.loss.product import Product
 from dpcompose.numerics import invert, saddle
 from dpcompose.numerics.contour import Bracket, relative_value
@@ -135,3 +137,19 @@ def test_the_envelope_is_above_the_line(member: Member) -> None:
                 inside = np.linspace(left, right, 15)
                 line = transform.line(order, inside)
                 assert np.all(line.log.real - line.error <= start + most + 1e-9)
+
+
+@pytest.mark.parametrize("times", [1, 300, 301, 10**5])
+def test_the_laplace_line_where_its_modulus_is_small(times: int) -> None:
+    """Two atoms of nearly the same mass cancel at odd multiples of pi / (2 epsilon): relative errors grow there."""
+    for epsilon in (1e-4, 1e-2, 0.3, 5.0):
+        for order in (0.02, 1.0, 30.0):
+            frequencies = np.array([0.0, *(math.pi / (2 * epsilon) * odd for odd in (1, 3, 15, 1001))])
+            line = LaplaceLoss(epsilon).transform(times).line(order, frequencies)
+            for u, log, error in zip(frequencies, line.log, line.error, strict=True):
+                t, exact = acb(arb(order), arb(float(u))), arb(epsilon)
+                moment = ((t + 1) * (t * exact).exp() + t * (-(t + 1) * exact).exp()) / (2 * t + 1)
+                truth = float((abs(moment).log() * times).mid())
+                assert truth <= log.real + error
+                # A modulus that may vanish is only bounded from above; its error says so.
+                assert truth >= log.real - error or error >= times

@@ -17,7 +17,7 @@ from dpcompose.loss.laplace_fold import LaplaceFoldLoss
 from dpcompose.loss.two_term import LaplaceMoments
 from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, around
-from dpcompose.numerics.elementary import Complexes, Reals, U, exp_minus_linear, log_one_plus, sine_minus_linear
+from dpcompose.numerics.elementary import Complexes, Reals, U, exp_minus_linear, sine_minus_linear
 from dpcompose.numerics.moments import Ends, ends
 from dpcompose.numerics.tilted import logarithm_of_excess
 from dpcompose.numerics.transform import Curve, Lattice, Line, Transform, blockwise
@@ -179,7 +179,7 @@ class LaplaceSum:
         real = order + 1 + far * (order * cosine + edges * sine)
         imaginary = edges + far * (edges * cosine - order * sine)
         magnitude = np.sqrt(real * real + imaginary * imaginary) / (np.hypot(double, 2 * edges) / double * whole)
-        magnitude = magnitude * (1 + 64 * U) + 8 * U * angle + 8 * U
+        magnitude = magnitude * (1 + 64 * U) + 8 * U * angle + 64 * U
         # The tilted smooth part is monotone, so its transform is at most twice its largest density over u.
         decay = np.log(np.minimum(((1 + far) / 2 + 0.5 / edges) / (whole / double) * (1 + 16 * U), 1.0))
         return (self.times * np.minimum(blockwise(magnitude, epsilon**2, edges), decay)).sum(axis=0)
@@ -205,7 +205,7 @@ def _few(epsilon: Reals, times: Reals, far: Reals, floor: Reals, smooth: Reals, 
         here = u[at : at + _BLOCK]
         turns = (epsilon / math.pi) * here
         cosine = np.cos(np.float32(math.pi) * (turns - np.rint(turns)).astype(np.float32))
-        cosine = np.abs(cosine) + np.float32(1e-5 + 1e-15 * float(turns[-1, -1]))
+        cosine = np.abs(cosine) + np.float32(1e-5 + 1e-15 * float(turns.max()))
         near = np.maximum(here, 1e-30).astype(np.float32)
         each = np.sqrt(rest + square * cosine * cosine) + (smooth / whole).astype(np.float32) / near
         each = np.minimum(each * np.float32(1 + 1e-5), 1)
@@ -243,12 +243,12 @@ def _exp_minus_linear(x: Reals, y: Reals) -> tuple[Complexes, Reals]:
 
 
 def _far_from_one(epsilon: Reals, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
-    """log M = t epsilon + log((t + 1 + t e^(-(2 t + 1) epsilon)) / (2 t + 1)): the bracket stays away from 0."""
+    """log M = t epsilon + log((t + 1 + t e^(-(2 t + 1) epsilon)) / (2 t + 1)); the quotient may come close to 0."""
     line = order + 1j * frequencies
     angle = 2 * epsilon * frequencies
     far = np.exp(-(2 * order + 1) * epsilon)
     rest = line / (2 * line + 1) * (far * (np.cos(angle) - 1j * np.sin(angle)))
     ratio = (line + 1) / (2 * line + 1) + rest
-    log = log_one_plus(ratio.real - 1, ratio.imag)
-    error = U * (96 + 16 * (2 * order + 1) * epsilon * far + 8 * far * angle) + 8 * U * epsilon * np.abs(line)
-    return epsilon * line + log, error
+    lost = U * (64 + 16 * (2 * order + 1) * epsilon * far + 8 * far * angle)
+    result = logarithm_of_excess(ratio.real - 1, ratio.imag, lost)
+    return epsilon * line + result.log, result.error + 8 * U * (epsilon * np.abs(line) + np.abs(result.log))
