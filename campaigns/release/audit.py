@@ -110,10 +110,10 @@ class Tally:
 
 @dataclass(frozen=True)
 class Excess:
-    """The largest excess over its margin: above 0 it is a violation.
+    """The excess that is largest in units of its margin: above the margin it is a violation.
 
     Args:
-        excess: P(E) - e^epsilon Q(E) - delta, as measured, of the event that is furthest above its margin.
+        excess: P(E) - e^epsilon Q(E) - delta, as measured.
         margin: What chance explains.
         event: The event, in words.
     """
@@ -167,13 +167,13 @@ def _apart(drawn: Drawn, copies: range) -> Iterator[Outcome]:
 
 
 def worst(one: Tally, other: Tally, *, epsilon: float, delta: float, alarm: float) -> Excess:
-    """The event most above its margin, in either order.
+    """The event whose excess is largest in units of its margin, in either order.
 
     Empirical Bernstein: each of the 2 EVENTS chances is within sqrt(2 v L / n) + 7 L / (3 (n - 1)) of the truth, v the
     sample variance and L = ln(4 EVENTS / alarm), all together with probability 1 - alarm.
     """
     logarithm = math.log(4 * EVENTS / alarm)
-    found = Excess(-math.inf, 0.0, "none")
+    found = Excess(-math.inf, 1.0, "none")
     for name, (_, levels) in STATISTICS.items():
         for level in levels:
             for above in (True, False):
@@ -183,7 +183,7 @@ def worst(one: Tally, other: Tally, *, epsilon: float, delta: float, alarm: floa
                 for order, x, y, dx, dy in (("first", p, q, spread, others), ("second", q, p, others, spread)):
                     excess = x - math.exp(epsilon) * y - delta
                     margin = dx + math.exp(epsilon) * dy
-                    if excess - margin > found.excess - found.margin:
+                    if excess / margin > found.excess / found.margin:
                         found = Excess(excess, margin, f"{event}, {order}")
     return found
 
