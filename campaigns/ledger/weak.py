@@ -13,7 +13,6 @@ from unittest.mock import patch
 from dpcompose.ledger import Ledger, sqlite, sqlite_file
 from dpcompose.ledger.batch import Batch
 from dpcompose.ledger.decision import Request
-from dpcompose.ledger.driver import write
 from dpcompose.ledger.scope import paths_down_to
 from dpcompose.ledger.sqlite import SQLiteStore, _Progress
 
@@ -31,7 +30,7 @@ class Checking(SQLiteStore):
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 outcomes = batch.decide_all(requests)
-                write(self._stored.driver, batch)
+                self._stored.write(batch)
                 self._writer.execute("COMMIT")
                 return outcomes
             finally:
@@ -49,7 +48,7 @@ class Early(SQLiteStore):
             self._writer.execute("BEGIN IMMEDIATE")
             batch = Batch(self._stored)
             outcomes = batch.decide_all(requests)
-            write(self._stored.driver, batch)
+            self._stored.write(batch)
             return outcomes
 
 
@@ -61,7 +60,7 @@ class Careless(SQLiteStore):
             self._writer.execute("BEGIN IMMEDIATE")
             batch = Batch(self._stored)
             outcomes = batch.decide_all(requests)
-            write(self._stored.driver, batch)
+            self._stored.write(batch)
             with suppress(sqlite3.Error):
                 self._writer.execute("COMMIT")
             if self._writer.in_transaction:

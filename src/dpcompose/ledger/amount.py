@@ -18,7 +18,7 @@ LIMIT = SCALE * SCALE
 
 _DOMAIN = "an amount of at least 0 and below 1e40"
 _TYPED = re.compile(r"\+?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
-_PLAIN = re.compile(r"(\d{1,39})(?:\.(\d{1,40}))?", re.ASCII)
+_PLAIN = re.compile(r"(\d{1,39})(?:\.(\d{1,40}))?(?:[eE]([+-]?\d\d?))?", re.ASCII)
 _LONGEST = 200
 
 
@@ -43,8 +43,10 @@ class Amount:
             return value
         plain = _PLAIN.fullmatch(value if isinstance(value, str) else str(value) if type(value) is float else "")
         if plain is not None:  # what is typed nearly always; nothing but speed hangs on it
-            whole, rest = plain[1], plain[2] or ""
-            return cls(int(whole) * SCALE + int(rest or "0") * 10 ** (PLACES - len(rest)))
+            whole, rest, exponent = plain.groups("")
+            shift = PLACES - len(rest) + int(exponent or "0")
+            if shift >= 0 and (units := int(whole + rest) * 10**shift) < LIMIT:
+                return cls(units)
         return cls._whole(name, value, _typed(name, value))
 
     @classmethod

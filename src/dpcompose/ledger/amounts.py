@@ -14,6 +14,11 @@ from dpcompose.ledger.text import currency_name
 MOST_CURRENCIES = 64
 
 
+def units_text(units: Mapping[str, int]) -> str:
+    """Integers of 1e-40 by currency, in order, as `text.encode` writes their texts: no name needs an escape."""
+    return "{" + ",".join([f'"{name}":"{text_of(each)}"' for name, each in units.items()]) + "}"
+
+
 class Amounts(Mapping[str, Amount]):
     """Named amounts, immutable, in the order of their names; `units` are their integers."""
 
@@ -49,6 +54,11 @@ class Amounts(Mapping[str, Amount]):
     def read(cls, texts: Mapping[str, str]) -> Amounts:
         """The vector that was written as `texts`."""
         return cls({name: units_of(text) for name, text in texts.items()})
+
+    @property
+    def text(self) -> str:
+        """The vector as JSON, as it is stored and hashed."""
+        return units_text(self.units)
 
     def texts(self) -> dict[str, str]:
         """Decimal texts by name, as they are stored and shown."""

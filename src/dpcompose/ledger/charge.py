@@ -39,7 +39,7 @@ class Charge:
     def decide(self, view: View, *, time: str) -> Decision:
         content = {
             "actor": encode(self.actor),
-            "cost": encode(self.cost.texts()),
+            "cost": self.cost.text,
             "description": self.description,
             "key": encode(self.key),
             "scope": encode(self.path),

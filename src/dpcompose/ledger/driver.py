@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from dpcompose.ledger.batch import Batch
 from dpcompose.ledger.entry import Entry, Head
 from dpcompose.ledger.row import Row, balance_row, entry_of, entry_row, node_of, scope_of, scope_row
-from dpcompose.ledger.scope import Node, Scope, root_of
+from dpcompose.ledger.scope import Node, root_of
 
 SCOPE = "SELECT root, path, kind, caps, slots, description, opened FROM scope WHERE root = ? AND path = ?"
 BALANCE = "SELECT spent, taken, closed FROM balance WHERE root = ? AND path = ?"
@@ -21,6 +21,9 @@ NEW_SCOPE = "INSERT INTO scope (root, path, kind, caps, slots, description, open
 NEW_BALANCE = "INSERT INTO balance (spent, taken, closed, root, path) VALUES (?, ?, ?, ?, ?)"
 NEW_ENTRY = "INSERT INTO entry (root, sequence, scope, key, redeems, body, hash) VALUES (?, ?, ?, ?, ?, ?, ?)"
 CHANGE = "UPDATE balance SET spent = ?, taken = ?, closed = ? WHERE root = ? AND path = ?"
+
+
+Known = dict[str, tuple[Row | None, Node]]
 
 
 class Driver(Protocol):
@@ -41,21 +44,27 @@ class Stored:
 
     Args:
         driver: The connection.
-        scopes: Scopes read before; they never change, so a store keeps them from one transaction to the next.
+        known: Nodes read before, by path, each with the row of its balance. A store keeps them from one transaction
+            to the next: scopes never change, and the same row is the same balance.
     """
 
     driver: Driver
-    scopes: dict[str, Scope] = field(default_factory=dict[str, Scope])
+    known: Known = field(default_factory=dict[str, tuple[Row | None, Node]])
 
     def node(self, path: str) -> Node | None:
         root = root_of(path)
-        scope = self.scopes.get(path)
-        if scope is None:
+        known = self.known.get(path)
+        if known is None:
             row = self.driver.row(SCOPE, (root, path))
             if row is None:
                 return None
-            scope = self.scopes[path] = scope_of(row)
-        return node_of(scope, self.driver.row(BALANCE, (root, path)))
+            scope = scope_of(row)
+        else:
+            scope = known[1].scope
+        balance = self.driver.row(BALANCE, (root, path))
+        if known is None or known[0] != balance:
+            known = self.known[path] = balance, node_of(scope, balance)
+        return known[1]
 
     def keyed(self, root: str, key: str) -> Entry | None:
         return entry_of(self.driver.row(KEYED, (root, key)))
@@ -70,14 +79,15 @@ class Stored:
         row = self.driver.row(HEAD, (root,))
         return Head() if row is None else Head(*row)
 
-
-def write(driver: Driver, batch: Batch) -> None:
-    """Write what a batch changes."""
-    new = {scope.path for scope in batch.scopes}
-    if new:
-        driver.many(NEW_SCOPE, [scope_row(scope) for scope in batch.scopes])
-        driver.many(NEW_BALANCE, [balance_row(batch.balances[path]) for path in sorted(new)])
-    changed = [balance_row(node) for path, node in batch.balances.items() if path not in new]
-    if changed:
-        driver.many(CHANGE, changed)
-    driver.many(NEW_ENTRY, [entry_row(record) for record in batch.records])
+    def write(self, batch: Batch) -> None:
+        """Write what a batch changes."""
+        new = {scope.path for scope in batch.scopes}
+        if new:
+            self.driver.many(NEW_SCOPE, [scope_row(scope) for scope in batch.scopes])
+            self.driver.many(NEW_BALANCE, [balance_row(batch.balances[path]) for path in sorted(new)])
+        changed = {path: balance_row(node) for path, node in batch.balances.items() if path not in new}
+        if changed:
+            self.driver.many(CHANGE, list(changed.values()))
+        self.driver.many(NEW_ENTRY, [entry_row(record) for record in batch.records])
+        # Of scopes that were there; whether this is committed or not, such a row will mean such a balance.
+        self.known.update({path: (row[:3], batch.balances[path]) for path, row in changed.items()})

@@ -117,4 +117,4 @@ class Opening:
             "scope": encode(self.path),
         }
         content |= {"key": encode(self.key)} if self.key is not None else {}
-        return content | ({"cost": encode(self.cost.texts())} if self.kind is Kind.SLOTS else {})
+        return content | ({"cost": self.cost.text} if self.kind is Kind.SLOTS else {})

@@ -16,13 +16,13 @@ from dpcompose.errors import StoreError
 from dpcompose.ledger.batch import Batch
 from dpcompose.ledger.convoy import Convoy, Outcome
 from dpcompose.ledger.decision import Decision, Request
-from dpcompose.ledger.driver import Stored, write
+from dpcompose.ledger.driver import Known, Stored
 from dpcompose.ledger.migration import migrate, version_of
 from dpcompose.ledger.postgres_session import RETRIED, engine_of, failure, failures
 from dpcompose.ledger.reading import Reading
 from dpcompose.ledger.row import Row
 from dpcompose.ledger.schema import ENTRY
-from dpcompose.ledger.scope import Scope, root_of
+from dpcompose.ledger.scope import root_of
 
 ATTEMPTS = 20
 """How often a transaction is tried that the server gives up in favor of another."""
@@ -52,7 +52,7 @@ class PostgresStore:
     def __init__(self, url: str, *, create: bool) -> None:
         self._engine, self.where = engine_of(url)
         self._process = os.getpid()
-        self._scopes: dict[str, Scope] = {}
+        self._known: Known = {}
         self._convoys: dict[str, Convoy] = {}
         self._lock = Lock()
         try:
@@ -82,7 +82,7 @@ class PostgresStore:
                 pooled = self._engine.raw_connection()
             transaction = _Transaction(cast("psycopg.Connection[Any]", pooled.driver_connection))
             try:
-                return transaction.commit(root, requests, self._scopes)
+                return transaction.commit(root, requests, self._known)
             except psycopg.Error as error:
                 lost = transaction.connection.closed
                 if lost:
@@ -121,12 +121,13 @@ class _Transaction:
     connection: psycopg.Connection[Any]
     committing: bool = False
 
-    def commit(self, root: str, requests: Sequence[Request], scopes: dict[str, Scope]) -> list[Outcome]:
+    def commit(self, root: str, requests: Sequence[Request], known: Known) -> list[Outcome]:
         self.row(_LOCK, (root, root))
-        batch = Batch(Stored(self, scopes))
+        stored = Stored(self, known)
+        batch = Batch(stored)
         outcomes = batch.decide_all(requests)
         if batch.records:
-            write(self, batch)
+            stored.write(batch)
             self.committing = True
             self.connection.commit()
         else:

@@ -6,20 +6,18 @@ import json
 from typing import Any
 
 from dpcompose.errors import TamperedError
-from dpcompose.ledger.amount import text_of, units_of
-from dpcompose.ledger.amounts import Amounts
+from dpcompose.ledger.amount import units_of
+from dpcompose.ledger.amounts import Amounts, units_text
 from dpcompose.ledger.entry import Entry
 from dpcompose.ledger.scope import Kind, Node, Scope, root_of
 from dpcompose.ledger.store import Record
-from dpcompose.ledger.text import encode
 
 Row = tuple[Any, ...]
 
 
 def scope_row(scope: Scope) -> Row:
     """root, path, kind, caps, slots, description, opened."""
-    caps = encode(scope.caps.texts())
-    return scope.root, scope.path, str(scope.kind), caps, scope.slots, scope.description_text, scope.opened
+    return scope.root, scope.path, str(scope.kind), scope.caps.text, scope.slots, scope.description_text, scope.opened
 
 
 def scope_of(row: Row) -> Scope:
@@ -42,8 +40,7 @@ def _read(text: Any) -> Any:
 
 def balance_row(node: Node) -> Row:
     """spent, taken, closed, root, path."""
-    spent = "{" + ",".join([f'"{name}":"{text_of(units)}"' for name, units in node.spent.items()]) + "}"
-    return spent, node.taken, int(node.closed), root_of(node.scope.path), node.scope.path
+    return units_text(node.spent), node.taken, int(node.closed), root_of(node.scope.path), node.scope.path
 
 
 def node_of(scope: Scope, row: Row | None) -> Node:

@@ -18,7 +18,7 @@ from dpcompose.errors import StoreError
 from dpcompose.ledger.batch import Batch
 from dpcompose.ledger.convoy import Convoy, Outcome
 from dpcompose.ledger.decision import Decision, Request
-from dpcompose.ledger.driver import Stored, write
+from dpcompose.ledger.driver import Stored
 from dpcompose.ledger.migration import migrate
 from dpcompose.ledger.reading import Reading
 from dpcompose.ledger.row import Row
@@ -74,7 +74,7 @@ class SQLiteStore:
                 batch = Batch(self._stored)
                 outcomes = batch.decide_all(requests)
                 if batch.records:
-                    write(self._stored.driver, batch)
+                    self._stored.write(batch)
                     progress.committing = True
                     self._writer.execute("COMMIT")
                 return outcomes

@@ -94,10 +94,12 @@ def description_text(value: Mapping[str, Any] | None) -> str:
 
 
 def _plain(value: object, depth: int) -> object:
+    if value is None or type(value) is str or type(value) is bool:
+        return value
     if not depth > 0:
         raise DomainError("description", "...", f"at most {DEEPEST} levels")
     match value:
-        case None | bool() | str():
+        case str():
             return value
         case int():
             if not -(10**300) < value < 10**300:
@@ -109,8 +111,9 @@ def _plain(value: object, depth: int) -> object:
             return float(value)
         case Mapping():
             entries = cast(Mapping[object, object], value)
-            if not all(isinstance(name, str) for name in entries):
-                raise DomainError("description", next(n for n in entries if not isinstance(n, str)), "names of text")
+            for name in entries:
+                if not isinstance(name, str):
+                    raise DomainError("description", name, "names of text")
             return {cast(str, name): _plain(each, depth - 1) for name, each in entries.items()}
         case list() | tuple():
             return [_plain(each, depth - 1) for each in cast(list[object], value)]
