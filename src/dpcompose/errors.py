@@ -267,5 +267,9 @@ class NewerSchemaError(StoreError):
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:
+        # Such as an integer of more digits than Python converts.
+        return f"<{type(value).__name__}>"
     return text if len(text) <= 80 else f"{text[:60]}... ({len(text)} characters)"

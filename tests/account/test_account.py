@@ -388,3 +388,29 @@ def test_an_odometer_is_written_at_opening_and_measures_each_charge(ledger: Ledg
     mileages = [entry.description["mileage"] for entry in ledger.entries("world", after=1)]
     assert [Fraction(each["failure"]) > 0 for each in mileages] == [False, True, False]
     assert Decimal(0) < sum(Fraction(each["rho"]) for each in mileages)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda ledger: open_scope(ledger, "new", filter=Filter, epsilon=1, **ADA),
+        lambda ledger: open_scope(ledger, 3, filter=None, **ADA),
+        lambda ledger: open_scope(None, "new", filter=None, **ADA),
+        lambda ledger: open_scope(ledger, "new", filter=PureFilter(1.0), schedule=Laplace(1.0), **ADA),
+        lambda ledger: open_scope(ledger, "new", filter=PureFilter(1.0), schedule=[(Laplace(1.0), 2, 3)], **ADA),
+        lambda ledger: open_scope(ledger, "new", filter=PureFilter(1.0), note="mine", **ADA),
+        lambda ledger: open_scope(ledger, "new", filter=PureFilter(1.0), odometer="mixture", **ADA),
+        lambda ledger: open_partition(ledger, "new", filter="pure", **ADA),
+        lambda ledger: take_slot(ledger, "new", **ADA),
+        lambda ledger: take_slot(ledger, None, **ADA),
+        lambda ledger: Account(ledger, scope=3),
+        lambda ledger: Account(None, scope="world"),
+        lambda ledger: Account(ledger, scope="world").charge(Laplace(9.0), key="0", description="mine", **ADA),
+    ],
+)
+def test_arguments_of_the_wrong_kind_are_named(ledger: Ledger, ask: Any) -> None:
+    """The class of all filters, of all things, opened a scope that capped nothing."""
+    open_scope(ledger, "world", filter=PureFilter(1.0), **ADA)
+    with pytest.raises(DomainError):
+        ask(ledger)
+    assert [scope.path for scope in ledger.scopes("world")] == ["world"] and not spent(ledger, "world")["epsilon"]

@@ -365,3 +365,43 @@ def test_history_of_what_was_not_written_down_is_refused(ledger: Ledger) -> None
     account.charge(opaque, key="0", **ADA)
     with pytest.raises(UnsupportedError, match="not written down"):
         history(ledger, "world", delta=DELTA)
+
+
+def test_history_of_an_unfinished_schedule_says_when_it_holds(ledger: Ledger) -> None:
+    bound = open_scope(ledger, "bound", filter=ConcentratedFilter(1.0, delta=0.0), schedule=[(Gaussian(9.0), 4)], **ADA)
+    bound.charge(Gaussian(9.0), key="0", **ADA)
+    assert "if the number of rounds so far was not chosen" in history(ledger, "bound", delta=DELTA).holds
+
+
+def test_a_partition_without_a_cap_has_one_adjacency_all_the_same(ledger: Ledger) -> None:
+    """A replaced record leaves one child and enters another: the largest of them, 1, was shown for 1 + 1."""
+    open_partition(ledger, "world", **ADA)
+    with pytest.raises(DomainError, match="adjacency"):
+        open_scope(ledger, "world/a", filter=PureFilter(2.0), adjacency=Adjacency.REPLACE, **ADA)
+    open_scope(ledger, "world/b", filter=PureFilter(2.0), **ADA)
+
+
+@pytest.mark.parametrize("odometer", [None, Odometer(1e-6)])
+def test_charges_under_different_adjacencies_have_no_sum(ledger: Ledger, odometer: Odometer | None) -> None:
+    for path, adjacency in (("a", Adjacency.REPLACE), ("b", Adjacency.ADD_REMOVE)):
+        account = open_scope(ledger, path, filter=PureFilter(2.0), adjacency=adjacency, odometer=odometer, **ADA)
+        account.charge(BlackBox(1.0, holds_under=adjacency), key="0", **ADA)
+    found = of(ledger, "a", "b").spent
+    assert not found.available and "different adjacencies" in found.holds
+    assert of(ledger, "a").spent.epsilon == of(ledger, "b").spent.epsilon == 1.0
+
+
+def test_odometers_of_several_roots_say_what_they_rest_on(ledger: Ledger) -> None:
+    for path in ("a", "b"):
+        odometer = Odometer(1e-6)
+        account = open_scope(ledger, path, filter=ConcentratedFilter(2.0, delta=0.0), odometer=odometer, **ADA)
+        account.charge(Gaussian(9.0), key="0", **ADA)
+    assert "another top-level scope" in of(ledger, "a", "b").spent.holds
+    assert "another top-level scope" not in of(ledger, "a").spent.holds
+
+
+@pytest.mark.parametrize("paths", ["world", None, [], [3], 7, (path for path in ["world"])])
+def test_paths_are_a_sequence(ledger: Ledger, paths: object) -> None:
+    open_scope(ledger, "world", filter=PureFilter(1.0), **ADA)
+    with pytest.raises(DomainError, match="path"):
+        exposure(ledger, paths=paths, delta=DELTA)  # type: ignore[arg-type]

@@ -162,6 +162,9 @@ def test_prices_say_nothing_under_another_adjacency() -> None:
         lambda: Curators(2, filter=PureFilter(1.0)).total(delta=math.nan),
         lambda: Curators.for_target(10, 0.0, delta=1e-6),
         lambda: Curators.for_target(10, 1.0, delta=0.0, sized=GaussianFilter),
+        lambda: Curators.for_target(10, 1.0, delta=1e-6, sized=3),  # type: ignore[arg-type]
+        lambda: Curators(2, filter=ConcentratedFilter(1.0, delta=0.0)).renyi(1.0),
+        lambda: Curators(2, filter=ConcentratedFilter(1.0, delta=0.0)).renyi(-3.0),
     ],
 )  # fmt: skip
 def test_bad_input_is_refused(build: Callable[[], Any]) -> None:

@@ -436,10 +436,11 @@ def test_a_bad_adjacency_is_named(filter: Filter) -> None:
         filter.price(Gaussian(1.0), adjacency="replace")  # type: ignore[arg-type]
 
 
-BAD = [math.nan, -1.0, -5e-324, math.inf, -math.inf, True, None, "1", 1j, Decimal("nan"), Decimal("inf"), [1.0]]
+LONG = [Decimal("1e999999999"), Decimal("1e-999999999"), Fraction(1, 10**5000), Decimal("snan"), 10**5000]
+BAD = [*LONG, math.nan, -1.0, -5e-324, math.inf, -math.inf, True, None, "1", 1j, Decimal("nan"), Decimal("inf"), [1.0]]
 
 
-@pytest.mark.parametrize("value", BAD, ids=repr)
+@pytest.mark.parametrize("value", BAD, ids=range(len(BAD)))
 @pytest.mark.parametrize(
     "build",
     [
@@ -483,8 +484,43 @@ def test_bad_parameters_are_refused(build: Callable[[Any], Any], value: Any) -> 
         lambda: BasicFilter.for_target(1.0, delta=1e-6, mechanism_delta=2e-6),
         lambda: RenyiFilter(1.0, budget=1.0),
         lambda: BasicFilter(1.0, delta=1.0000000000000002),
+        lambda: PureFilter(1e16),
     ],
 )
 def test_parameters_outside_a_theorem_are_refused(build: Callable[[], Any]) -> None:
     with pytest.raises(DomainError):
         build()
+
+
+@every_class
+@pytest.mark.parametrize("epsilon", [0.0, 5e-324, 1e-200, 1e-9, 300.0])
+def test_for_target_ends_whatever_the_target(family: type[Filter], epsilon: float) -> None:
+    """A guess that underflowed to 0 was doubled for ever."""
+    made = family.for_target(epsilon, delta=1e-6, mechanism_delta=0.0) if family is not RenyiFilter else (
+        RenyiFilter.for_target(epsilon, delta=1e-6, order=8.0)
+    )  # fmt: skip
+    assert made.epsilon_at(delta=1e-6) <= epsilon
+
+
+@every_class
+def test_everything_fits_where_delta_is_one(family: type[Filter]) -> None:
+    assert family.for_target(1.0, delta=1.0).epsilon_at(delta=1.0) <= 1.0
+
+
+@every_filter
+@pytest.mark.parametrize("times", [-1, 2.5, math.nan, True, None, 10**16])
+def test_a_number_of_budgets_is_one(filter: Filter, times: Any) -> None:
+    """Fewer than no budgets of a rho cost less than none."""
+    with pytest.raises(DomainError, match="times"):
+        filter.total(times, delta=1e-6)
+
+
+def test_a_refusal_rounds_what_is_asked_up_and_what_is_left_down() -> None:
+    filter = PureFilter(Fraction(1) - Fraction(1, 10**9))
+    _, decision = filter.step(filter.start(), BlackBox(1.0 + 2**-40))
+    assert decision.reason == "refused: epsilon 1.00001 asked, 0.999999 left"
+
+
+def test_the_currency_of_a_huge_order_is_short_enough_for_a_ledger() -> None:
+    assert RenyiFilter(1e60, budget=1.0).currency == "renyi:1e+60"
+    assert RenyiFilter(64.0, budget=1.0).currency == "renyi:64"

@@ -98,7 +98,7 @@ def test_the_limit_is_good_to_a_part_in_a_hundred_million(filter: Filter) -> Non
 
 
 def test_a_price_that_underflows_is_not_free() -> None:
-    individual = IndividualFilter(PureFilter(2.0**60))
+    individual = IndividualFilter(PureFilter(2.0**49))
     state, _ = individual.step(individual.start(1), prices=[5e-324])
     assert state.spent.tolist() == [1]
 
@@ -119,7 +119,7 @@ def test_the_caller_is_shown_nothing() -> None:
     fresh = individual.start(3)
     state, round = individual.step(fresh, prices=[0.5, 2.0, 0.5])
     assert repr(state) == "<Records of 3>" and repr(round) == "<Round>" == str(round)
-    assert set(vars(round)) == {"active"} and set(vars(state)) == {"spent"}
+    assert set(vars(round)) == {"active"} and set(vars(state)) == {"spent", "filter"}
     assert fresh.spent.tolist() == [0, 0, 0]
     for array in (state.spent, round.active):
         with pytest.raises(ValueError):
@@ -225,3 +225,42 @@ def test_states_come_from_start() -> None:
     with pytest.raises(DomainError):
         individual.start(-1)
     assert isinstance(individual.start(0), Records)
+
+
+def test_records_stay_with_the_filter_they_were_started_with() -> None:
+    """Units differ: 1 of a limit of 1,000 would be less than half of a limit of 1, and 0.9 more would be granted."""
+    wide, narrow = IndividualFilter(PureFilter(1000.0)), IndividualFilter(PureFilter(1.0))
+    state, _ = wide.step(wide.start(1), prices=[1.0])
+    with pytest.raises(DomainError, match="this very filter"):
+        narrow.step(state, prices=[0.9])
+
+
+def test_no_price_becomes_smaller_on_its_way_to_a_double() -> None:
+    individual = IndividualFilter(PureFilter(2.0**49), unit=1.0)
+    long = np.array([1], dtype=np.longdouble) + np.longdouble(2) ** -60
+    with pytest.raises(DomainError, match="1 numbers"):
+        individual.step(individual.start(1), prices=long)
+    (price,) = IndividualFilter(PureFilter(1.0)).laplace_prices([2**53 + 1], scale=1.0)
+    assert int(price) >= 2**53 + 1
+
+
+def test_what_moves_nothing_costs_nothing() -> None:
+    individual = IndividualFilter(ConcentratedFilter(0.5, delta=0.0))
+    for prices in (
+        individual.gaussian_prices([0.0, 1e-200], sigma=1.0),
+        individual.laplace_prices([0, 1e-200], scale=2),
+    ):
+        assert prices[0] == 0.0 < prices[1]
+
+
+@pytest.mark.parametrize("sensitivity", ["wide", None, [1j], [None]])
+def test_sensitivities_are_numbers(sensitivity: Any) -> None:
+    with pytest.raises(DomainError, match="sensitivity"):
+        IndividualFilter(ConcentratedFilter(0.5, delta=0.0)).gaussian_prices(sensitivity, sigma=1.0)
+
+
+@pytest.mark.parametrize("limit", [5e-324, 1e-310, 1e-100, 1e15])
+def test_limits_of_any_size_have_a_unit(limit: float) -> None:
+    individual = IndividualFilter(PureFilter(limit))
+    _, round = individual.step(individual.start(2), prices=[0.0, 2e15])
+    assert mask(round) == [True, False]

@@ -90,6 +90,26 @@ def test_the_mixture_is_near_the_best_line_everywhere() -> None:
         assert mixture.above(rho, failure=1e-6) <= 1.25 * Line(rho).above(rho, failure=1e-6)
 
 
+@every_boundary
+@pytest.mark.parametrize("tight", [0.0, -1.0, math.nan, math.inf, 1e-300, 1e300, "1"])
+def test_boundaries_are_made_for_a_sensible_rho(family: Callable[[Any], Boundaries], tight: Any) -> None:
+    with pytest.raises(DomainError, match="tight_at"):
+        family(tight)
+
+
+@every_boundary
+@pytest.mark.parametrize("tight", [1e-50, 1e-3, 1e50])
+@pytest.mark.parametrize("rho", [0.0, 5e-324, 1.0, 1e99, 1e308, math.inf])
+@pytest.mark.parametrize("failure", [5e-324, 1e-6, 1 - 2**-53])
+def test_boundaries_are_numbers_wherever_they_are_asked(
+    family: Callable[[float], Boundaries], tight: float, rho: float, failure: float
+) -> None:
+    """NaN was the answer where a square overflowed, and NaN is below no loss."""
+    assert rho < family(tight).above(rho, failure=failure) or rho == math.inf
+    with pytest.raises(DomainError):
+        family(tight).above(-1.0, failure=failure)
+
+
 # False alarms
 
 
@@ -279,3 +299,33 @@ def test_answers_are_priced_under_the_adjacency_of_the_state() -> None:
     one, two = (odometer.step(odometer.start(adjacency=each), Laplace(2.0)) for each in (
         Adjacency.ADD_REMOVE, Adjacency.REPLACE))  # fmt: skip
     assert two.mileage.rho > 2 * one.mileage.rho
+
+
+@pytest.mark.parametrize(
+    "said",
+    [None, [], {}, {"rho": "inf", "drift": "0", "failure": "0"}, {"rho": "nan", "drift": "0", "failure": "0"},
+     {"rho": "-1", "drift": "0", "failure": "0"}, {"rho": "0", "drift": "0", "failure": "0", "epsilon": "inf"}],
+)  # fmt: skip
+def test_what_is_no_mileage_is_refused(said: Any) -> None:
+    with pytest.raises(DomainError):
+        Mileage.from_description(said)
+
+
+@pytest.mark.parametrize("said", [None, 3, {}, {"odometer": []}, {"odometer": "line", "version": 1}])
+def test_what_is_no_odometer_is_refused(said: Any) -> None:
+    with pytest.raises(DomainError):
+        Odometer.from_description(said)
+
+
+def test_an_odometer_keeps_something_for_its_boundary() -> None:
+    with pytest.raises(DomainError, match="mechanism_delta"):
+        Odometer(5e-324, mechanism_delta=5e-324)
+    odometer = Odometer(1e-323, mechanism_delta=5e-324)
+    assert odometer.reading(odometer.start()).epsilon == 0.0
+
+
+def test_a_promise_without_epsilon_says_what_to_state_instead() -> None:
+    odometer = Odometer(1e-6, mechanism_delta=5e-7)
+    with pytest.raises(UnsupportedError, match="State it with a larger epsilon"):
+        odometer.step(odometer.start(), BlackBox(0.0, delta=1e-9))
+    assert odometer.step(odometer.start(), BlackBox(0.1, delta=1e-9)).answers == 1

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from dpcompose.account import pricing
-from dpcompose.account.scope import Budgeted, adjacency_of, chain
+from dpcompose.account.scope import Budgeted, adjacency_of, chain, plain
 from dpcompose.account.typed import Typed, exact
 from dpcompose.account.wording import written
 from dpcompose.adaptive import Odometer, PureFilter
@@ -18,6 +18,7 @@ from dpcompose.guarantee import Adjacency, Priced
 from dpcompose.guarantee.rational import rounded_down
 from dpcompose.ledger import Amount, Ledger, Receipt
 from dpcompose.ledger.entry import GRANTED
+from dpcompose.ledger.scope import paths_down_to
 
 VERSION = 1
 
@@ -104,8 +105,9 @@ class Account:
         found = self.chain
         amounts = self._cost(found, mechanism, delta)
         said = self._described(mechanism, delta)
-        if description:
-            said["note"] = dict(description)
+        note = plain("description", description)
+        if note:
+            said["note"] = note
         self._next_on_schedule(found[-1], said["mechanism"], key)
         return self.ledger.charge(self.scope, cost=amounts, description=said, actor=actor, key=key)
 
@@ -140,9 +142,8 @@ class Account:
     @cached_property
     def _odometer(self) -> Odometer | None:
         """The nearest odometer at the scope or above it, slots and partitions passed."""
-        parts = self.scope.split("/")
-        for depth in range(len(parts), 0, -1):
-            found = Budgeted.of(self.ledger.balance("/".join(parts[:depth])).scope)
+        for path in paths_down_to(self.scope)[::-1]:
+            found = Budgeted.of(self.ledger.balance(path).scope)
             if found.odometer is not None:
                 return found.odometer
         return None

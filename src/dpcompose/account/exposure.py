@@ -52,7 +52,7 @@ def exposure(ledger: Ledger, *, paths: Sequence[str], delta: float) -> Exposure:
         UnsupportedError: If a scope caps amounts and names no filter.
     """
     delta = check.probability("delta", delta)
-    if isinstance(paths, str) or not paths:
+    if isinstance(paths, str) or not isinstance(paths, Sequence) or not paths:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("paths", paths, "a sequence of at least one path")
     trees = [Tree.of(ledger, root, inside) for root, inside in _by_root(ledger, paths)]
     return Exposure(

@@ -15,6 +15,7 @@ from dpcompose.ledger.entry import GRANTED
 from dpcompose.numerics import check
 
 FIXED = "this scope ran a schedule that was committed before the first answer: these numbers hold for it"
+SO_FAR = f"{FIXED}, if the number of rounds so far was not chosen from the answers"
 CHOSEN = (
     "a report: these numbers hold if every parameter had been fixed before the first answer; they free no budget, and"
     " nothing may be decided by them"
@@ -67,4 +68,5 @@ def history(ledger: Ledger, path: str, *, delta: float) -> History:
     adjacency = Adjacency(next(iter(adjacencies))) if adjacencies else Adjacency.ADD_REMOVE
     rows = compose(*[read(text) for text in texts]).compare(delta=delta, adjacency=adjacency)
     kept = bool(budget.schedule) and all(text == budget.at(position) for position, text in enumerate(texts))
-    return History(budget.path, delta, len(charges), rows, FIXED if kept else CHOSEN)
+    fixed = FIXED if len(charges) == budget.rounds else SO_FAR
+    return History(budget.path, delta, len(charges), rows, fixed if kept else CHOSEN)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from inspect import isabstract
 from typing import Any
 
 from dpcompose.account import pricing
 from dpcompose.account.charging import Account
-from dpcompose.account.scope import Budgeted, adjacency_of, chain, described
+from dpcompose.account.scope import Budgeted, adjacency_of, chain, described, path_in
 from dpcompose.account.typed import Typed, exact
 from dpcompose.account.wording import written
 from dpcompose.adaptive import Curators, Filter, Odometer
@@ -126,10 +127,10 @@ def take_slot(
     key: str | None = None,
 ) -> Account:  # fmt: skip
     """Take the next free slot under the name `path`, and return the account on it; it is never given back."""
-    parent, _, _ = path.rpartition("/")
-    above = Budgeted.of(ledger.balance(parent).scope)
-    if above.scope.kind is not Kind.SLOTS or above.adjacency is None:
-        raise DomainError("path", path, "a name in a scope of slots")
+    parent = path_in(ledger, path).rpartition("/")[0]
+    above = Budgeted.of(ledger.balance(parent).scope) if parent else None
+    if above is None or above.scope.kind is not Kind.SLOTS or above.adjacency is None:
+        raise DomainError("path", path, "a name in a scope of slots, such as world/slots/ada")
     said = described(above.filter, above.adjacency, odometer, (), note)
     ledger.scope(path, kind=Kind.FILTER, description=said, actor=actor, key=key)
     return Account(ledger, scope=path)
@@ -169,6 +170,8 @@ def open_partition(
             "a replaced record may leave one child and enter another, and both pay",
             "State it under add-remove, or open one filter for all",
         )
+    if not (filter is None or isinstance(filter, Filter)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DomainError("filter", filter, "a filter, such as PureFilter(0.1), or None")
     _same_adjacency(ledger, path, adjacency)
     return ledger.scope(
         path,
@@ -185,8 +188,9 @@ def _made(filter: Any, epsilon: Typed | None, delta: Typed | None, mechanism_del
         if not (epsilon is None and delta is None and mechanism_delta == 0):
             raise DomainError("epsilon and delta", (epsilon, delta), "left out where the filter itself is given")
         return filter
-    if not (isinstance(filter, type) and issubclass(filter, Filter)):
-        raise DomainError("filter", filter, "a filter, a class of filters, or None")
+    # The class of all filters makes none: what it returned would cap nothing.
+    if not (isinstance(filter, type) and issubclass(filter, Filter)) or isabstract(filter):
+        raise DomainError("filter", filter, "a filter, a class of filters such as ConcentratedFilter, or None")
     if epsilon is None:
         raise DomainError("epsilon", epsilon, "a number, the target of the filter")
     total = Fraction(0) if delta is None else exact("delta", delta)
@@ -196,7 +200,7 @@ def _made(filter: Any, epsilon: Typed | None, delta: Typed | None, mechanism_del
 
 
 def _above(ledger: Ledger, path: str) -> list[Budgeted]:
-    parent = path.rpartition("/")[0]
+    parent = path_in(ledger, path).rpartition("/")[0]
     return chain(ledger, parent) if parent else []
 
 
@@ -210,7 +214,11 @@ def _same_adjacency(ledger: Ledger, path: str, adjacency: Adjacency) -> None:
 
 def _schedule(schedule: Sequence[tuple[Composable, int] | Composable]) -> list[tuple[str, int]]:
     found: list[tuple[str, int]] = []
+    if not isinstance(schedule, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DomainError("schedule", schedule, "a list of mechanisms, or of pairs (mechanism, times)")
     for item in schedule:
+        if isinstance(item, tuple) and len(item) != 2:  # pyright: ignore[reportUnnecessaryComparison]
+            raise DomainError("schedule", item, "each a mechanism, or a pair (mechanism, times)")
         mechanism, times = item if isinstance(item, tuple) else (item, 1)
         text = written(mechanism)
         if text is None:

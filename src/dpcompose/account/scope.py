@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from dpcompose.account.wording import read
 from dpcompose.adaptive import Curators, Filter, Odometer, from_description
@@ -12,6 +12,8 @@ from dpcompose.composition.container import Composable
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import Adjacency
 from dpcompose.ledger import Kind, Ledger, Scope
+from dpcompose.ledger.scope import paths_down_to
+from dpcompose.ledger.text import scope_path
 from dpcompose.numerics import check
 
 VERSION = 1
@@ -113,6 +115,20 @@ class Budgeted:
         return None
 
 
+def path_in(ledger: Any, path: Any) -> str:
+    """`path` as a path, once it is known that the ledger is one."""
+    if not isinstance(ledger, Ledger):
+        raise DomainError("ledger", ledger, "a Ledger, such as Ledger.open('sqlite:ledger.db')")
+    return scope_path(path)
+
+
+def plain(name: str, value: Any) -> dict[str, Any]:
+    """`value` as a mapping to keep, empty for None; what is in it is the ledger's to judge."""
+    if value is not None and not isinstance(value, Mapping):
+        raise DomainError(name, value, "a mapping of plain values, or None")
+    return dict(cast("Mapping[str, Any]", value or {}))
+
+
 def described(
     filter: Filter | None,
     adjacency: Adjacency,
@@ -127,18 +143,20 @@ def described(
         "adjacency": adjacency.value,
     }
     if odometer is not None:
+        if not isinstance(odometer, Odometer):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("odometer", odometer, "an Odometer, or None")
         said["odometer"] = odometer.description()
     if schedule:
         said["schedule"] = [[text, times] for text, times in schedule]
-    return {"budget": said} | ({"note": dict(note)} if note else {})
+    kept = plain("note", note)
+    return {"budget": said} | ({"note": kept} if kept else {})
 
 
 def chain(ledger: Ledger, path: str) -> list[Budgeted]:
     """The scope and those above it that its charges reach, the highest first: up to and without a scope of slots."""
     found: list[Budgeted] = []
-    parts = path.split("/")
-    for depth in range(len(parts), 0, -1):
-        scope = ledger.balance("/".join(parts[:depth])).scope
+    for above in paths_down_to(path_in(ledger, path))[::-1]:
+        scope = ledger.balance(above).scope
         if found and scope.kind is Kind.SLOTS:
             break
         found.append(Budgeted.of(scope))
@@ -146,8 +164,12 @@ def chain(ledger: Ledger, path: str) -> list[Budgeted]:
 
 
 def adjacency_of(found: Sequence[Budgeted], default: Adjacency) -> Adjacency:
-    """The adjacency that all budgets of a chain share."""
-    stated = {each.adjacency for each in found if each.adjacency is not None and each.filter is not None}
+    """The adjacency that all budgets of a chain share, and its partitions: that these part people depends on it."""
+    stated = {
+        each.adjacency
+        for each in found
+        if each.adjacency is not None and (each.filter is not None or each.scope.kind is Kind.PARTITION)
+    }
     if len(stated) > 1:
         raise DomainError("adjacency", sorted(str(each) for each in stated), "the same along the whole chain of scopes")
-    return next(iter(stated), default)  # pyright: ignore[reportReturnType]
+    return next(iter(stated), default)

@@ -17,17 +17,23 @@ from dpcompose.guarantee.rational import rounded_up
 from dpcompose.ledger import Amount, Entry
 
 MOST_ALTERNATIVES = 64
+BETWEEN = "; if no odometer was chosen from answers in another top-level scope"
 NATURAL = "composing charges that were chosen along the way tightly, after the fact, is unsound (the natural filter)"
 
 
 def together(trees: Sequence[Tree], *, delta: float) -> Statement:
     """The statement for a person in all of these trees."""
-    if not any(node.charges for tree in trees for node in tree.all()):
+    nodes = [node for tree in trees for node in tree.all()]
+    if not any(node.charges for node in nodes):
         return Statement(0.0, "sum along the path", "nothing was charged")
+    # That a partition parts people depends on the adjacency, too.
+    adjacencies = {node.budget.adjacency for node in nodes if node.charges or node.parts_people}
+    if len(adjacencies) > 1:
+        return unavailable("the charges are priced under different adjacencies")
     pure = _largest_pure(trees)
     if pure is not None:
         return Statement(rounded_up(pure), "sum along the path", "along every path: all charges are pure", "sum")
-    committed = _committed(trees, delta)
+    committed = _committed(trees, delta, next(iter(adjacencies)) or Adjacency.ADD_REMOVE)
     if committed is not None:
         return committed
     return _odometers(trees)
@@ -62,7 +68,7 @@ def _amount(entry: Entry, name: str) -> Fraction | None:
 # Committed schedules
 
 
-def _committed(trees: Sequence[Tree], delta: float) -> Statement | None:
+def _committed(trees: Sequence[Tree], delta: float, adjacency: Adjacency) -> Statement | None:
     """The composition of what was charged, if all of it stood on schedules committed before the first answer.
 
     Before the first one about the person in any of the scopes: a schedule that is committed after an answer elsewhere
@@ -75,10 +81,8 @@ def _committed(trees: Sequence[Tree], delta: float) -> Statement | None:
     if any(node.budget.scope.opened > charged[0].first for node in scheduled):
         return None
     alternatives = _joined([_scheduled(tree) for tree in trees])
-    adjacencies = {node.budget.adjacency for tree in trees for node in tree.all() if node.charges}
-    if alternatives is None or len(adjacencies) != 1:
+    if alternatives is None:
         return None
-    adjacency = next(iter(adjacencies)) or Adjacency.ADD_REMOVE
     done = max(each.epsilon(delta=delta, adjacency=adjacency).upper for each, _ in alternatives)
     whole = max(each.epsilon(delta=delta, adjacency=adjacency).upper for _, each in alternatives)
     finished = all(len(node.charges) == node.budget.rounds for tree in trees for node in tree.all())
@@ -166,7 +170,7 @@ def _odometers(trees: Sequence[Tree]) -> Statement:
         total,
         "odometer",
         "a bound on the realized loss at all times at once, but with the stated probability, fixed at each odometer's"
-        " opening; not an (epsilon, delta) guarantee",
+        f" opening; not an (epsilon, delta) guarantee{BETWEEN if len(covered) > 1 < len(trees) else ''}",
         "; ".join(sorted({odometer.boundary.kind for odometer, _ in covered.values()})),
         min(failure, 1.0),
     )

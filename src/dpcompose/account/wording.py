@@ -11,36 +11,15 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from dpcompose.composition.container import Composable, Composition, compose
+from dpcompose import mechanism as blocks
+from dpcompose.composition.container import Composable, compose
 from dpcompose.errors import DomainError, DPComposeError
 from dpcompose.guarantee import Adjacency
-from dpcompose.mechanism import (
-    BlackBox,
-    Concentrated,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Exponential,
-    Gaussian,
-    GaussianDP,
-    Laplace,
-    RandomizedResponse,
-)
 
 LONGEST = 4096
+# A dominating pair is more than the text of its call.
 _NAMES: dict[str, Callable[..., Composable]] = {
-    family.__name__: family
-    for family in (
-        BlackBox,
-        Composition,
-        Concentrated,
-        DiscreteGaussian,
-        DiscreteLaplace,
-        Exponential,
-        Gaussian,
-        GaussianDP,
-        Laplace,
-        RandomizedResponse,
-    )
+    name: getattr(blocks, name) for name in blocks.__all__ if name != "DominatingPair"
 }
 
 
@@ -64,9 +43,9 @@ def read(text: object) -> Composable:
         raise DomainError("mechanism", text, f"a text of at most {LONGEST} characters")
     try:
         return _composable(ast.parse(text, mode="eval").body)
-    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError) as error:
-        if isinstance(error, DPComposeError):
-            raise
+    except DPComposeError:
+        raise
+    except (SyntaxError, ValueError, TypeError, KeyError, MemoryError, RecursionError):
         raise DomainError("mechanism", text, "a mechanism, such as Gaussian(10.0) * 3") from None
 
 
@@ -78,6 +57,8 @@ def _composable(node: ast.expr) -> Composable:
             return _composable(left) * _value(right)
         case ast.Call(func=ast.Attribute(value=inner, attr="sampled"), args=[rate], keywords=[]):
             return _composable(inner).sampled(_value(rate))
+        case ast.Call(func=ast.Name(id="Composition"), args=[], keywords=[]):
+            return compose()
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name in _NAMES:
             named = {str(keyword.arg): _value(keyword.value) for keyword in keywords}
             return _NAMES[name](*[_value(each) for each in args], **named)

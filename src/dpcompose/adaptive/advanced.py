@@ -93,7 +93,7 @@ class AdvancedFilter(Filter):
         delta = rounded_up(Fraction(self.delta))
         return ApproximateDP(self.epsilon_at(delta=delta), delta=delta)
 
-    def total(self, times: int, *, delta: float) -> Total:
+    def _total(self, times: int, delta: float) -> Total:
         rho = self.concentrated()
         stated = ApproximateDP(rounded_up(Fraction(self.epsilon)), delta=rounded_up(Fraction(self.delta)))
         found = [sum_of_rho(rho, times, delta=delta), optimal(stated, times, delta=delta)]

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.rational import rounded_up
 
-GRID, LONGEST = 10**40, 4000
+GRID = 10**40
+LARGEST = 1e15
+"""No parameter of a filter is larger: nothing overflows, and no promise beyond it is worth a number."""
+DIGITS, LONGEST = 1800, 4000
+"""The most digits of a parameter's denominator, so that a description is short enough to be read back."""
 Amounts: TypeAlias = Mapping[str, Fraction]
 """What is asked, spent or left, by the name of its currency."""
 Number: TypeAlias = int | float | Fraction | Decimal
@@ -29,19 +33,23 @@ def below(value: Fraction) -> Fraction:
 
 
 def nonnegative(name: str, value: Any) -> float | Fraction:
-    """`value` as a finite number >= 0: a float stays itself, any other number becomes a fraction."""
-    number = _number(name, value, "a finite number >= 0")
-    if not 0 <= number < math.inf:
-        raise DomainError(name, value, "a finite number >= 0")
-    return number + 0
+    """`value` as a number in [0, 1e100]: a float stays itself, any other number becomes a fraction."""
+    return _between(name, value, LARGEST, f"a number in [0, {LARGEST:g}]")
 
 
 def probability(name: str, value: Any) -> float | Fraction:
     """`value` as a number in [0, 1]: a float stays itself, any other number becomes a fraction."""
-    number = _number(name, value, "a number in [0, 1]")
-    if not 0 <= number <= 1:
-        raise DomainError(name, value, "a number in [0, 1]")
-    return number + 0
+    return _between(name, value, 1.0, "a number in [0, 1]")
+
+
+def shown(asked: Fraction, left: Fraction) -> tuple[str, str]:
+    """Both to six digits, what is asked rounded up and what is left rounded down."""
+    pairs = (asked, ROUND_CEILING), (left, ROUND_FLOOR)
+    up, down = (
+        Context(prec=6, rounding=rounding).divide(Decimal(value.numerator), Decimal(value.denominator)).normalize()
+        for value, rounding in pairs
+    )
+    return f"{up:g}", f"{down:g}"
 
 
 def written(value: float | Fraction) -> str:
@@ -59,17 +67,30 @@ def read(name: str, text: Any) -> float | Fraction:
         raise DomainError(name, text, "a number as text, such as '0.5' or '1/2'") from None
 
 
+def mapping(description: Any) -> Mapping[str, Any]:
+    """`description`, if it is a mapping."""
+    if not isinstance(description, Mapping):
+        raise DomainError("description", description, "a mapping")
+    return cast("Mapping[str, Any]", description)
+
+
 def rounded(value: float, times: int) -> float:
     """`times` copies of an upper bound, rounded up; one copy is itself."""
     return value if math.isinf(value) else rounded_up(Fraction(value) * times)
 
 
-def _number(name: str, value: Any, domain: str) -> float | Fraction:
+def _between(name: str, value: Any, most: float, domain: str) -> float | Fraction:
+    """`value`, if it is in [0, most]; it is compared before it is made a fraction, which may be long."""
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal):
         raise DomainError(name, value, domain)
+    # A signaling NaN cannot even be compared.
+    if (isinstance(value, Decimal) and value.is_nan()) or not 0 <= value <= most:
+        raise DomainError(name, value, domain)
     if isinstance(value, float):
-        return float(value)
-    try:
-        return Fraction(value)
-    except (ValueError, OverflowError):
-        raise DomainError(name, value, domain) from None
+        return float(value) + 0
+    # A decimal may be written short and be long: 1e-999999999.
+    if not (isinstance(value, Decimal) and value and value.adjusted() < -DIGITS):
+        number = Fraction(value)
+        if number.denominator < 10**DIGITS:
+            return number
+    raise DomainError(name, f"<a number of more than {DIGITS} digits>", domain, "Round it first, a cap down")

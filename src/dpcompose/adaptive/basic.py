@@ -60,7 +60,7 @@ class BasicFilter(Filter):
         """(epsilon, delta)-differential privacy."""
         return ApproximateDP(rounded_up(Fraction(self.epsilon)), delta=rounded_up(Fraction(self.delta)))
 
-    def total(self, times: int, *, delta: float) -> Total:
+    def _total(self, times: int, delta: float) -> Total:
         return optimal(self.guarantee(), times, delta=delta)
 
     def promise(self) -> ApproximateDP:

@@ -11,68 +11,81 @@ Reference: [HowardRamdasMcAuliffeSekhon2020], [WhitehouseRamdasRogersWu2023, The
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from scipy.special import log_ndtr
 
+from dpcompose.errors import DomainError
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
 
-
-class Boundary(Protocol):
-    """A bound on the loss at every time at once."""
-
-    kind: ClassVar[str]
-    """Its name in a description."""
-
-    @property
-    def tight_at(self) -> float:
-        """The rho at which it is made to be tight."""
-        ...
-
-    def above(self, rho: float, *, failure: float) -> float:
-        """A number that the loss exceeds, at any time at all, with probability at most `failure`."""
-        ...
+SMALLEST, LARGEST = 1e-50, 1e50
+"""Between these a boundary may be made tight: nothing overflows there."""
 
 
 @dataclass(frozen=True)
-class Line:
-    """The line-crossing boundary V / 2 + sqrt(w / (2 y)) V + sqrt(y w / 2), w = ln(1 / failure), y = 2 `tight_at`.
-
-    One l, sqrt(2 w / y): where V = y it is V / 2 + sqrt(2 w V), the price of a bound at one time known beforehand.
-
-    >>> round(Line(0.5).above(0.25, failure=1e-6), 12)
-    4.192391327318
+class Boundary(ABC):
+    """A bound on the loss at every time at once.
 
     Args:
-        tight_at: In units of rho; finite, > 0.
+        tight_at: The rho at which it is made to be tight; from 1e-50 to 1e50.
 
     Raises:
         DomainError: If it is outside its domain.
     """
 
     tight_at: float
-    kind: ClassVar[str] = "line"
+    kind: ClassVar[str]
+    """Its name in a description."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tight_at", check.positive("tight_at", self.tight_at))
+        tight = check.real("tight_at", self.tight_at)
+        if not SMALLEST <= tight <= LARGEST:
+            raise DomainError("tight_at", self.tight_at, f"a rho from {SMALLEST:g} to {LARGEST:g}")
+        object.__setattr__(self, "tight_at", tight)
 
     def above(self, rho: float, *, failure: float) -> float:
-        """V / 2 + sqrt(w / (2 y)) V + sqrt(y w / 2), rounded up.
+        """A number that the loss exceeds, at any time at all, with probability at most `failure`; rounded up.
 
         Args:
-            rho: The sum of the rho so far; >= 0.
+            rho: The sum of the rho so far; >= 0, infinite allowed.
             failure: In (0, 1).
+
+        Raises:
+            DomainError: If a number is outside its domain.
         """
-        rho, variance, tight = check.nonnegative("rho", rho), 2.0 * rho, 2.0 * self.tight_at
-        logarithm = -math.log(check.open_probability("failure", failure))
-        found = rho + math.sqrt(logarithm / (2.0 * tight)) * variance + math.sqrt(tight * logarithm / 2.0)
-        return up(found * (1.0 + 32 * UNIT_ROUNDOFF))
+        rho, logarithm = check.real("rho", rho), -math.log(check.open_probability("failure", failure))
+        if not rho >= 0.0:
+            raise DomainError("rho", rho, "a number >= 0")
+        # Beyond, squares would overflow, and no loss is worth a number.
+        return up((rho + self._excess(rho, logarithm)) * (1.0 + 32 * UNIT_ROUNDOFF)) if rho < 1e100 else math.inf
+
+    @abstractmethod
+    def _excess(self, rho: float, logarithm: float) -> float:
+        """X on the boundary, `logarithm` = ln(1 / failure); a dozen roundings off at most."""
 
 
 @dataclass(frozen=True)
-class Mixture:
+class Line(Boundary):
+    """The line-crossing boundary V / 2 + sqrt(w / (2 y)) V + sqrt(y w / 2), w = ln(1 / failure), y = 2 `tight_at`.
+
+    One l, sqrt(2 w / y): where V = y it is V / 2 + sqrt(2 w V), the price of a bound at one time known beforehand.
+
+    >>> round(Line(0.5).above(0.25, failure=1e-6), 12)
+    4.192391327318
+    """
+
+    kind: ClassVar[str] = "line"
+
+    def _excess(self, rho: float, logarithm: float) -> float:
+        tight = 2.0 * self.tight_at
+        return 2.0 * rho * math.sqrt(logarithm / (2.0 * tight)) + math.sqrt(tight * logarithm / 2.0)
+
+
+@dataclass(frozen=True)
+class Mixture(Boundary):
     """The boundary of a mixture over all l > 0, half-normal with variance 1 / r: V / 2 + u sqrt(V + r).
 
     The mixture is 2 Phi(u) sqrt(r / (V + r)) e^(u^2 / 2) at X = u sqrt(V + r), and u is where it is 1 / failure. Both
@@ -81,33 +94,16 @@ class Mixture:
 
     >>> Mixture(0.5).above(0.5, failure=1e-6) < Line(0.05).above(0.5, failure=1e-6)
     True
-
-    Args:
-        tight_at: The rho at which r makes it about tightest; finite, > 0.
-
-    Raises:
-        DomainError: If it is outside its domain.
     """
 
-    tight_at: float
     kind: ClassVar[str] = "mixture"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "tight_at", check.positive("tight_at", self.tight_at))
-
-    def above(self, rho: float, *, failure: float) -> float:
-        """V / 2 + u sqrt(V + r), rounded up.
-
-        Args:
-            rho: The sum of the rho so far; >= 0.
-            failure: In (0, 1).
-        """
-        rho = check.nonnegative("rho", rho)
-        twice = -2.0 * math.log(check.open_probability("failure", failure))
+    def _excess(self, rho: float, logarithm: float) -> float:
         # Any r is sound; this one solves r dU / dr = 0 to first order at V = 2 tight_at.
+        twice = 2.0 * logarithm
         rest = 2.0 * self.tight_at / (1.0 + twice + math.log1p(twice))
-        wanted = (math.log1p(2.0 * rho / rest) + twice) / 2.0
-        return up((rho + _solved(wanted) * math.sqrt(2.0 * rho + rest)) * (1.0 + 32 * UNIT_ROUNDOFF))
+        wanted = math.log1p(2.0 * rho / rest) / 2.0 + logarithm
+        return _solved(wanted) * math.sqrt(2.0 * rho + rest)
 
 
 def _solved(wanted: float) -> float:

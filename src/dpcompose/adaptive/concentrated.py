@@ -58,7 +58,7 @@ class ConcentratedFilter(Filter):
         def within(rho: float) -> bool:
             return ConcentratedDP(rho, delta=lost).epsilon(delta=at) <= most
 
-        found = 0.0 if most == 0.0 or target.slack <= 0 else largest(within, guess=min(most, most * most))
+        found = 0.0 if most == 0.0 or target.slack <= 0 else largest(within, guess=max(min(most, most * most), at * at))
         return cls(found, delta=target.mechanism_delta)
 
     @property
@@ -69,7 +69,7 @@ class ConcentratedFilter(Filter):
         """rho-zero-concentrated differential privacy, but for a mass of delta."""
         return ConcentratedDP(rounded_up(Fraction(self.rho)), delta=rounded_up(Fraction(self.delta)))
 
-    def total(self, times: int, *, delta: float) -> Total:
+    def _total(self, times: int, delta: float) -> Total:
         promise = self.guarantee()
         sums = sum_of_rho(promise, times, delta=delta)
         if times < 2:

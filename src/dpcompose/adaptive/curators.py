@@ -80,6 +80,8 @@ class Curators:
             DomainError: If no size is small enough.
         """
         most, at = Target.of(epsilon, delta, 0.0).floats
+        if not callable(sized):
+            raise DomainError("sized", sized, "from a size to a filter, such as PureFilter")
 
         def within(size: float) -> bool:
             return cls(count, filter=sized(size), adjacency=adjacency).total(delta=at).epsilon <= most
@@ -95,7 +97,7 @@ class Curators:
         Args:
             delta: Of all together, in [0, 1].
         """
-        return self.filter.total(self.count, delta=check.probability("delta", delta))
+        return self.filter.total(self.count, delta=delta)
 
     def start(self) -> Spendings:
         """Nothing spent by anyone."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from dpcompose.adaptive import natural
 from dpcompose.adaptive.advanced import AdvancedFilter
-from dpcompose.adaptive.amount import read
+from dpcompose.adaptive.amount import mapping, read
 from dpcompose.adaptive.basic import BasicFilter
 from dpcompose.adaptive.concentrated import ConcentratedFilter
 from dpcompose.adaptive.filter import Filter
@@ -35,8 +35,7 @@ def from_description(description: Mapping[str, Any]) -> Filter:
         DomainError: If a key is unknown or missing, or a value is outside its domain.
         UnsupportedError: If it is the natural filter that is asked for.
     """
-    if not isinstance(description, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("description", description, "a mapping")
+    description = mapping(description)
     kind = description.get("filter")
     if kind == "natural":
         natural.refuse()

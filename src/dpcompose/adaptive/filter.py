@@ -10,10 +10,12 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from dpcompose.adaptive import pricing
-from dpcompose.adaptive.amount import Amounts, Number, above, below, written
+from dpcompose.adaptive.amount import Amounts, Number, above, below, shown, written
 from dpcompose.adaptive.total import Total
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, GaussianTradeoff, Priced, RenyiDP
+from dpcompose.guarantee.order import order_of
+from dpcompose.guarantee.times import times_of
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import up
 
@@ -63,8 +65,8 @@ class Decision:
         """One sentence."""
         if self.short is None:
             return "granted"
-        asked, left = self.asked[self.short], self.left[self.short]
-        return f"refused: {self.short} {float(asked):.6g} asked, {float(left):.6g} left"
+        asked, left = shown(self.asked[self.short], self.left[self.short])
+        return f"refused: {self.short} {asked} asked, {left} left"
 
 
 class Filter(ABC):
@@ -97,8 +99,20 @@ class Filter(ABC):
         """What the whole interaction promises, however long it is and whoever chooses."""
 
     @abstractmethod
+    def _total(self, times: int, delta: float) -> Total:
+        """See `total`; both arguments are checked."""
+
     def total(self, times: int, *, delta: float) -> Total:
-        """The smallest epsilon found for `times` such budgets, fixed in advance and spent in any order, at `delta`."""
+        """The smallest epsilon found for `times` such budgets, fixed in advance and spent in any order, at `delta`.
+
+        Args:
+            times: How many; an integer from 0 to 10^15.
+            delta: Of all together, in [0, 1].
+
+        Raises:
+            DomainError: If a number is outside its domain.
+        """
+        return self._total(times_of(times), check.probability("delta", delta))
 
     def promise(self) -> ApproximateDP | None:
         """The one (epsilon, delta) of the interaction; None where it has a whole curve."""
@@ -110,8 +124,8 @@ class Filter(ABC):
 
     def divergence(self, order: float) -> float:
         """The Renyi divergence of an order that the interaction cannot exceed; infinite if none is known."""
-        found = self.concentrated()
-        return math.inf if found is None or found.delta > 0.0 else up(found.rho * check.finite("order", order))
+        order, found = order_of(order), self.concentrated()
+        return math.inf if found is None or found.delta > 0.0 else up(found.rho * order)
 
     def mu_of(self, times: int) -> float | None:
         """The mu of `times` such budgets together; None if they are not Gaussian."""

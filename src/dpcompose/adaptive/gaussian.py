@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from dpcompose.adaptive import pricing
-from dpcompose.adaptive.amount import Number, nonnegative
+from dpcompose.adaptive.amount import LARGEST, Number, nonnegative
 from dpcompose.adaptive.filter import Filter
 from dpcompose.adaptive.target import Target
 from dpcompose.adaptive.total import Total
@@ -50,7 +50,7 @@ class GaussianFilter(Filter):
         target = Target.of(epsilon, delta, mechanism_delta)
         target.without_charged_delta("GaussianFilter")
         most, at = target.floats
-        return cls(gaussian.mu_for(most, delta=at).lower)
+        return cls(min(gaussian.mu_for(most, delta=at).lower, LARGEST))
 
     @property
     def limits(self) -> dict[str, Fraction]:
@@ -60,7 +60,7 @@ class GaussianFilter(Filter):
         """mu-Gaussian differential privacy."""
         return GaussianTradeoff(rounded_up(Fraction(self.mu)))
 
-    def total(self, times: int, *, delta: float) -> Total:
+    def _total(self, times: int, delta: float) -> Total:
         mu = self.mu_of(times)
         return Total(gaussian.epsilon(delta, mu=mu).upper, "sum of mu squared", "[DongRothSu2022, Corollary 3.3]")
 

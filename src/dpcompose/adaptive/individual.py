@@ -44,10 +44,12 @@ class Records:
     """What every record has spent: as secret as the data. It shows nothing but how many records there are.
 
     Args:
-        spent: In units, shape (records,).
+        spent: In units of that filter, shape (records,).
+        filter: With which they were started; they cannot be carried to another.
     """
 
     spent: Units = field(repr=False)
+    filter: IndividualFilter = field(repr=False)
 
     def __post_init__(self) -> None:
         self.spent.setflags(write=False)
@@ -168,7 +170,7 @@ class IndividualFilter:
             count: An integer >= 0.
         """
         kind = np.int32 if self.limit + 1 < _NARROW else np.int64
-        return Records(np.full(check.count("count", count), 0, dtype=kind))
+        return Records(np.full(check.count("count", count), 0, dtype=kind), self)
 
     def step(self, state: Records, *, prices: Any) -> tuple[Records, Round]:
         """One round: the state after it, paid, and the round that may now answer. The state before it is unchanged.
@@ -176,13 +178,15 @@ class IndividualFilter:
         Args:
             state: What `start` or the last `step` returned.
             prices: The price of each record in the filter's currency, shape (records,); or one price for all. A float
-                means exactly that double; see `gaussian_prices` and `laplace_prices`.
+                means exactly that double (of more than 64 bits it is refused); see `gaussian_prices` and
+                `laplace_prices`.
 
         Raises:
-            DomainError: If the prices are not real numbers, or not as many as records: nothing about their values.
+            DomainError: If the state is another filter's, or the prices are not real numbers, or not as many as
+                records: nothing about their values.
         """
-        if not isinstance(state, Records):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("state", state, "records, as `start` returns them")
+        if not isinstance(state, Records) or state.filter != self:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("state", state, "records that `start` of this very filter returned")
         each = _prices(prices, state.count)
         spent, active = np.empty_like(state.spent), np.empty(state.count, dtype=np.bool_)
         scale, limit = 1.0 / self._unit, self.limit
@@ -197,7 +201,7 @@ class IndividualFilter:
                 asked = np.where((price >= 0.0) & (asked <= limit), asked, limit + 1.0).astype(spent.dtype)
                 fits = np.less_equal(asked, limit - before, out=active[piece])
                 np.add(before, asked * fits, out=spent[piece])
-        return Records(spent), Round(active)
+        return Records(spent, self), Round(active)
 
     def gaussian_prices(self, sensitivity: Any, *, sigma: float) -> Reals:
         """The prices of records whose contributions have these L2 norms, for Gaussian noise of that sigma; rounded up.
@@ -212,8 +216,7 @@ class IndividualFilter:
         rule = _GAUSSIAN.get(self.filter.kind)
         if rule is None:
             raise UnsupportedError("Gaussian noise", "it is not pure", "Use a ConcentratedFilter with delta=0")
-        moved = np.asarray(sensitivity, dtype=np.float64) / check.positive("sigma", sigma)
-        return _raised(rule(self.filter, np.square(moved)))
+        return _raised(lambda moved: rule(self.filter, np.square(moved)), sensitivity, check.positive("sigma", sigma))
 
     def laplace_prices(self, sensitivity: Any, *, scale: float) -> Reals:
         """The prices of records whose contributions have these L1 norms, for Laplace noise of that scale; rounded up.
@@ -228,28 +231,42 @@ class IndividualFilter:
         rule = _LAPLACE.get(self.filter.kind)
         if rule is None:
             raise UnsupportedError("Laplace noise", "it is not Gaussian", "Use a ConcentratedFilter with delta=0")
-        return _raised(rule(self.filter, np.asarray(sensitivity, dtype=np.float64) / check.positive("scale", scale)))
+        return _raised(lambda moved: rule(self.filter, moved), sensitivity, check.positive("scale", scale))
 
 
 def _prices(prices: Any, count: int) -> Reals:
-    try:
-        given = np.asarray(prices)
-        each = given.astype(np.float64, copy=False) if given.dtype.kind in "fiu" else None
-    except (ValueError, TypeError):
-        each = None
+    each = _reals(prices)
     if each is None or each.shape not in ((), (count,)):
         raise DomainError("prices", f"<{type(prices).__name__}>", f"one number, or an array of {count} numbers")
     return np.broadcast_to(each, (count,))
 
 
-def _raised(prices: Reals) -> Reals:
-    """A dozen roundings up."""
-    return np.nextafter(prices * (1.0 + 24 * UNIT_ROUNDOFF), np.inf)
+def _reals(given: Any) -> Reals | None:
+    """Numbers as doubles, none of them smaller than it was; None if they are no numbers of at most 64 bits."""
+    try:
+        array = np.asarray(given)
+    except (ValueError, TypeError):
+        return None
+    if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
+        return None
+    found = array.astype(np.float64, copy=False)
+    # From 2^53 on an integer may have been rounded down.
+    return found if array.dtype.kind == "f" else np.where(found < 2.0**53, found, np.nextafter(found, np.inf))
+
+
+def _raised(rule: Callable[[Reals], Reals], sensitivity: Any, noise: float) -> Reals:
+    """The price of each sensitivity / noise, a dozen roundings up; what moves nothing costs nothing."""
+    moved = _reals(sensitivity)
+    if moved is None:
+        raise DomainError("sensitivity", f"<{type(sensitivity).__name__}>", "a number, or an array of numbers")
+    with np.errstate(all="ignore"):
+        prices = rule(moved / noise)
+        return np.where(moved == 0.0, 0.0, np.nextafter(prices * (1.0 + 24 * UNIT_ROUNDOFF), np.inf))
 
 
 def _finest(limit: Fraction) -> float:
-    """The power of two of which the limit has between 2^29 and 2^30."""
-    return 2.0 ** (math.frexp(float(limit))[1] - _FINEST) if limit else 1.0
+    """The power of two of which the limit has between 2^29 and 2^30, but none below 2^-800."""
+    return 2.0 ** max(math.frexp(float(limit))[1] - _FINEST, -800)
 
 
 def _power_of_two(value: float) -> float:

@@ -9,12 +9,12 @@ from fractions import Fraction
 from typing import Any, Self
 
 from dpcompose.adaptive import pricing
-from dpcompose.adaptive.amount import read, written
+from dpcompose.adaptive.amount import mapping, read, written
 from dpcompose.adaptive.boundary import BOUNDARIES, Boundary, Mixture
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import Adjacency, Priced
 from dpcompose.guarantee.pure import concentrated
-from dpcompose.guarantee.rational import rounded_up
+from dpcompose.guarantee.rational import rounded_down, rounded_up
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
 
@@ -50,13 +50,15 @@ class Mileage:
 
     @classmethod
     def from_description(cls, description: Mapping[str, Any]) -> Self:
-        """Back from `description`."""
-        numbers = {name: Fraction(read(name, description.get(name))) for name in ("rho", "drift", "failure")}
-        pure = description.get("epsilon")
-        found = cls(**numbers, epsilon=None if pure is None else Fraction(read("epsilon", pure)))
-        if not min(found.rho, found.drift, found.failure, found.epsilon or 0) >= 0:
-            raise DomainError("mileage", dict(description), "numbers >= 0")
-        return found
+        """Back from `description`.
+
+        Raises:
+            DomainError: If a number is missing, or none, or below 0.
+        """
+        said = mapping(description)
+        numbers = {name: _sum(name, said.get(name)) for name in ("rho", "drift", "failure")}
+        pure = said.get("epsilon")
+        return cls(**numbers, epsilon=None if pure is None else _sum("epsilon", pure))
 
 
 @dataclass(frozen=True)
@@ -132,12 +134,17 @@ class Odometer:
         object.__setattr__(self, "delta", check.open_probability("delta", self.delta))
         object.__setattr__(self, "mechanism_delta", check.probability("mechanism_delta", self.mechanism_delta))
         object.__setattr__(self, "stretch", check.finite("stretch", self.stretch))
-        if not self.mechanism_delta < self.delta:
+        if not (self.mechanism_delta < self.delta and self._crossing > 0.0):
             raise DomainError("mechanism_delta", self.mechanism_delta, f"below delta = {self.delta!r}")
         if not self.stretch > 1.0:
             raise DomainError("stretch", self.stretch, "a finite number > 1")
         if not isinstance(self.boundary, tuple(BOUNDARIES.values())):
             raise DomainError("boundary", self.boundary, "a Line or a Mixture")
+
+    @property
+    def _crossing(self) -> float:
+        """What is left of delta for the boundary, rounded down."""
+        return rounded_down(Fraction(self.delta) - Fraction(self.mechanism_delta))
 
     def start(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Distance:
         """Nothing answered yet, under an adjacency that all answers share."""
@@ -183,13 +190,17 @@ class Odometer:
     def _cut(self, mechanism: object, epsilon: float, lost: float) -> Mileage:
         """The bounded part of an (epsilon, delta) promise; see the class."""
         cut = up(epsilon * self.stretch)
-        if not (epsilon > 0.0 and cut < 700.0):
+        if not cut < 700.0:
             raise pricing.refused(mechanism, f"its loss cannot be cut at {cut!r}", "Name a larger delta")
         slack = 1.0 + 32 * UNIT_ROUNDOFF
         outside = up(lost / -math.expm1(epsilon - cut) * slack)
-        drift = up(2.0 * cut * outside * (1.0 + math.exp(-cut)) / math.expm1(cut) * slack)
         if not outside < 1.0:
-            raise pricing.refused(mechanism, f"its loss is above {cut!r} with probability up to {outside!r}")
+            raise pricing.refused(
+                mechanism,
+                f"its loss is above {cut!r} with probability up to {outside!r}",
+                "State it with a larger epsilon, which is also true, or open the odometer with a larger stretch",
+            )
+        drift = up(2.0 * cut * outside * (1.0 + math.exp(-cut)) / math.expm1(cut) * slack)
         return Mileage(Fraction(concentrated(cut).rho), Fraction(drift), Fraction(outside), None)
 
     def reading(self, state: Distance) -> Reading:
@@ -199,7 +210,7 @@ class Odometer:
     def read(self, mileage: Mileage) -> Reading:
         """The reading after so much."""
         failure = rounded_up(Fraction(self.mechanism_delta)) if mileage.failure else 0.0
-        crossing = math.nextafter(self.delta - self.mechanism_delta, 0.0) if self.mechanism_delta else self.delta
+        crossing = self._crossing
         found = up(self.boundary.above(rounded_up(mileage.rho), failure=crossing) + rounded_up(mileage.drift))
         if mileage.epsilon is not None and rounded_up(mileage.epsilon) <= found:
             return Reading(rounded_up(mileage.epsilon), 0.0, "a bound on the loss along every path")
@@ -219,11 +230,12 @@ class Odometer:
     @classmethod
     def from_description(cls, description: Mapping[str, Any]) -> Self:
         """The odometer that `description` described."""
-        kind = description.get("odometer")
-        if kind not in BOUNDARIES or description.get("version") != 1:
+        said = mapping(description)
+        kind = said.get("odometer")
+        if not isinstance(kind, str) or kind not in BOUNDARIES or said.get("version") != 1:
             raise DomainError("odometer", kind, f"one of {', '.join(BOUNDARIES)}, version 1")
         names = "tight_at", "delta", "mechanism_delta", "stretch"
-        tight_at, delta, kept, stretch = (float(read(name, description.get(name))) for name in names)
+        tight_at, delta, kept, stretch = (float(read(name, said.get(name))) for name in names)
         return cls(delta, boundary=BOUNDARIES[kind](tight_at), mechanism_delta=kept, stretch=stretch)
 
 
@@ -254,3 +266,10 @@ class RunningSum:
             return Reading(rounded_up(self.epsilon), 0.0, "a bound on the loss along every path")
         meaning = "an estimate: with delta > 0 the running sum bounds nothing at a time chosen from the answers"
         return Reading(rounded_up(self.epsilon), min(rounded_up(self.delta), 1.0), meaning)
+
+
+def _sum(name: str, text: Any) -> Fraction:
+    number = read(name, text)
+    if not 0 <= number < math.inf:
+        raise DomainError(name, text, "a finite number >= 0")
+    return Fraction(number)

@@ -65,7 +65,7 @@ class PureFilter(Filter):
         """(epsilon, 0)-differential privacy."""
         return ApproximateDP(rounded_up(Fraction(self.epsilon)))
 
-    def total(self, times: int, *, delta: float) -> Total:
+    def _total(self, times: int, delta: float) -> Total:
         return optimal(self.guarantee(), times, delta=delta)
 
     def promise(self) -> ApproximateDP:

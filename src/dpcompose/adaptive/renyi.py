@@ -18,7 +18,6 @@ from dpcompose.guarantee.lossless import lossless_epsilon
 from dpcompose.guarantee.order import order_of
 from dpcompose.guarantee.rational import rounded_up
 from dpcompose.guarantee.root import minimum
-from dpcompose.numerics import check
 from dpcompose.numerics.bound import up
 
 
@@ -80,7 +79,7 @@ class RenyiFilter(Filter):
     @property
     def currency(self) -> str:
         """The name of the currency, with the order in it."""
-        return f"renyi:{int(self.order) if self.order.is_integer() else repr(self.order)}"
+        return f"renyi:{int(self.order) if self.order.is_integer() and self.order < 1e15 else repr(self.order)}"
 
     @property
     def limits(self) -> dict[str, Fraction]:
@@ -91,9 +90,9 @@ class RenyiFilter(Filter):
         budget = rounded_up(Fraction(self.budget))
         return RenyiDP(lambda order: budget if order <= self.order else math.inf)
 
-    def total(self, times: int, *, delta: float) -> Total:
+    def _total(self, times: int, delta: float) -> Total:
         budget = rounded_up(Fraction(self.budget) * times)
-        found = lossless_epsilon(budget, order=self.order, delta=check.probability("delta", delta))
+        found = lossless_epsilon(budget, order=self.order, delta=delta)
         return Total(found, "sum of Renyi divergences, converted exactly", "[Asoodeh2021, Section III]")
 
     def divergence(self, order: float) -> float:

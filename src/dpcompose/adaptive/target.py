@@ -7,11 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpcompose.adaptive.amount import Number, nonnegative, probability
+from dpcompose.adaptive.amount import LARGEST, Number, nonnegative, probability
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.rational import rounded_down
 
 _CLOSE = 1.0 + 1e-13
+SMALLEST = 1e-50
+"""Below it no parameter is looked for."""
 
 
 @dataclass(frozen=True)
@@ -58,14 +60,14 @@ class Target:
 
 def largest(within: Callable[[float], bool], *, guess: float) -> float:
     """About the largest x > 0 that is proved to be within the target, of a claim that holds below it; 0 if none is."""
-    low, high = guess, guess
+    low = high = min(max(guess, SMALLEST), LARGEST)
     while not within(low):
-        low /= 2.0
-        if low < 1e-300:
+        low, high = low / 2.0, low
+        if low < SMALLEST:
             return 0.0
-    while high <= low or within(high):
-        low, high = max(low, high), high * 2.0
-        if high > 1e300:
+    while high == low or within(high):
+        low, high = high, high * 2.0
+        if high > LARGEST:
             return low
     while high > low * _CLOSE:
         middle = math.sqrt(low) * math.sqrt(high)
