@@ -124,7 +124,7 @@ def test_the_choice_in_a_workload_is_as_sensitive_as_charged() -> None:
     price = mechanism.pure()
     assert price is not None
     assert 0.99 < price <= 1
-    assert mechanism.count == 21
+    assert mechanism.count == 23
 
 
 @pytest.mark.parametrize(

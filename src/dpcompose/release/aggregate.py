@@ -8,11 +8,12 @@ Everything is an ibis expression of one statement, so that one state of the tabl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from dpcompose.errors import UnsupportedError
+from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.column import Key
 from dpcompose.release.engine import run, unsaid
 from dpcompose.release.expression import Expression
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 LARGEST_SUM = 2**62
 """Sums are clamped to this size: 1-Lipschitz, and the noise has room in 64 bits."""
+MOST_CELLS = 10**7
+LARGEST_KEY = 2**63 - 1
 Numbers = tuple[int, ...]
 
 
@@ -45,6 +48,15 @@ class Aggregation:
     bins: tuple[str, Bins] | None = None
     distinct: bool = False
 
+    def __post_init__(self) -> None:
+        if self.public is None or self.bins is None:
+            return
+        cells = len(self.public) * self.bins[1].count
+        if not cells <= MOST_CELLS:
+            raise DomainError(
+                "keys", len(self.public), f"at most {MOST_CELLS:,} cells, keys times bins", "Ask in parts"
+            )
+
     @property
     def width(self) -> int:
         """How many integers there are for each group (and bin)."""
@@ -62,9 +74,9 @@ def exact(table: Table, what: Aggregation, made: Expression = None) -> Mapping[K
     """
     found: dict[Key, dict[int, Numbers]] = {}
     wanted = None if what.public is None else set(what.public)
-    by = len(what.by)
+    by, placed = len(what.by), _placed(table, what)
     for row in run(table.engine, statement(table, what) if made is None else made):
-        key = tuple(row[:by])
+        key = tuple(placed[at][row[at]] if at in placed else row[at] for at in range(by))
         bin, numbers = (int(row[by]), row[by + 1 :]) if what.bins is not None else (0, row[by:])
         if wanted is None or key in wanted:
             found.setdefault(key, {})[bin] = tuple(int(number) for number in numbers)
@@ -121,10 +133,10 @@ def _center(what: Aggregation) -> int:
 def _projected(table: Table, what: Aggregation) -> Expression:
     """Units, keys, bins and step counts of the rows that count at all."""
     data: Expression = table.data
-    columns: dict[str, Any] = {f"unit{i}": data[name] for i, name in enumerate(table.unit)}
-    columns |= {f"key{i}": data[name] for i, name in enumerate(what.by)}
+    columns: dict[str, Any] = {f"unit{i}": _same(table, name) for i, name in enumerate(table.unit)}
+    columns |= {f"key{i}": _same(table, name) for i, name in enumerate(what.by)}
     rows = [data[name].notnull() for name in table.unit]
-    rows += _wanted(table, what)
+    rows += _possible(table, what) if what.public is None else _wanted(table, what)
     if what.value is not None:
         name, grid, _ = what.value
         columns["value"] = grid.image(_number(table, name), whole=_whole(table, name))
@@ -132,8 +144,31 @@ def _projected(table: Table, what: Aggregation) -> Expression:
         name, bins = what.bins
         columns["bin"] = bins.index(_number(table, name), whole=_whole(table, name))
     picked = data.filter(*rows).select(**columns)
+    for at, values in _placed(table, what).items():
+        listed: Any = table.engine.places(values)
+        joined = picked.join(listed, picked[f"key{at}"] == listed.value)
+        picked = joined.select(**{each: joined.place if each == f"key{at}" else joined[each] for each in columns})
     left_out = [picked[name].notnull() for name in ("value", "bin") if name in columns]
     return picked.filter(*left_out) if left_out else picked
+
+
+def _placed(table: Table, what: Aggregation) -> Mapping[int, Sequence[str]]:
+    """The public texts of each key column that stands as places in them, by code point, so that the order is kept."""
+    if what.public is None:
+        return {}
+    texts = {at: {key[at] for key in what.public} for at, name in enumerate(what.by) if _text(table, name)}
+    found = {at: sorted(values) for at, values in texts.items() if None not in values}
+    return {at: values for at, values in found.items() if table.engine.places(values) is not None}
+
+
+def _same(table: Table, name: str) -> Any:
+    """A column of which equal values are the same."""
+    column: Any = table.data[name]
+    return table.engine.letter_by_letter(column) if _text(table, name) else column
+
+
+def _text(table: Table, name: str) -> bool:
+    return table.column(name).kind == "text"
 
 
 def _whole(table: Table, name: str) -> bool:
@@ -146,6 +181,9 @@ def _number(table: Table, name: str) -> Any:
 
     column: Any = table.data[name]
     match table.column(name).kind:
+        case "integer" if table.column(name).type == "uint64":
+            most = ibis.literal(LARGEST_KEY, "uint64")
+            return ibis.cases((column.isnull(), ibis.null("uint64")), (column > most, most), else_=column).cast("int64")
         case "integer":
             return column
         case "boolean":
@@ -156,17 +194,36 @@ def _number(table: Table, name: str) -> Any:
             return column.cast("float64")
 
 
+def _possible(table: Table, what: Aggregation) -> list[Any]:
+    """The rows whose keys are private and can be told: an engine holds dates that no answer can, and larger integers.
+
+    To fail at such a row would tell that it is there.
+    """
+    import ibis
+
+    conditions: list[Any] = []
+    for name in what.by:
+        column: Any = table.data[name]
+        conditions.append(column.notnull())
+        if table.column(name).kind == "date":
+            conditions += [column >= ibis.literal(date.min), column <= ibis.literal(date.max)]
+        if table.column(name).type == "uint64":
+            conditions.append(column <= ibis.literal(LARGEST_KEY, "uint64"))
+    return conditions
+
+
 def _wanted(table: Table, what: Aggregation) -> list[Any]:
     """The rows whose keys can be asked for, column by column."""
-    data: Expression = table.data
-    if what.public is None:
-        return [data[name].notnull() for name in what.by]
     conditions: list[Any] = []
+    placed = _placed(table, what)
     for position, name in enumerate(what.by):
-        values = list(dict.fromkeys(key[position] for key in what.public))
+        if position in placed:
+            continue
+        column = _same(table, name)
+        values = list(dict.fromkeys(key[position] for key in what.public or ()))
         known = [value for value in values if value is not None]
-        inside = table.engine.among(data[name], known) if known else data[name].isnull()
-        conditions.append(inside | data[name].isnull() if None in values and known else inside)
+        inside = table.engine.among(column, known) if known else column.isnull()
+        conditions.append(inside | column.isnull() if None in values and known else inside)
     return conditions
 
 
@@ -194,7 +251,7 @@ def _order(table: Table, rows: Expression, names: list[str], what: Aggregation) 
     ordered: list[Any] = []
     for name in names:
         column = rows[name]
-        if name.startswith("key") and table.column(what.by[int(name[3:])]).kind == "text":
+        if name.startswith("key") and column.type().is_string():
             column = table.engine.by_code_point(column)
         if name in ("bin", "value"):
             ordered.append(_scrambled(column, _least(what) if name == "value" else 0).asc())

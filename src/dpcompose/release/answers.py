@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from dpcompose.errors import DomainError
+from dpcompose.errors import DomainError, ReleaseError
 from dpcompose.ledger import Receipt
 
 
@@ -54,16 +54,32 @@ class InDirectory:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise DomainError("answers", str(self.path), f"a directory that can be made ({error.strerror})") from None
+        if not os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
+            raise DomainError("answers", str(self.path), "a directory that can be written")
 
     def find(self, receipt: Receipt) -> list[Any] | None:
+        file = self._file(receipt)
         try:
-            text = self._file(receipt).read_text(encoding="utf-8")
+            document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+            return document["answers"] if document["receipt"] == receipt.to_json() else None
         except FileNotFoundError:
             return None
-        document: dict[str, Any] = json.loads(text)
-        return document["answers"] if document["receipt"] == receipt.to_json() else None
+        except (OSError, ValueError, KeyError, TypeError):
+            raise ReleaseError(
+                f"{file}: the stored answer cannot be read. Nothing was charged now; the charge of this key is spent. "
+                "Restore the file, or ask again under a new key, which is charged anew"
+            ) from None
 
     def keep(self, receipt: Receipt, answers: list[Any]) -> None:
+        try:
+            self._kept(receipt, answers)
+        except OSError as error:
+            raise ReleaseError(
+                f"{self.path}: the answer could not be stored ({error.strerror}): the charge stands, and no answer "
+                "left. Make room or give the directory back, and ask again under a new key, which is charged anew"
+            ) from None
+
+    def _kept(self, receipt: Receipt, answers: list[Any]) -> None:
         file = self._file(receipt)
         partial = file.with_suffix(f".{os.getpid()}.partial")
         with partial.open("w", encoding="utf-8") as stream:

@@ -25,8 +25,8 @@ def arrow_table(columns: Sequence[tuple[str, str, Sequence[Any]]]) -> Any:
     """A table of named columns, each of a type as Arrow writes it."""
     import pyarrow as pa
 
-    types = {"int64": pa.int64(), "double": pa.float64(), "string": pa.string(), "bool": pa.bool_()}
-    types["date32"] = pa.date32()
+    types = {"int64": pa.int64(), "int32": pa.int32(), "double": pa.float64(), "string": pa.string()}
+    types |= {"bool": pa.bool_(), "date32": pa.date32()}
     arrays = [pa.array(cells, type=types[type]) for _, type, cells in columns]
     return pa.Table.from_arrays(arrays, names=[name for name, _, _ in columns])
 

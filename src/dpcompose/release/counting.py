@@ -72,8 +72,8 @@ def plan(
     Noise is Laplace or Gaussian, as large as the accuracy allows: P(|noise| > accuracy * units) <= 1 - confidence for
     each query. The numbers are the largest k such that k queries are certified to be (epsilon, delta)-differentially
     private; integer noise of the same size differs in far digits. Coordinated answering keeps one synthetic table and
-    corrects it where it is most wrong, which needs the queries in advance and a finite domain; its error bound is a
-    theorem, holds for all queries at once, and uses no delta.
+    corrects it where it is most wrong, which needs the queries in advance, a finite domain and a public number of
+    units; its error bound is a theorem, holds for all queries at once, and uses no delta.
 
     Args:
         units: How many units; from 1 to 10^9.
@@ -204,21 +204,32 @@ def _row(method: str, reference: str, queries: int, noise: float, units: int, po
 
 
 def _coordinated(units: int, reach: int, confidence: float, epsilon: float, domain: int) -> Counted:
-    """The most queries q such that 2 n sqrt(ln domain / T) + 10 T ln q / epsilon <= reach and 2 T / q <= 1 - confidence
-
-    for some number of rounds T.
-
-    Reference: [HardtLigettMcSherry2012, Theorem 2.2]
-    """
+    """The most queries whose error is within reach for some number of rounds."""
     best, rounds = 0.0, 0
     for turns in _ROUNDS:
-        left = reach - 2 * units * math.sqrt(math.log(domain) / turns)
-        logarithm = left * epsilon / (10 * turns)
-        if logarithm > best and math.log(2 * turns) - math.log1p(-confidence) <= logarithm:
+        left = reach - _start(units, domain, turns) - _slack(turns, confidence, epsilon)
+        logarithm = left * epsilon / (4 * turns)
+        if logarithm > best:
             best, rounds = logarithm, turns
     queries = 0.0 if rounds == 0 else math.floor(math.exp(best)) if best < 690 else math.inf
     growth = f"e^(n / {units / best:.4g})" if best else "none"
     return Counted("coordinated", "[HardtLigettMcSherry2012, Theorem 2.2]", queries, rounds, growth, "all at once")
+
+
+def _start(units: int, domain: int, turns: int) -> float:
+    """What is left of the uniform table's error: see `_slack`."""
+    return 2 * units * math.sqrt(math.log(domain) / turns)
+
+
+def _slack(turns: int, confidence: float, epsilon: float) -> float:
+    """What T choices and T measurements add to the error for one query, each failing with (1 - confidence) / (2 T).
+
+    The proof of the theorem for any failure probability: with t = ln(2 T / (1 - confidence)) all q queries are within
+    2 n sqrt(ln domain / T) + (4 T / epsilon) (ln q + t) + (2 T / epsilon) t. The theorem as printed has t = ln q.
+
+    Reference: [HardtLigettMcSherry2012, Theorem 2.2]
+    """
+    return 6 * turns / epsilon * (math.log(2 * turns) - math.log1p(-confidence))
 
 
 def _laplace_error(scale: float, found: CountingPlan) -> float:
@@ -250,9 +261,10 @@ def _gaussian_error(times: int, found: CountingPlan) -> float:
 
 
 def _coordinated_error(times: int, found: CountingPlan) -> float:
-    queries = math.log(max(times, 2))
     errors = (
-        2 * found.units * math.sqrt(math.log(found.domain) / turns) + 10 * turns * queries / found.epsilon
+        _start(found.units, found.domain, turns)
+        + 4 * turns * math.log(times) / found.epsilon
+        + _slack(turns, found.confidence, found.epsilon)
         for turns in _ROUNDS
     )
     return min(errors) / found.units

@@ -19,7 +19,7 @@ def exact(name: str, value: object) -> Fraction:
     """
     number = _read(value)
     if number is None or not abs(number) < LARGEST or not number.denominator < LARGEST:
-        raise DomainError(name, value, "a finite decimal number")
+        raise DomainError(name, value, "a decimal number of a size below 10^30")
     return number
 
 

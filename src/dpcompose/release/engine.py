@@ -26,6 +26,13 @@ class Engine(Protocol):
         """The sum of 64-bit integers, in more bits than 2^63 of them can fill."""
         ...
 
+    def letter_by_letter(self, column: Expression) -> Expression:
+        """A text column whose values are equal where their code points are, whatever collation was declared.
+
+        Under another one the letters of one row would decide how a group is written, and whether it is that of a key.
+        """
+        ...
+
     def by_code_point(self, column: Expression) -> Expression:
         """Something that sorts as the code points of a text column do."""
         ...
@@ -38,13 +45,21 @@ class Engine(Protocol):
         """Whether a column holds one of these values, however many there are."""
         ...
 
+    def places(self, values: Sequence[str]) -> Expression | None:
+        """A table of texts, `value`, and their places, `place`, to join with; None where a comparison does as well."""
+        ...
+
     def rows(self, expression: Expression) -> Sequence[tuple[Any, ...]]:
         """The rows of a small result as plain Python values."""
         ...
 
 
-def engine_of(expression: Expression) -> Engine:
+def engine_of(expression: Expression, *, foreign: bool) -> Engine:
     """The engine that holds a table.
+
+    Args:
+        expression: The table.
+        foreign: Whether it was made elsewhere, with whatever is declared there.
 
     Raises:
         UnsupportedError: If it is none of DuckDB, PostgreSQL and Spark.
@@ -53,7 +68,7 @@ def engine_of(expression: Expression) -> Engine:
     from dpcompose.release.on_postgresql import OnPostgreSQL
     from dpcompose.release.on_spark import OnSpark
 
-    engines: dict[str, Engine] = {"duckdb": OnDuckDB(), "postgres": OnPostgreSQL(), "pyspark": OnSpark()}
+    engines: dict[str, Engine] = {"duckdb": OnDuckDB(foreign=foreign), "postgres": OnPostgreSQL(), "pyspark": OnSpark()}
     name = str(expression.get_backend().name)
     if name not in engines:
         reason = "its sums, orders and comparisons are not known to agree with the others'"

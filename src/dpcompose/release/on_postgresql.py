@@ -20,10 +20,12 @@ class OnPostgreSQL:
     def exact_sum(self, column: Expression) -> Expression:
         return column.sum()
 
-    def by_code_point(self, column: Expression) -> Expression:
-        import ibis
+    def letter_by_letter(self, column: Expression) -> Expression:
+        """What is made of bytes has the collation of the database itself: there, different texts are never equal."""
+        return _text()(self.by_code_point(column), "UTF8")
 
-        return _bytes()(column.cast("string"), ibis.literal("UTF8"))
+    def by_code_point(self, column: Expression) -> Expression:
+        return _bytes()(column.cast("string"), "UTF8")
 
     def as_double(self, column: Expression) -> Expression:
         """Where no precision is declared, numbers beyond 10^16 become that and those below 10^-60 become 0.
@@ -41,6 +43,9 @@ class OnPostgreSQL:
     def among(self, column: Expression, values: Sequence[Any]) -> Expression:
         return column.isin(list(values))
 
+    def places(self, values: Sequence[str]) -> Expression | None:
+        return None
+
     def rows(self, expression: Expression) -> Sequence[tuple[Any, ...]]:
         backend: Any = expression.get_backend()
         with backend._safe_raw_sql(backend.compile(expression)) as cursor:
@@ -54,6 +59,15 @@ def _rounded() -> Any:
 
     builtin: Any = ibis.udf.scalar.builtin
     return builtin(round, signature=(("decimal", "int32"), "decimal"))
+
+
+def _text() -> Any:
+    import ibis
+
+    def convert_from(text: bytes, encoding: str) -> str: ...
+
+    builtin: Any = ibis.udf.scalar.builtin
+    return builtin(convert_from, signature=(("binary", "string"), "string"))
 
 
 def _bytes() -> Any:

@@ -20,6 +20,9 @@ class OnSpark:
     def exact_sum(self, column: Expression) -> Expression:
         return column.cast("decimal(28, 0)").sum()
 
+    def letter_by_letter(self, column: Expression) -> Expression:
+        return column.cast("binary").cast("string")
+
     def by_code_point(self, column: Expression) -> Expression:
         return column
 
@@ -28,6 +31,9 @@ class OnSpark:
 
     def among(self, column: Expression, values: Sequence[Any]) -> Expression:
         return column.isin(list(values))
+
+    def places(self, values: Sequence[str]) -> Expression | None:
+        return None
 
     def rows(self, expression: Expression) -> Sequence[tuple[Any, ...]]:
         backend: Any = expression.get_backend()

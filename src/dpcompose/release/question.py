@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any, Required, TypedDict, cast
 
 from dpcompose.composition.calibrate import calibrate
 from dpcompose.errors import DomainError
@@ -36,6 +36,14 @@ class Values:
     name: str
     type: str
     cells: tuple[Any, ...]
+
+
+class Grouped(TypedDict, total=False):
+    """What every question takes by name: see `Question`."""
+
+    by: str | Sequence[str]
+    keys: Sequence[Any] | None
+    spend: Required[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from dpcompose.release import sampler
 from dpcompose.release.spend import Spend, below, rounded_up
 
 LARGEST_SCORE = 2**62
+"""Scores are clamped to this size, which is 1-Lipschitz: the sampler takes 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ class Selection:
 
     def draw(self, scores: Sequence[int]) -> int:
         """The index of the chosen candidate; the least score is the best."""
-        return sampler.least_with_gumbel_noise([min(score, LARGEST_SCORE) for score in scores], scale=self.scale)
+        within = [max(min(score, LARGEST_SCORE), -LARGEST_SCORE) for score in scores]
+        return sampler.least_with_gumbel_noise(within, scale=self.scale)
 
     def error(self, candidates: int, confidence: float) -> float:
         """How far the chosen score is above the best, but for a probability of 1 - confidence: an upper bound.

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from dpcompose.account import Account
 from dpcompose.composition.container import compose
@@ -21,7 +21,7 @@ from dpcompose.release.count import Count, Units
 from dpcompose.release.design import Design
 from dpcompose.release.histogram import Histogram
 from dpcompose.release.quantile import Quantile
-from dpcompose.release.question import Question
+from dpcompose.release.question import Grouped, Question
 from dpcompose.release.quote import Quote
 from dpcompose.release.spend import Spend
 from dpcompose.release.table import Table
@@ -71,27 +71,13 @@ class Session:
         for name, value in (values | {"answers": answers_at(answers), "account": account}).items():
             object.__setattr__(self, name, value)
 
-    def count(
-        self,
-        *,
-        by: str | Sequence[str] = (),
-        keys: Sequence[Any] | None = None,
-        spend: Mapping[str, Any],
-        key: str | None = None,
-    ) -> Answer:
+    def count(self, *, key: str | None = None, **asked: Unpack[Grouped]) -> Answer:
         """How many rows there are; see `Count` and `ask`."""
-        return self.ask(Count(by=by, keys=keys, spend=spend), key=key)
+        return self.ask(Count(**asked), key=key)
 
-    def units(
-        self,
-        *,
-        by: str | Sequence[str] = (),
-        keys: Sequence[Any] | None = None,
-        spend: Mapping[str, Any],
-        key: str | None = None,
-    ) -> Answer:
+    def units(self, *, key: str | None = None, **asked: Unpack[Grouped]) -> Answer:
         """How many units there are; see `Units` and `ask`."""
-        return self.ask(Units(by=by, keys=keys, spend=spend), key=key)
+        return self.ask(Units(**asked), key=key)
 
     def sum(
         self,
@@ -100,14 +86,11 @@ class Session:
         lower: Any,
         upper: Any,
         granularity: Any = None,
-        by: str | Sequence[str] = (),
-        keys: Sequence[Any] | None = None,
-        spend: Mapping[str, Any],
         key: str | None = None,
+        **asked: Unpack[Grouped],
     ) -> Answer:
         """The sum of a column; see `Sum` and `ask`."""
-        grid = {"lower": lower, "upper": upper, "granularity": granularity}
-        return self.ask(Sum(column, **grid, by=by, keys=keys, spend=spend), key=key)
+        return self.ask(Sum(column, lower=lower, upper=upper, granularity=granularity, **asked), key=key)
 
     def mean(
         self,
@@ -116,27 +99,17 @@ class Session:
         lower: Any,
         upper: Any,
         granularity: Any = None,
-        by: str | Sequence[str] = (),
-        keys: Sequence[Any] | None = None,
-        spend: Mapping[str, Any],
         key: str | None = None,
+        **asked: Unpack[Grouped],
     ) -> Answer:
         """The mean of a column; see `Mean` and `ask`."""
-        grid = {"lower": lower, "upper": upper, "granularity": granularity}
-        return self.ask(Mean(column, **grid, by=by, keys=keys, spend=spend), key=key)
+        return self.ask(Mean(column, lower=lower, upper=upper, granularity=granularity, **asked), key=key)
 
     def histogram(
-        self,
-        column: str,
-        *,
-        edges: Sequence[Any],
-        by: str | Sequence[str] = (),
-        keys: Sequence[Any] | None = None,
-        spend: Mapping[str, Any],
-        key: str | None = None,
+        self, column: str, *, edges: Sequence[Any], key: str | None = None, **asked: Unpack[Grouped]
     ) -> Answer:
         """The number of rows between edges; see `Histogram` and `ask`."""
-        return self.ask(Histogram(column, edges=edges, by=by, keys=keys, spend=spend), key=key)
+        return self.ask(Histogram(column, edges=edges, **asked), key=key)
 
     def quantile(
         self,
@@ -146,14 +119,11 @@ class Session:
         lower: Any,
         upper: Any,
         granularity: Any,
-        by: str | Sequence[str] = (),
-        keys: Sequence[Any] | None = None,
-        spend: Mapping[str, Any],
         key: str | None = None,
+        **asked: Unpack[Grouped],
     ) -> Answer:
         """A quantile of a column; see `Quantile` and `ask`."""
-        grid = {"lower": lower, "upper": upper, "granularity": granularity}
-        return self.ask(Quantile(column, q, **grid, by=by, keys=keys, spend=spend), key=key)
+        return self.ask(Quantile(column, q, lower=lower, upper=upper, granularity=granularity, **asked), key=key)
 
     def ask(self, question: Question, *, key: str | None = None) -> Answer:
         """The answer to one question.
@@ -217,8 +187,8 @@ class Session:
     ) -> tuple[Answer, ...]:
         """Many correlated counts for one charge: each with noise of its own, or all read off one synthetic table.
 
-        Coordinated answering pays where the questions are many and the table is large; `quote` says what each method's
-        error is bounded by, and the bound of the coordinated one is far above what is usually seen.
+        Coordinated answering pays where the questions are many and the table is large. The error of independent answers
+        is known before, by `quote`; that of coordinated ones is measured, and stated with the answer for all at once.
 
         Args:
             questions: Grouped counts with public keys; what they spend is `spend`, in equal parts.

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from itertools import zip_longest
 from pathlib import Path
@@ -20,20 +20,33 @@ from dpcompose.release.engine import unsaid
 from dpcompose.release.expression import Expression
 
 
-def opened(source: Any, *, name: str | None, schema: Mapping[str, str] | None) -> tuple[str, Expression]:
-    """What to call a source in the ledger, and the source as an ibis table.
+def opened(source: Any, *, name: str | None, schema: Mapping[str, str] | None) -> tuple[str, Expression, bool]:
+    """What to call a source in the ledger, the source as an ibis table, and whether that was made elsewhere.
 
     Raises:
         DomainError: If it is nothing that can be opened, or cannot be.
         MissingExtraError: If ibis is not installed.
     """
     try:
-        import ibis  # noqa: F401  # pyright: ignore[reportUnusedImport]
+        import ibis
     except ImportError:
         raise MissingExtraError("asking tables", "data") from None
     with unsaid():
         label, data = _opened(source, name)
-        return name or label, _typed(data, schema)
+        foreign = isinstance(source, ibis.Table) or (isinstance(source, str) and "://" in source)
+        if foreign and data.get_backend().name == "duckdb":
+            _letter_by_letter(data)
+        return name or label, _typed(data, schema), foreign
+
+
+def _letter_by_letter(data: Expression) -> None:
+    """Refuse a connection that takes different texts for equal, whatever their columns say."""
+    from dpcompose.release.on_duckdb import collation
+
+    found = collation(data)
+    if found not in ("", "binary"):
+        remedy = "Equal keys would be written as one row or another has them: RESET default_collation"
+        raise DomainError("default_collation", found, "none, or binary", remedy)
 
 
 def _opened(source: Any, name: str | None) -> tuple[str, Expression]:
@@ -88,7 +101,7 @@ def _csv(path: Path) -> Any:
     Bytes that are no UTF-8 become question marks, short lines are filled with NULL, long ones cut; empty cells are
     NULL; and a line that cannot be read at all is left out.
     """
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as stream, _cells_of_any_length():
         lines = csv.reader(stream)
         names = next(lines, [])
         if not names or len(set(names)) < len(names):
@@ -104,6 +117,16 @@ def _csv(path: Path) -> Any:
             for column, cell in zip_longest(cells, line[: len(names)]):
                 column.append(cell or None)
     return arrow_table([(name, "string", column) for name, column in zip(names, cells, strict=True)])
+
+
+@contextmanager
+def _cells_of_any_length() -> Generator[None]:
+    """A cell that is too long would end amid its letters, and its last lines be read as other people's rows."""
+    before = csv.field_size_limit(2**31 - 1)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 def _database(url: str, name: str | None) -> tuple[str, Expression]:

@@ -81,8 +81,8 @@ def table(
         MissingExtraError: If ibis is not installed.
     """
     bounds = Bounds.stated(max_rows_per_unit, groups=max_groups_per_unit, rows_per_group=max_rows_per_group)
-    label, data = opened(source, name=name, schema=schema)
-    engine = engine_of(data)
+    label, data, foreign = opened(source, name=name, schema=schema)
+    engine = engine_of(data, foreign=foreign)
     with unsaid():
         schema_of = data.schema()
     columns = tuple(Column(str(each), _kind(dtype), str(dtype)) for each, dtype in schema_of.items())

@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any
 
 from dpcompose.composition.container import Composable, compose
-from dpcompose.errors import DomainError
+from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.numerics import check
 from dpcompose.release.aggregate import Aggregation
 from dpcompose.release.answer import Answer
@@ -33,8 +33,9 @@ class Coordinated(Question):
 
     The synthetic table starts uniform over all combinations of the keys, with the noisy number of rows. Each round the
     exponential mechanism chooses one of the counts that is far off, noise is added to it, and the cells it counts are
-    multiplied towards it. What is charged is fixed before: the number of rows, and `rounds` choices and noisy counts.
-    Rows that have none of the combinations are left out.
+    multiplied towards it. After the last round a count that is far off is chosen and measured once more, as a check:
+    the column `off` says by how much, and the error is stated from it. What is charged is fixed before: the number of
+    rows, and `rounds` + 1 choices and noisy counts. Rows that have none of the combinations are left out.
 
     Args:
         counts: Grouped counts with public keys.
@@ -60,33 +61,37 @@ class Coordinated(Question):
         change = table.bounds.within(len(cells)).change(1)
         # A query adds up cells: one unit moves it by all its rows at most.
         one = Change(change.l1, 1, change.l1, change.l1**2, box=True)
-        each = asked.share(Fraction(1, 2 * rounds + 1), delta=False)
+        each = asked.share(Fraction(1, 2 * rounds + 3), delta=False)
         loop = Correction(noise_for(one, each), Selection.costing(change.l1, each), self.rounds, queries)
         described = self._described(by, cells, counts=len(self.counts), rounds=self.rounds)
         return Design(table, Aggregation(by, cells), (loop,), (0,), None, asked, described)
 
     def columns(self, design: Design, drawn: Drawn) -> tuple[Values, ...]:
-        """The synthetic table."""
-        return (Values("count", "double", tuple(number / UNIT for (number,) in drawn.released[0])),)
+        """The synthetic table, and by how much a count that is far off was measured to be."""
+        counts = tuple(number / UNIT for number, _ in drawn.released[0])
+        return Values("count", "double", counts), Values(OFF, "int64", tuple(off for _, off in drawn.released[0]))
 
     def errors(self, design: Design, confidence: float, columns: Sequence[Values]) -> float:
-        """A bound on the largest error of all counts at once, from the released number of rows n.
+        """A bound on the largest error of all counts at once, from the check.
 
-        2 n sqrt(ln cells / T) + 10 T L ln queries / epsilon, L the rows of one unit, and the noise on n. It holds
-        with probability 1 - 2 T / queries, whatever the confidence, and is far above what is usually seen.
+        The count that the check chose is off by at most what was measured and the noise on that; no other is off by
+        more than that and the slack of the choice. Each fails with half of the failure probability.
 
-        Reference: [HardtLigettMcSherry2012, Theorem 2.2]
+        Raises:
+            UnsupportedError: Before the answer: how far a synthetic table is off depends on the data.
         """
+        if columns[-1].name != OFF:
+            reason = "how far a synthetic table is off depends on the data"
+            raise UnsupportedError("the error of coordinated counts, quoted", reason, "The answer states a bound")
         (loop,) = design.steps
         assert isinstance(loop, Correction)
-        total = math.fsum(columns[-1].cells)
-        cells, queries = len(columns[-1].cells), len(loop.queries)
-        epsilon = 2 * loop.selection.change / loop.selection.scale * 2 * loop.rounds
-        chosen = 10 * loop.rounds * loop.selection.change * math.log(max(queries, 2)) / epsilon
-        spread = 2 * total * math.sqrt(math.log(max(cells, 2)) / loop.rounds)
-        return spread + chosen + loop.noise.error(confidence)
+        each = (1 + confidence) / 2
+        slack = loop.selection.error(len(loop.queries), each)
+        # 1 for guesses rounded to whole rows, up and down.
+        return columns[-1].cells[0] + loop.noise.error(each) + slack + 1
 
 
+OFF = "off"
 UNIT = 2**20
 """The synthetic table is handed on in these parts of a row."""
 
@@ -110,7 +115,7 @@ class Correction:
     @property
     def mechanism(self) -> Composable:
         """All of it, fixed in advance; which counts are chosen is adaptive."""
-        return compose(self.noise.mechanism * (self.rounds + 1), self.selection.mechanism * self.rounds)
+        return compose(self.noise.mechanism * (self.rounds + 2), self.selection.mechanism * (self.rounds + 1))
 
     def draw(self, cells: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
         exact = [count for (count,) in cells]
@@ -119,13 +124,20 @@ class Correction:
         weights = [total / len(exact)] * len(exact)
         measured: dict[int, int] = {}
         for _ in range(self.rounds):
-            guesses = [math.fsum(weights[cell] for cell in query) for query in self.queries]
-            # Only the exact counts are private; the guesses follow from what was released.
-            off = [-abs(round(guess) - count) for guess, count in zip(guesses, truth, strict=True)]
-            chosen = self.selection.draw(off)
-            measured[chosen] = self.noise.draw([truth[chosen]])[0]
+            chosen, measured[chosen], _ = self._measured(weights, truth)
             weights = _corrected(weights, self.queries, measured, total)
-        return [(round(weight * UNIT),) for weight in weights]
+        parts = [round(weight * UNIT) for weight in weights]
+        _, number, guess = self._measured([part / UNIT for part in parts], truth)
+        return [(part, abs(number - guess)) for part in parts]
+
+    def _measured(self, weights: Sequence[float], truth: Sequence[int]) -> tuple[int, int, int]:
+        """A count that is far off: which, its noisy number, and what the synthetic table says.
+
+        Only the exact counts are private; the weights follow from what was released.
+        """
+        guesses = [round(math.fsum(weights[cell] for cell in query)) for query in self.queries]
+        chosen = self.selection.draw([-abs(guess - count) for guess, count in zip(guesses, truth, strict=True)])
+        return chosen, self.noise.draw([truth[chosen]])[0], guesses[chosen]
 
     def plain(self) -> dict[str, object]:
         """What the ledger stores of it."""
@@ -150,7 +162,7 @@ def _corrected(
 
 def read_off(synthetic: Answer, counts: Sequence[Count]) -> tuple[Answer, ...]:
     """The answer to every count of a workload, from the synthetic table; all share its receipt and its error bound."""
-    table, cells = synthetic.design.table, synthetic.columns[-1].cells
+    table, cells = synthetic.design.table, synthetic.columns[-2].cells
     _, _, queries = _domain(table, counts)
     numbers = iter([math.fsum(cells[cell] for cell in query) for query in queries])
     found: list[Answer] = []
