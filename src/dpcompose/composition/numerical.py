@@ -206,7 +206,7 @@ def _directions(pairs: tuple[tuple[Pair, int], ...]) -> tuple[Product, ...]:
     remove = Product(tuple((pair.remove, times) for pair, times in pairs))
     if all(pair.symmetric for pair, _ in pairs):
         return (remove,)
-    return (remove, Product(tuple((pair.add, times) for pair, times in pairs)))
+    return (remove, Product(tuple((pair.add, times) for pair, times in pairs), remove))
 
 
 def _below(pairs: tuple[tuple[Pair, int], ...], *, turned: bool = False) -> tuple[Product, ...]:

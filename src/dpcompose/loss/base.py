@@ -92,6 +92,11 @@ class Loss(ABC):
         return None
 
     @property
+    def facing(self) -> Loss | None:
+        """The same pair in the other order, if the transforms of the two share their work; None if they do not."""
+        return None
+
+    @property
     def zcdp(self) -> float | None:
         """A rho with D_alpha <= rho alpha for all alpha > 1, rounded up, in this order; None if none is known."""
         largest = max(abs(self.maximum), abs(self.minimum))

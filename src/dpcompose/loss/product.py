@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from scipy.optimize import brentq
@@ -15,9 +15,17 @@ from dpcompose.loss.enumerated import MOST_STATES, enumerated, states
 from dpcompose.numerics import invert
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
 from dpcompose.numerics.invert import Reading
-from dpcompose.numerics.transform import Sum, Transform
+from dpcompose.numerics.transform import Sum, Transform, facing
 
 Group = tuple[tuple[Loss, int], ...]
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """Losses of one family, each so many times, and transforms that add up to theirs."""
+
+    members: list[tuple[Loss, int]]
+    terms: Sequence[Transform]
 
 
 @dataclass(frozen=True)
@@ -26,9 +34,11 @@ class Product:
 
     Args:
         group: Losses with their counts, in any order.
+        other: The same pairs in the other order: what it has found is used again.
     """
 
     group: Group
+    other: Product | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def reduced(self) -> Group:
@@ -67,11 +77,17 @@ class Product:
     @cached_property
     def transform(self) -> Transform:
         """The finite part of the sum, normalized."""
+        terms = [term for family in self._pools.values() for term in family.terms]
+        return terms[0] if len(terms) == 1 else Sum(tuple(terms))
+
+    @cached_property
+    def _pools(self) -> dict[type[Loss], _Pool]:
+        """The transform's terms by the family that made them."""
         families: dict[type[Loss], list[tuple[Loss, int]]] = defaultdict(list)
         for loss, times in self.reduced:
             families[type(loss)].append((loss, times))
-        terms = [term for family, members in families.items() for term in family.pool(members)]
-        return terms[0] if len(terms) == 1 else Sum(tuple(terms))
+        known = {} if self.other is None else self.other._pools
+        return {family: _pooled(family, members, known.get(family)) for family, members in families.items()}
 
     @cached_property
     def extremes(self) -> Bound:
@@ -118,7 +134,7 @@ class Product:
             return Bound(bound.lower, bound.upper, _closed(bound.certificate))
         if self.infinite.lower == 1.0:
             return Bound(1.0, 1.0)
-        reading = reading or invert.value_at(self.transform, epsilon, tolerance=tolerance)
+        reading = self._noted(reading or invert.value_at(self.transform, epsilon, tolerance=tolerance))
         low, high = self.infinite.lower, self.infinite.upper
         slack = 4 * UNIT_ROUNDOFF
         lower, upper = low + (1 - low) * reading.lower * (1 - slack), high + (1 - high) * reading.upper * (1 + slack)
@@ -149,8 +165,17 @@ class Product:
             return Bound(
                 max(reading.lower, 0.0), math.inf if low < 0 else max(largest.upper, 0.0), _certificate(reading)
             )
-        reading = invert.point_of(self.transform, low, high, tolerance=tolerance)
+        reading = self._noted(invert.point_of(self.transform, low, high, tolerance=tolerance))
         return Bound(max(reading.lower, 0.0), max(min(reading.upper, largest.upper), 0.0), _certificate(reading))
+
+    @cached_property
+    def _latest(self) -> list[Reading]:
+        """What the last answer was read from, for the other order to look beside."""
+        return []
+
+    def _noted(self, reading: Reading) -> Reading:
+        self._latest[:] = [reading]
+        return reading
 
     def at_most(self, epsilon: float, delta: float) -> bool:
         """Whether an upper end alone, to a percent, proves delta(epsilon) <= delta: cheaper than a two-sided answer."""
@@ -159,7 +184,8 @@ class Product:
         low = _remaining(delta, self.infinite.upper) * (1 - 4 * UNIT_ROUNDOFF)
         if epsilon >= self.extremes.upper:
             return low >= 0
-        return low > 0 and invert.upper_at(self.transform, epsilon) <= low
+        beside = self.other._latest[0] if self.other is not None and self.other._latest else None
+        return low > 0 and invert.at_most(self.transform, epsilon, low, beside=beside)
 
     def _inverted(self, delta: float, largest: Bound) -> Bound:
         """The inverse of a closed profile: a root of its middle, then a walk outward until either end is proved."""
@@ -186,6 +212,18 @@ class Product:
             lambda epsilon: _closed_at(profile, -epsilon).lower >= delta, -point, step, 0.0, growth=4.0
         )
         return Bound(min(lower, upper), upper, Certificate("exact profile", unit="epsilon"))
+
+
+def _pooled(family: type[Loss], members: list[tuple[Loss, int]], other: _Pool | None) -> _Pool:
+    """The family's transforms of its members: those of the other order, or what faces them, where that is the same."""
+    if other is not None and other.members == members:
+        return other
+    if other is not None and [(loss.facing, times) for loss, times in other.members] == members:
+        found = [facing(term) for term in other.terms]
+        terms = [term for term in found if term is not None]
+        if len(terms) == len(found):
+            return _Pool(members, terms)
+    return _Pool(members, family.pool(members))
 
 
 def _closed_at(profile: Callable[[float], Bound | None], epsilon: float) -> Bound:

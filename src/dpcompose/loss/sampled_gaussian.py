@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from dpcompose.guarantee import gaussian
 from dpcompose.loss.base import Loss
 from dpcompose.loss.mixture import AddedMoments, RemovedMoments
+from dpcompose.loss.sampled_gaussian_rows import SampledGaussianRows
 from dpcompose.loss.sampled_gaussian_sum import SampledGaussianSum
 from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, around, up
@@ -49,6 +50,10 @@ class SampledGaussianLoss(Loss):
     @property
     def minimum(self) -> float:
         return math.log1p(-self.rate) * (1 + 8 * U) if self.remove else -math.inf
+
+    @property
+    def facing(self) -> SampledGaussianLoss:
+        return replace(self, remove=not self.remove)
 
     def transform(self, times: int) -> Transform:
         return _summed([(self, times)])
@@ -112,8 +117,9 @@ class SampledGaussianLoss(Loss):
 
 def _summed(rows: Sequence[tuple[SampledGaussianLoss, int]]) -> SampledGaussianSum:
     columns = np.array([(loss.noise, loss.rate, times) for loss, times in rows], dtype=float)
+    ulps = max(loss.ulps for loss, _ in rows)
     return SampledGaussianSum(
-        columns[:, 0:1], columns[:, 1:2], columns[:, 2:3], rows[0][0].remove, max(loss.ulps for loss, _ in rows)
+        SampledGaussianRows(columns[:, 0:1], columns[:, 1:2], columns[:, 2:3], ulps), rows[0][0].remove
     )
 
 

@@ -27,6 +27,10 @@ class Grid:
     low: Reals
     high: Reals
 
+    def __getitem__(self, rows: slice) -> Grid:
+        """Some of the rows."""
+        return Grid(self.x[rows], self.points[rows], self.step[rows], self.low[rows], self.high[rows])
+
 
 def positions(low: Reals, high: Reals, step: Reals) -> Reals:
     """The multiples of `step` that a grid over [low, high] uses; rows with fewer of them go on to the right."""

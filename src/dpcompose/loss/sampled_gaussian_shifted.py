@@ -1,6 +1,6 @@
 """The transforms of sampled Gaussian losses as integrals over Im x = theta s^2: as many points at every frequency.
 
-Rows as in `sampled_gaussian_sum`: noise, rate and ends of the range have shape (m, 1).
+Rows as in `sampled_gaussian_rows`: noise, rate, sign, power and ends of the range have shape (m, 1).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from dpcompose.loss.sampled_gaussian_points import positions, shortened
-from dpcompose.numerics.elementary import ULPS, Complexes, Reals, U, between
+from dpcompose.numerics.elementary import ULPS, Reals, U, between
 from dpcompose.numerics.tilted import applied, exponential_sums, logarithm_of_excess
 from dpcompose.numerics.transform import Line
 
@@ -31,8 +31,8 @@ def on_shifted(noise: Reals, rate: Reals, x: Reals, theta: Reals | float) -> tup
 def shifted_line(
     noise: Reals,
     rate: Reals,
-    remove: bool,
-    power: float,
+    sign: Reals,
+    power: Reals,
     frequencies: Reals,
     ends: Ends,
     top_moment: Reals,
@@ -47,7 +47,7 @@ def shifted_line(
     Args:
         noise: sigma / sensitivity.
         rate: The sampling rates.
-        remove: Which order the losses have.
+        sign: 1 where the record is removed, -1 where it is added.
         power: order + 1 or -order.
         frequencies: u >= 0, shape (n,).
         ends: Where the integrand lives.
@@ -56,13 +56,13 @@ def shifted_line(
         spread: The tilted standard deviation, roughly; chooses the shift. None for a large one, and no envelope.
     """
     low, high = ends
-    s2, negative = noise**2, max(-power, 0.0)
+    s2, negative = noise**2, np.maximum(-power, 0.0)
     theta = np.minimum(1.2, 1.5 / noise)
     if spread is not None:
         # A Gaussian of that spread falls fastest at frequency u on theta s = u spread; rare, large losses ask for less.
         wanted = np.minimum(frequencies[-1] * spread, 0.45) / noise
         theta = np.minimum(theta, between(wanted, 0.05, 0.35))
-    while negative > 0 and (steep := (negative * -np.log(np.cos(theta)) > 6) & (theta > 0.05)).any():
+    while (steep := (negative * -np.log(np.cos(theta)) > 6) & (theta > 0.05)).any():
         theta = np.where(steep, 0.7 * theta, theta)
     upper = 2 * theta * theta * s2 - negative * np.log(np.cos(theta))
     step = shortened(2 * math.pi * theta * s2 / (depth + 0.001 + upper))
@@ -75,7 +75,7 @@ def shifted_line(
     log_weight = np.log(step / noise) - 0.5 * math.log(2 * math.pi) + raised - x * x / (2 * s2)
     exponent = log_weight + power * modulus
     top = exponent.max(axis=-1)[:, None]
-    turned = np.abs(power * modulus) + abs(power) * argument + np.abs(x) * theta
+    turned = np.abs(power * modulus) + np.abs(power) * argument + np.abs(x) * theta
     doubt = U * (4 * x.shape[-1] + 96 + 4 * ULPS * (2 + np.abs(log_weight) + turned))
     size = np.exp(exponent - top)
     phase = power * argument - x * theta
@@ -86,8 +86,7 @@ def shifted_line(
     lost = lost + 16 * ULPS * U * frequencies * (faded * (np.abs(modulus) + argument)).sum(axis=-1)[:, None]
     tails = _tails(noise, rate, x, exponent - top, power, step)
     strip = 1.05 * (np.exp(-depth - upper) + math.exp(-depth)) * 2 * np.exp(np.maximum(top_moment - top, -700.0))
-    signed: Complexes = value if remove else np.conj(value)
-    line = logarithm_of_excess(signed.real - 1, signed.imag, lost + tails + strip)
+    line = logarithm_of_excess(value.real - 1, sign * value.imag, lost + tails + strip)
     line = Line(line.log + top, line.error + 8 * U * (np.abs(top) + 1))
     if spread is None:
         return line, np.full(line.error.shape, np.inf)
@@ -100,10 +99,10 @@ def shifted_line(
     return line, top + np.log(moduli + tails + error) + 1e-9
 
 
-def _growth(noise: Reals, power: float, theta: Reals | float, inner: Reals | float) -> Reals:
+def _growth(noise: Reals, power: Reals | float, theta: Reals | float, inner: Reals | float) -> Reals:
     """How much the moduli may grow inside a strip of half-width inner s^2 around Im x = theta s^2."""
     sides = np.log(np.cos((theta + inner) / 2)) + np.log(np.cos((theta - inner) / 2))
-    return (inner * noise) ** 2 / 2 - max(-power, 0.0) / 2 * sides
+    return (inner * noise) ** 2 / 2 - np.maximum(-power, 0.0) / 2 * sides
 
 
 def shifted_envelope(noise: Reals, rate: Reals, power: float, edges: Reals, floor: Reals, ends: Ends) -> Reals:
@@ -126,10 +125,10 @@ def shifted_envelope(noise: Reals, rate: Reals, power: float, edges: Reals, floo
     return best
 
 
-def _tails(noise: Reals, rate: Reals, x: Reals, log_term: Reals, power: float, step: Reals) -> Reals:
+def _tails(noise: Reals, rate: Reals, x: Reals, log_term: Reals, power: Reals | float, step: Reals) -> Reals:
     """What lies beyond the first and the last point, in the units of the terms."""
     s2, first, last = noise**2, x[:, :1], x[:, -1:]
-    right = np.exp(log_term[:, -1:]) / np.expm1(step * (last - max(power, 0.0)) / s2)
+    right = np.exp(log_term[:, -1:]) / np.expm1(step * (last - np.maximum(power, 0.0)) / s2)
     share = 1 / (1 + np.exp(np.minimum(-(2 * first - 1) / (2 * s2) - np.log(rate / (1 - rate)), 700.0)))
-    slope = np.maximum(-first - max(-power, 0.0) * share, 0.0)
+    slope = np.maximum(-first - np.maximum(-power, 0.0) * share, 0.0)
     return right + np.exp(log_term[:, :1]) / np.expm1(step * slope / s2)

@@ -18,36 +18,58 @@ import numpy as np
 from scipy import special
 
 from dpcompose.loss.sampled_gaussian_points import Grid, built, shortened
-from dpcompose.loss.sampled_gaussian_shifted import shifted_envelope, shifted_line
-from dpcompose.numerics.elementary import Reals, U
+from dpcompose.loss.sampled_gaussian_rows import MOST_POINTS, SampledGaussianRows, share, unknown
+from dpcompose.loss.sampled_gaussian_shifted import shifted_envelope
+from dpcompose.numerics.elementary import Reals, U, log_sum
 from dpcompose.numerics.tilted import careful_nodes, joined
-from dpcompose.numerics.transform import Curve, Lattice, Line, blockwise
+from dpcompose.numerics.transform import Curve, Lattice, Line
 
 _ANGLES = np.array([0.05, 0.12, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5])
 _LOG_COSINES = np.log(np.cos(_ANGLES / 2))
-_REAL_LINE_POINTS, _MOST_POINTS = 600, 60_000
+_REAL_LINE_POINTS = 600
+# Points of the grid for planning up to which it serves the line too.
+_SHORT = 128
 # Below this order whole orders are near and their sums short.
 _WHOLE = 200.0
 
 
 @dataclass(frozen=True, eq=False)
 class SampledGaussianSum:
-    """Rows of losses, each so many times.
+    """One direction of rows of losses.
 
     Args:
-        noise: sigma / sensitivity, shape (m, 1).
-        rate: The sampling rates, shape (m, 1).
-        times: How many copies of each, shape (m, 1).
-        remove: Whether the losses are those of (with the record, without it).
-        ulps: How many units of roundoff a noise may be off.
+        rows: The losses, each so many times.
+        remove: Whether they are those of (with the record, without it).
     """
 
-    noise: Reals
-    rate: Reals
-    times: Reals
+    rows: SampledGaussianRows
     remove: bool
-    ulps: int = 0
     lattice: Lattice | None = None
+
+    @cached_property
+    def facing(self) -> SampledGaussianSum:
+        """The other direction."""
+        return SampledGaussianSum(self.rows, not self.remove)
+
+    @cached_property
+    def _own(self) -> slice:
+        count = len(self.rows.noise)
+        return slice(0, count) if self.remove else slice(count, 2 * count)
+
+    @property
+    def noise(self) -> Reals:
+        """sigma / sensitivity, shape (m, 1)."""
+        return self.rows.noise
+
+    @property
+    def rate(self) -> Reals:
+        """The sampling rates, shape (m, 1)."""
+        return self.rows.rate
+
+    @property
+    def times(self) -> Reals:
+        """How many copies of each, shape (m, 1)."""
+        return self.rows.times
 
     @property
     def maximum(self) -> float:
@@ -91,46 +113,47 @@ class SampledGaussianSum:
         return float((2 * self.noise**2 * -np.log(self.rate)).min()) + 1 if self.remove else math.inf
 
     def cumulants(self, order: float) -> tuple[float, float, float]:
-        one = self._moments(self._power(order))
+        one = self.rows.moments(order)
         if one is None:
             return math.inf, math.inf, math.inf
-        log_m, first, second = (float((self.times * part).sum()) for part in (one.log_m, one.first, one.second))
+        log_m, first, second = (float((self.times * part[self._own]).sum()) for part in _parts(one))
         return log_m, first, second
 
     def curve(self, orders: Reals) -> Curve:
         """K and its derivatives at many orders, over one grid."""
-        grid = self._coarse(self._power(float(orders.max())))
-        if grid is None:
+        one = self.rows.curve(orders)
+        if one is None:
             return Curve(*np.full((3, len(orders)), np.inf))
-        one = grid.points.curve(orders + 1 if self.remove else -orders, sign=self._sign)
-        return Curve(*((self.times * part).sum(axis=0) for part in (one.log_m, one.first, one.second)))
-
-    def _moments(self, power: float) -> Curve | None:
-        """K of one copy of each row and its derivatives, shape (m, 1) each."""
-        if power not in self._known:
-            grid = self._coarse(power)
-            self._known[power] = grid and grid.points.curve(np.array([power]), sign=self._sign)
-        return self._known[power]
-
-    @cached_property
-    def _known(self) -> dict[float, Curve | None]:
-        return {}
+        return Curve(*((self.times * part[self._own]).sum(axis=0) for part in _parts(one)))
 
     def moment_bound(self, order: float) -> float:
         """An upper bound on K: between whole orders where that is close, from the coarse grid, or from a line."""
-        power = self._power(order)
         if self.remove and order < _WHOLE:
             whole = self._between_whole_orders(order)
-            if whole < self.cumulants(order)[0] + 2:
+            if order.is_integer() or whole < self.cumulants(order)[0] + 2:
                 return whole
-        grid = self._coarse(power)
-        if grid is not None:
-            _, norm, width = self._strips(grid, power, 0.0)
-            doubt = 2.8 * np.exp((norm - 2 * math.pi * width / grid.step).min(axis=-1))[:, None]
-            line = self._on_grid(grid, power, np.zeros(1), doubt)
-            if float((self.times * line.error).sum()) < 0.05:
-                return _upper(self._total(line))
-        return _upper(self.line(order, np.zeros(1)))
+        bound = self._by_sum(order)
+        return _upper(self.line(order, np.zeros(1))) if bound is None else bound
+
+    def _by_sum(self, order: float) -> float | None:
+        """An upper bound on K from the plain sum of n r^p, to a percent of 1; None if its rounding is above that."""
+        grid, power = self._coarse(order), self._power(order)
+        if grid is None:
+            return None
+        log_m, norm, width = self._strips(grid, power, 0.0)
+        steps = 2 * math.pi * width / (5 + np.log(self.times) - np.minimum(log_m, 0.0) + norm)
+        best = np.arange(len(steps)), steps.argmax(axis=-1)
+        step = steps[best][:, None]
+        if (step < grid.step).any():
+            low, high = self._ends(order)
+            if not float(((high - low) / step).max()) <= MOST_POINTS:
+                return None
+            grid = built(self.noise, self.rate, low, high, shortened(step), self.rows.ulps)
+        lost = 2.8 * np.exp(norm[best][:, None] - 2 * math.pi * width[best][:, None] / grid.step)
+        log, doubt = grid.points.moment_bound(power, lost + self._outside(grid, power))
+        if not float((self.times * doubt).sum()) < 0.05:
+            return None
+        return float((self.times * log).sum()) + U * (8 + len(log)) * float((self.times * np.abs(log)).sum())
 
     def _between_whole_orders(self, order: float) -> float:
         """K is convex: between whole orders n it is at most what the line through their values is.
@@ -143,7 +166,7 @@ class SampledGaussianSum:
             j = np.arange(2.0, power + 1)
             weight = special.gammaln(power + 1) - special.gammaln(j + 1) - special.gammaln(power - j + 1)
             log_term = weight + j * np.log(self.rate) + (power - j) * np.log1p(-self.rate)
-            rise = j * (j - 1) / (2 * self.noise**2) * (1 + 8 * (1 + self.ulps) * U)
+            rise = j * (j - 1) / (2 * self.noise**2) * (1 + 8 * (1 + self.rows.ulps) * U)
             # e^x - 1 = e^x (1 - e^-x): nothing overflows in between.
             excess = np.exp(np.minimum(log_term + rise, 700.0)) * -np.expm1(-rise)
             parts = special.gammaln(power + 1) - power * (np.log(self.rate) + np.log1p(-self.rate))
@@ -156,57 +179,46 @@ class SampledGaussianSum:
         return float((self.times * rows).sum()) * (1 + U * (32 + len(rows)))
 
     def line(self, order: float, frequencies: Reals) -> Line:
-        return self._total(self._rows(self._power(order), frequencies))
+        return self._total(self._lines(order, frequencies))
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
-        return (self.times * self._blocks(self._power(order), np.zeros(1), edges)[0]).sum(axis=0)
+        return self.survey(order, np.zeros(1), edges, together=False)[1]
 
-    def survey(self, order: float, nodes: Reals, edges: Reals) -> tuple[Line, Reals]:
-        """The line to a few percent of 1 and the envelope, for hardly more than the envelope; the first node is 0."""
-        rows, line = self._blocks(self._power(order), nodes, edges)
-        return self._total(line), (self.times * rows).sum(axis=0)
+    def survey(self, order: float, nodes: Reals, edges: Reals, *, together: bool) -> tuple[Line, Reals]:
+        """The line to a thousandth and the envelope, for hardly more than the envelope; the first node is 0."""
+        line, bounds = self.rows.survey(order, nodes, edges, self._own, together=together)
+        return self._total(line), (self.times * bounds).sum(axis=0)
 
     def finest_envelope(self, order: float, edges: Reals) -> Reals:
         """`log_envelope` with the best of several shifts: where one was not enough."""
-        power = self._power(order)
-        rows, line = self._blocks(power, np.zeros(1), edges)
-        beyond = shifted_envelope(self.noise, self.rate, power, edges, _floor(line), self._range(power))
-        return (self.times * np.minimum(rows, beyond)).sum(axis=0)
-
-    def _blocks(self, power: float, nodes: Reals, edges: Reals) -> tuple[Reals, Line]:
-        """For each row a bound on log |phi| from each edge to the next, the last for ever; and log M at the nodes."""
-        one = self._moments(power)
-        if one is None:
-            return np.zeros((len(self.noise), len(edges))), _unknown(len(self.noise), len(nodes))
-        variance, count = one.second * 1.01, len(nodes)
-        # A few percent of 1 in K are enough here.
-        depth = min(5 + math.log(float(self.times.max())), 38.0)
-        far, envelope = self._shifted(power, np.concatenate([nodes, edges]), np.sqrt(variance), depth)
-        line = Line(far.log[:, :count], far.error[:, :count])
-        magnitude = np.exp(np.minimum((far.log.real + far.error)[:, count:] - _floor(line), 0.0))
-        return np.minimum(blockwise(magnitude, variance, edges), envelope[:, count:] - _floor(line)), line
+        line, bounds = self.rows.survey(order, np.zeros(1), edges, self._own, together=False)
+        floor = (line.log.real - line.error)[:, :1]
+        beyond = shifted_envelope(self.noise, self.rate, self._power(order), edges, floor, self._ends(order))
+        return (self.times * np.minimum(bounds, beyond)).sum(axis=0)
 
     def _total(self, rows: Line) -> Line:
         size = (self.times * np.abs(rows.log)).sum(axis=0)
         error = (self.times * rows.error).sum(axis=0)
         return Line((self.times * rows.log).sum(axis=0), error + (4 + len(self.noise)) * U * size)
 
-    def _rows(self, power: float, frequencies: Reals) -> Line:
+    def _lines(self, order: float, frequencies: Reals) -> Line:
         """log M of one copy of each row, shape (m, n)."""
-        low, high = self._range(power)
+        low, high = self._ends(order)
         reach = float(frequencies[-1]) if len(frequencies) else 0.0
-        step, doubt = self._step(power, reach)
+        step, doubt = self._step(order, reach)
         cut, span = len(frequencies), high - low
         most = np.where(self.times <= 1000, _REAL_LINE_POINTS, 10 * _REAL_LINE_POINTS)
         long = span > most * step
         if reach > 0 and long.any():
             nearby = float((0.1 * self.noise**2 * most / span)[long].min())
             cut = int(np.searchsorted(frequencies, nearby, side="right"))
-            step, doubt = self._step(power, nearby)
-        if not float((span / step).max()) <= _MOST_POINTS:
-            return _unknown(len(self.noise), len(frequencies))
-        one = self._on_grid(self._fine(power, low, high, step), power, frequencies[:cut], doubt)
-        return one if cut == len(frequencies) else joined(one, self._shifted(power, frequencies[cut:])[0])
+            step, doubt = self._step(order, nearby)
+        if not float((span / step).max()) <= MOST_POINTS:
+            return unknown(len(self.noise), len(frequencies))
+        one = self._on_grid(self._fine(order, step), self._power(order), frequencies[:cut], doubt)
+        if cut == len(frequencies):
+            return one
+        return joined(one, self.rows.shifted(order, frequencies[cut:], self._own)[0])
 
     def _on_grid(self, grid: Grid, power: float, frequencies: Reals, doubt: Reals) -> Line:
         """The trapezoid sum; `doubt` bounds what its step leaves out, shape (m, 1)."""
@@ -216,84 +228,47 @@ class SampledGaussianSum:
             power, frequencies, sign=self._sign, outside=outside, careful=careful, plain=not self._many
         )
 
-    def _shifted(
-        self, power: float, frequencies: Reals, spread: Reals | None = None, depth: float = 38.0
-    ) -> tuple[Line, Reals]:
-        grid = self._coarse(power)
-        if grid is None:
-            return _unknown(len(self.noise), len(frequencies)), np.zeros((len(self.noise), len(frequencies)))
-        low, high = self._range(power)
-        top = _log_sum(grid.points.log_weight + power * grid.points.ratio) + 0.01
-        return shifted_line(self.noise, self.rate, self.remove, power, frequencies, (low, high), top, spread, depth)
-
     # ------------------------------------------------------------------------------------------------------- the grid
 
-    @cached_property
-    def _grids(self) -> dict[tuple[float, bytes], Grid | None]:
-        return {}
+    def _ends(self, order: float) -> tuple[Reals, Reals]:
+        low, high = self.rows.ends(order)
+        return low[self._own], high[self._own]
 
-    def _coarse(self, power: float) -> Grid | None:
-        """A grid for planning, for every power of that sign up to the next power of four; None if it is too long."""
-        power = math.copysign(4.0 ** math.ceil(math.log2(max(abs(power), 16.0)) / 2), power)
-        if (power, b"") not in self._grids:
-            low, high = self._range(power)
-            step = shortened(np.minimum(0.4, 2.0 * self.noise) * self.noise)
-            fits = float(((high - low) / step).max()) <= _MOST_POINTS
-            self._grids[power, b""] = built(self.noise, self.rate, low, high, step, self.ulps) if fits else None
-        return self._grids[power, b""]
-
-    def _fine(self, power: float, low: Reals, high: Reals, step: Reals) -> Grid:
-        key = (math.copysign(_bucket(power), power), step.tobytes())
-        found = self._grids.get(key)
-        if found is None:
-            found = self._grids[key] = built(self.noise, self.rate, low, high, step, self.ulps)
-        return found
-
-    def _range(self, power: float) -> tuple[Reals, Reals]:
-        """Where n r^p lives: around 0, around 1 (because E y = 0 is used) and around the mode; (m, 1) each."""
-        # A little farther than needed, so that neighboring orders share a grid.
-        power = math.copysign(_bucket(power), power)
-        if power not in self._ranges:
-            self._ranges[power] = self._found_range(power)
-        return self._ranges[power]
+    def _coarse(self, order: float) -> Grid | None:
+        """The grid for planning."""
+        grid = self.rows.coarse(order)
+        return grid and grid[self._own]
 
     @cached_property
-    def _ranges(self) -> dict[float, tuple[Reals, Reals]]:
+    def _grids(self) -> dict[tuple[float, bytes], Grid]:
         return {}
 
-    def _found_range(self, power: float) -> tuple[Reals, Reals]:
-        side = np.sqrt(2 * (39 + np.log(self.times))) * self.noise
-        if power > 0:
-            return -side, power + side
-        # The mode solves x = power w(x), whose right side falls: so two steps from a bound on one side stay there.
-        left = power * self._share(np.zeros_like(self.noise))
-        right = power * self._share(left)
-        left = np.maximum(left, power * self._share(right))
-        for _ in range(80):
-            wide = (right - left > 0.5 * self.noise) & (right - left > 1e-6 * -left)
-            if not wide.any():
-                break
-            middle = (left + right) / 2
-            below = middle > power * self._share(middle)
-            left, right = np.where(below, left, middle), np.where(below, middle, right)
-        return left - side, 1 + side
+    def _fine(self, order: float, step: Reals) -> Grid:
+        """A grid of that step, or the one for planning, if it is fine enough."""
+        low, high = self._ends(order)
+        key = float(high[0, 0] - low[0, 0]), step.tobytes()
+        if key not in self._grids:
+            coarse = self._coarse(order)
+            if coarse is None or coarse.x.shape[-1] > _SHORT or not bool((coarse.step == step).all()):
+                coarse = built(self.noise, self.rate, low, high, step, self.rows.ulps)
+            self._grids[key] = coarse
+        return self._grids[key]
 
-    def _share(self, x: Reals) -> Reals:
-        """w(x) = q e^z / r, the weight of the sampled part."""
-        z = (2 * x - 1) / (2 * self.noise**2) + np.log(self.rate / (1 - self.rate))
-        return 1 / (1 + np.exp(np.minimum(-z, 700.0)))
-
-    def _step(self, power: float, reach: float) -> tuple[Reals, Reals]:
+    def _step(self, order: float, reach: float) -> tuple[Reals, Reals]:
         """The largest step whose strip bound is below e^-35 / times relative to M, and that absolute error, (m, 1)."""
-        grid = self._coarse(power)
+        grid = self._coarse(order)
         if grid is None:
             return np.full(self.noise.shape, 1e-300), np.full(self.noise.shape, np.inf)
-        log_m, norm, width = self._strips(grid, power, reach)
+        log_m, norm, width = self._strips(grid, self._power(order), reach)
         wanted = 35 + np.log(self.times) - np.maximum(np.minimum(log_m, 0.0), -600.0)
         steps = 2 * math.pi * width / (wanted + norm)
         best = np.arange(len(steps)), steps.argmax(axis=-1)
-        # The next power of 2^(1/4) below, so that neighboring orders share a grid.
-        step = shortened(np.exp2(np.floor(4 * np.log2(steps[best][:, None])) / 4))
+        step = steps[best][:, None]
+        if grid.x.shape[-1] <= _SHORT and bool((step >= grid.step).all()):
+            step = grid.step
+        else:
+            # The next power of 2^(1/4) below, so that neighboring orders share a grid.
+            step = shortened(np.exp2(np.floor(4 * np.log2(step)) / 4))
         lost = norm[best][:, None] - 2 * math.pi * width[best][:, None] / step
         return step, 2.8 * np.exp(lost)
 
@@ -301,7 +276,7 @@ class SampledGaussianSum:
         """log M; for each angle, log of a bound on the integral of n |r^p| on the strip's edges, and half its width."""
         s = self.noise
         exponent = grid.points.log_weight + power * grid.points.ratio
-        log_m = _log_sum(exponent)
+        log_m = log_sum(exponent)
         growth = np.zeros(len(_ANGLES)) if power > 0 else power * _LOG_COSINES
         width = _ANGLES * s * s
         plain = np.log1p(2 * self.rate * (abs(power) + reach))
@@ -316,15 +291,15 @@ class SampledGaussianSum:
     def _strip(self, grid: Grid, exponent: Reals, power: float, reach: float) -> Reals:
         """log of a bound on the integral of n |r^p| on each strip's edge, without the growth of a negative power."""
         s2 = self.noise**2
-        share = -np.expm1(-np.maximum(grid.points.ratio - np.log1p(-self.rate), 0.0))
-        share = np.concatenate([share[:, 1:], np.ones_like(s2)], axis=1)
+        weight = -np.expm1(-np.maximum(grid.points.ratio - np.log1p(-self.rate), 0.0))
+        weight = np.concatenate([weight[:, 1:], np.ones_like(s2)], axis=1)
         # A cell's mass is at most its left value times e^(step |d log / dx|): that factor costs a few more nodes.
         # The last cell stands for all that is to its right; what is left of the first is below a third of it.
         lifted = exponent + grid.step * (np.abs(grid.x) + abs(power) + grid.step) / s2
         total = np.empty((len(s2), len(_ANGLES)))
         for at, theta in enumerate(_ANGLES):
-            angle = np.arctan2(share * math.sin(theta), 1 - share * (1 - math.cos(theta)))
-            total[:, at : at + 1] = _log_sum(lifted + reach * angle)
+            angle = np.arctan2(weight * math.sin(theta), 1 - weight * (1 - math.cos(theta)))
+            total[:, at : at + 1] = log_sum(lifted + reach * angle)
         return total
 
     def _outside(self, grid: Grid, power: float) -> Reals:
@@ -333,7 +308,7 @@ class SampledGaussianSum:
         first, last = points.log_weight[:, :1], points.log_weight[:, -1:]
         top = np.maximum((points.log_weight + power * points.ratio).max(axis=-1)[:, None], 0.0)
         right = np.exp(last + power * points.ratio[:, -1:] - top) / np.expm1(step * (high - max(power, 0.0)) / s2)
-        slope = -low + min(power, 0.0) * self._share(low)
+        slope = -low + min(power, 0.0) * share(low, self.noise, self.rate)
         left = np.exp(first + power * points.ratio[:, :1] - top) / np.expm1(step * np.maximum(slope, 0.0) / s2)
         plain = np.exp(last) / np.expm1(step * high / s2) + np.exp(first) / np.expm1(-step * low / s2)
         # n e^z is a Gaussian centered at 1: its right edge is far out, its left edge farther.
@@ -342,24 +317,9 @@ class SampledGaussianSum:
         return right + left + (1 + abs(power)) * (plain + self.rate * (sampled + plain))
 
 
-def _bucket(power: float) -> float:
-    return 1.25 ** math.ceil(math.log(max(abs(power), 1.0)) / math.log(1.25))
-
-
-def _log_sum(exponents: Reals) -> Reals:
-    """log of the sum of e^exponents in each row, shape (m, 1)."""
-    top = exponents.max(axis=-1)[:, None]
-    return top + np.log(np.exp(exponents - top).sum(axis=-1)[:, None])
-
-
-def _floor(rows: Line) -> Reals:
-    """A lower bound on log M at the real order, from the first node, shape (m, 1)."""
-    return (rows.log.real - rows.error)[:, :1]
-
-
 def _upper(line: Line) -> float:
     return float(line.log[0].real + line.error[0])
 
 
-def _unknown(rows: int, count: int) -> Line:
-    return Line(np.zeros((rows, count), dtype=np.complex128), np.full((rows, count), np.inf))
+def _parts(curve: Curve) -> tuple[Reals, Reals, Reals]:
+    return curve.log_m, curve.first, curve.second

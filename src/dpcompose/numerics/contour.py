@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -79,35 +80,47 @@ class Contour:
         return self.brackets([x])[0]
 
     def brackets(self, xs: Sequence[float]) -> list[Bracket]:
-        """The two-sided values of g at several points."""
-        points = np.array(xs)[:, None]
-        anchor, factor, vague = points, self.kernel, 0.0
+        """The two-sided values of g at several points, best near each other: their roundings are taken together."""
+        anchor, factor, loud, vague = np.array(xs)[:, None], self.kernel, self._loud, 0.0
         if self.lattice is not None:
-            anchor, factor, vague = self._on_lattice(points)
-        real, imaginary, frequency = self.log.real, self.log.imag, self.frequency
-        phase = imaginary - frequency * anchor
-        size = np.exp(real)
+            anchor, factor, vague = self._on_lattice(anchor)
+            loud = np.abs(factor)
+        size, frequency = self._size, self.frequency
+        phase = self.log.imag - frequency * anchor
         cosine, sine = size * np.cos(phase), size * np.sin(phase)
         value = (cosine * factor.real - sine * factor.imag).sum(axis=1)
-        slack = self.error + U * (4 * np.abs(imaginary) + 2 * np.abs(real) + 24) + 3 * U * frequency * np.abs(anchor)
-        finite = (real + slack).max(axis=1) < 300
+        slack = self._slack + 3 * U * float(np.abs(anchor).max()) * frequency
+        worst = float(slack.max())
         blur = size * np.expm1(np.minimum(slack, 1.0))
-        if slack.max() >= 1:
-            blur = np.where(slack < 1, blur, np.exp(real + slack))
-        loose = np.abs(factor) * (blur + size * U * (24 + math.log2(self.nodes + 1))) + vague * (size + blur)
-        rounding = loose.sum(axis=1) * (1 + 1e-9)
-        bump, loose_bump = rounding * 0, rounding * 0
+        if worst >= 1:
+            blur = np.where(slack < 1, blur, np.exp(self.log.real + slack))
+        finite = worst < 300 and float((self.log.real + slack).max()) < 300
+        loose = loud * (blur + size * U * (24 + math.log2(self.nodes + 1))) + vague * (size + blur)
+        rounding = np.broadcast_to(loose.sum(axis=-1) * (1 + 1e-9), value.shape)
+        bump = np.zeros(value.shape)
         if self.bump is not None:
             bump = (cosine * self.bump.real - sine * self.bump.imag).sum(axis=1)
-            loose_bump = (loose / np.abs(factor) * np.abs(self.bump)).sum(axis=1)
-        anchors = np.broadcast_to(anchor, points.shape)[:, 0].tolist()
-        rows = zip(xs, anchors, *(row.tolist() for row in (finite, value, rounding, bump + loose_bump)), strict=True)
-        return [self._bracket(*row) for row in rows]
+            bump = bump + (loose / loud * np.abs(self.bump)).sum(axis=-1)
+        rows = zip(xs, anchor[:, 0].tolist(), *(row.tolist() for row in (value, rounding, bump)), strict=True)
+        return [self._bracket(*row) if finite else _NOTHING for row in rows]
 
-    def _bracket(self, x: float, anchor: float, finite: bool, value: float, rounding: float, bump: float) -> Bracket:
+    @cached_property
+    def _size(self) -> Reals:
+        return np.exp(self.log.real)
+
+    @cached_property
+    def _loud(self) -> Reals:
+        return np.abs(self.kernel)
+
+    @cached_property
+    def _slack(self) -> Reals:
+        """What the value of M and the exponential of its logarithm may be off, relative, x apart."""
+        return self.error + U * (4 * np.abs(self.log.imag) + 2 * np.abs(self.log.real) + 24)
+
+    def _bracket(self, x: float, anchor: float, value: float, rounding: float, bump: float) -> Bracket:
         """The ends from the sums over the nodes: of the kernel, of what its roundings move, of the smoothing gap."""
         exponent = self.scale - self.order * anchor
-        if not (exponent < 690 and finite):
+        if not exponent < 690:
             return _NOTHING
         unit = math.exp(max(exponent, -710.0)) * self.step / (2 * math.pi)
         shift = U * (4 * abs(self.scale) + (6 * self.order + 4) * (abs(anchor) + 1.0) + 16)
@@ -146,10 +159,8 @@ class Contour:
             return below
         above = math.inf
         for order, log_m in self.outer:
-            chernoff = log_m - order * x + order * math.log(order) - (order + 1) * math.log1p(order)
-            slack = U * (8 * abs(log_m) + 8 * abs(order * x) + 64) + 1e-12
             ratio = _geometric(-(order - self.order) * period)
-            above = min(above, math.exp(min(chernoff + slack, 700.0)) * ratio)
+            above = min(above, math.exp(min(chernoff_bound(order, log_m, x), 700.0)) * ratio)
         return (below + above) * (1 + 1e-12)
 
     def _on_lattice(self, x: Reals) -> tuple[Reals, Complexes, Reals]:
@@ -176,6 +187,17 @@ class Contour:
         assert self.lattice is not None
         line = self.order + 1 + 1j * self.frequency
         return self.kernel * math.exp(x - anchor) / -_expm1(-self.lattice.spacing * line)
+
+
+def kernel_peak(order: Reals) -> Reals:
+    """log of the largest (1 - e^-y) e^(-order y), y >= 0."""
+    return order * np.log(order) - (order + 1) * np.log1p(order)
+
+
+def chernoff_bound(order: float, log_m: float, x: float) -> float:
+    """An upper bound on log g(x) from one on log M(order)."""
+    peak = order * math.log(order) - (order + 1) * math.log1p(order)
+    return log_m - order * x + peak + U * (8 * abs(log_m) + 8 * abs(order * x) + 64) + 1e-12
 
 
 def relative_value(variance: float, order: float) -> float:

@@ -14,20 +14,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcompose.numerics.contour import Contour
+from dpcompose.numerics import saddle
+from dpcompose.numerics.contour import Contour, kernel_peak
 from dpcompose.numerics.elementary import Complexes, Reals, U
-from dpcompose.numerics.saddle import short
-from dpcompose.numerics.transform import Lattice, Line, Sum, Transform, curve, moment_bound
+from dpcompose.numerics.saddle import Chart, short
+from dpcompose.numerics.transform import Lattice, Line, Sum, Transform, curve, facing, moment_bound, survey
 
 _NEGLIGIBLE = 52.0
-# Multiples of the saddle point: where the line may stand, and the orders beyond it from which the aliases are bounded.
-_MULTIPLES = np.exp(
-    np.concatenate([np.arange(-0.56, 0.0, 0.07), [0.0, 0.015], np.arange(0.035, 0.25, 0.05), np.arange(0.3, 1.8, 0.15)])
-)
-_SADDLE = 8
 # Where the tail of a line may be bounded, from the frequency at which a Gaussian would have decayed.
 _FURTHER = np.concatenate([1.35 ** np.arange(5), 1.35**4 * 2.0 ** np.arange(1, 10)])
-_INNER = np.arange(_SADDLE + 1)
 
 
 def draw(
@@ -39,6 +34,7 @@ def draw(
     tolerance: float,
     budget: int,
     two_sided: bool = True,
+    chart: Chart | None = None,
 ) -> Contour:
     """The cheapest line through `order` that certifies g near x to about `tolerance`, relative to e^log_mass.
 
@@ -50,12 +46,13 @@ def draw(
         tolerance: Wanted (upper - lower) / g; what is reached may be more.
         budget: How many nodes may be spent on a line that does not end by itself.
         two_sided: Whether the aliases are to be bounded: only the lower end needs them.
+        chart: The moments around `order`, if at hand.
     """
     quiet = max(-log_mass, 0.0) + math.log(20 / tolerance)
     place = (
-        _placed(transform, order, x, quiet, log_mass + math.log(tolerance / 20))
+        _placed(transform, order, x, quiet, log_mass + math.log(tolerance / 20), chart)
         if two_sided
-        else _Place(order, quiet / order, (), *transform.cumulants(order)[::2])
+        else _Place(order, quiet / order, (), *_cumulants(transform, order, chart)[::2])
     )
     order, period, outer = place.order, place.period, place.outer
     lattice = transform.lattice
@@ -64,7 +61,14 @@ def draw(
     step = short(2 * math.pi / period, bits=24)
     relative = math.exp(min(max(log_mass - place.log_m + order * x, -100.0), 0.0))
     share = tolerance / 40 * relative
-    simple = _decaying_at_once(transform, order, step, place.variance, share, budget, outer, two_sided=two_sided)
+    other = facing(transform) if two_sided and chart is not None else None
+    together = False
+    if other is not None and chart is not None:
+        seen = beside_chart(other, chart, x)
+        together = not seen.chernoff < log_mass - 0.1 and seen.serves(order)
+    simple = _decaying_at_once(
+        transform, order, step, place.variance, share, budget, outer, two_sided=two_sided, together=together
+    )
     if simple is not None:
         return simple
     edges, tails = _tails(transform, order, step, place.variance, budget)
@@ -93,7 +97,9 @@ class _Place:
     variance: float
 
 
-def _placed(transform: Transform, order: float, x: float, quiet: float, log_share: float) -> _Place:
+def _placed(
+    transform: Transform, order: float, x: float, quiet: float, log_share: float, chart: Chart | None
+) -> _Place:
     """Where to draw the line, its period, and the outer order that keeps the aliases above x below e^log_share.
 
     Next to where M explodes those aliases force a long period; a line a little below the saddle point needs a shorter
@@ -101,29 +107,34 @@ def _placed(transform: Transform, order: float, x: float, quiet: float, log_shar
     allowed.
     """
     if x + 0.9 * quiet / order >= transform.maximum:
-        return _Place(order, quiet / order, (), *transform.cumulants(order)[::2])
-    # Nothing is gained where M has exploded.
-    orders = np.minimum(order * _MULTIPLES, 1.25 * max(order, getattr(transform, "explosion", math.inf)))
+        return _Place(order, quiet / order, (), *_cumulants(transform, order, chart)[::2])
+    chart = chart or saddle.around(transform, order)
+    orders, known, center = chart.orders, chart.curve, chart.at
+    first = int(np.searchsorted(orders, 0.56 * order))
+    inner = orders[first : center + 1]
     with np.errstate(all="ignore"):
-        known = curve(transform, orders)
         level = known.log_m - orders * x
-        chernoff = level + orders * np.log(orders) - (orders + 1) * np.log1p(orders)
-        apart = orders[None, :] - orders[: _SADDLE + 1, None]
-        needed = np.where(apart > 0.01 * orders[: _SADDLE + 1, None], (chernoff - log_share + 4.0) / apart, np.inf)
+        chernoff = level + kernel_peak(orders)
+        apart = orders - inner[:, None]
+        needed = np.where(apart > 0.01 * inner[:, None], (chernoff - log_share + 4.0) / apart, np.inf)
     needed = np.where(np.isfinite(needed), needed, np.inf)
     best = needed.argmin(axis=1)
-    periods = np.maximum(needed[_INNER, best], quiet / orders[: _SADDLE + 1])
-    periods = np.where(level[: _SADDLE + 1] <= level[_SADDLE] + 3.0, periods, np.inf)
+    periods = np.maximum(needed[np.arange(len(inner)), best], quiet / inner)
+    periods = np.where(level[first : center + 1] <= level[center] + 3.0, periods, np.inf)
     place = int(periods.argmin())
-    if periods[_SADDLE] <= 1.15 * periods[place]:
-        place = _SADDLE
-    kept, period = short(float(orders[place]), bits=24), float(periods[place])
-    log_m, variance = float(known.log_m[place]), float(known.second[place])
+    if periods[-1] <= 1.15 * periods[place]:
+        place = len(inner) - 1
+    kept, period = float(inner[place]), float(periods[place])
+    log_m, variance = float(known.log_m[first + place]), float(known.second[first + place])
     if not math.isfinite(period):
         return _Place(kept, quiet / kept, ((short(1.2 * kept, bits=24), math.inf),), log_m, variance)
-    outer = short(float(orders[best[place]]), bits=24)
+    outer = float(orders[best[place]])
     period = min(period, 64 * quiet / kept)
     return _Place(kept, period, ((outer, moment_bound(transform, outer)),), log_m, variance)
+
+
+def _cumulants(transform: Transform, order: float, chart: Chart | None) -> tuple[float, float, float]:
+    return transform.cumulants(order) if chart is None else chart.cumulants
 
 
 def _exp(x: float) -> float:
@@ -144,29 +155,80 @@ def _decaying_at_once(
     outer: tuple[tuple[float, float], ...],
     *,
     two_sided: bool,
+    together: bool,
 ) -> Contour | None:
     """The line up to where a Gaussian of this variance would have decayed, if that is proved to be enough."""
     reach = math.sqrt(2 * (max(-math.log(share), 1.0) + 1.0) / variance) / step if variance > 0 else math.inf
     if not reach < min(budget, 512):
         return None
     count = math.ceil(reach) + 1
-    # Blocks are of use up to about the spread of one of the summands, in units of which theirs is the root of copies.
-    most = max(0.15 * math.sqrt(getattr(transform, "copies", math.inf)), 8.0)
-    edges = step * count * _FURTHER[: int(np.searchsorted(_FURTHER, most)) + 1]
-    nodes, line = step * np.arange(count), None
-    rough = None if two_sided else getattr(transform, "survey", None)
-    if rough is None:
-        log_bound = transform.log_envelope(order, edges)
-    else:
-        line, log_bound = rough(order, nodes, edges)
+    edges, nodes = _beyond(transform, step, count), step * np.arange(count)
+    line, log_bound = survey(transform, order, nodes, edges, together=together)
     tails = _blocks(log_bound, edges, step)[::-1].cumsum()[::-1]
     enough = np.flatnonzero(tails <= 2 * share * math.pi)
     if not len(enough) or edges[enough[0]] > min(budget, max(4 * count, 64)) * step:
         return None
-    if enough[0] > 0 or line is None:
+    if enough[0] > 0:
         nodes = step * np.arange(math.ceil(edges[enough[0]] / step))
+    if enough[0] > 0 or two_sided or line is None:
         line = transform.line(order, nodes)
     return _ended(transform, order, step, nodes, line, float(tails[enough[0]]), outer)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What one table of moments says of g at a value, for planning.
+
+    Args:
+        chart: The orders, with the one of the least e^(-order x) M(order) as the center.
+        level: log of that at each order, with the largest value of the kernel, shape (n,).
+    """
+
+    chart: Chart
+    level: Reals
+
+    @property
+    def order(self) -> float:
+        """The best order."""
+        return self.chart.order
+
+    @property
+    def chernoff(self) -> float:
+        """About log of the bound by its moment."""
+        return float(self.level[self.chart.at])
+
+    def serves(self, order: float) -> bool:
+        """Whether a line through this order loses little."""
+        near = min(int(np.searchsorted(self.chart.orders, order)), len(self.level) - 1)
+        return bool(self.level[near] <= self.chernoff + 2)
+
+
+def beside_chart(transform: Transform, chart: Chart, x: float) -> _Seen:
+    """The moments of a transform at the orders of another's chart."""
+    known = curve(transform, chart.orders)
+    level = known.log_m - chart.orders * x + kernel_peak(chart.orders)
+    level = np.where(np.isnan(level), np.inf, level)
+    return _Seen(Chart(chart.orders, known, int(level.argmin())), level)
+
+
+def draw_beside(transform: Transform, contour: Contour) -> Contour | None:
+    """The nodes of another variable's line for this one, good for upper ends to a percent; None if that fails."""
+    if contour.name != "contour":
+        return None
+    edges = _beyond(transform, contour.step, contour.nodes)
+    line, log_bound = survey(transform, contour.order, contour.frequency, edges, together=True)
+    tail = float(_blocks(log_bound, edges, contour.step).sum())
+    if line is None:
+        line = transform.line(contour.order, contour.frequency)
+    found = _ended(transform, contour.order, contour.step, contour.frequency, line, tail, ())
+    return found if found.tail < 1e-3 / (contour.order * (contour.order + 1)) else None
+
+
+def _beyond(transform: Transform, step: float, count: int) -> Reals:
+    """Where the tail of a line of so many nodes is bounded, block by block."""
+    # Blocks are of use up to about the spread of one of the summands, in units of which theirs is the root of copies.
+    most = max(0.15 * math.sqrt(getattr(transform, "copies", math.inf)), 8.0)
+    return step * count * _FURTHER[: int(np.searchsorted(_FURTHER, most)) + 1]
 
 
 def _blocks(log_bound: Reals, edges: Reals, step: float) -> Reals:

@@ -83,3 +83,9 @@ def log_sum_exp(exponents: Reals) -> float:
     """log of the sum of e^exponents; -inf for an empty sum."""
     top = float(np.max(exponents, initial=-math.inf))
     return top if math.isinf(top) else top + math.log(float(np.sum(np.exp(exponents - top))))
+
+
+def log_sum(exponents: Reals) -> Reals:
+    """log of the sum of e^exponents of each row, shape (m, 1); finite exponents."""
+    top = exponents.max(axis=-1)[:, None]
+    return top + np.log(np.exp(exponents - top).sum(axis=-1)[:, None])

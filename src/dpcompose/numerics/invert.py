@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpcompose.numerics import saddle
-from dpcompose.numerics.contour import Bracket, Contour, relative_value
-from dpcompose.numerics.drawing import draw
+from dpcompose.numerics.contour import Bracket, Contour, chernoff_bound, relative_value
+from dpcompose.numerics.drawing import beside_chart, draw, draw_beside
+from dpcompose.numerics.saddle import Chart
 from dpcompose.numerics.transform import Transform, moment_bound
 
 _FINEST = 1e-13
@@ -19,12 +20,16 @@ _USUAL, _MOST = 20_000, 400_000
 
 @dataclass(frozen=True)
 class Reading:
-    """An enclosure with the contour and the bracket that it was read from; neither where nothing had to be summed."""
+    """An enclosure with the contour and the bracket that it was read from; neither where nothing had to be summed.
+
+    `chart` holds the moments that placed the contour, if one table of them was enough.
+    """
 
     lower: float
     upper: float
     contour: Contour | None = None
     bracket: Bracket | None = None
+    chart: Chart | None = None
 
 
 @np.errstate(all="ignore")  # an overflow ends as an infinite or undefined bracket, which certifies nothing
@@ -32,20 +37,28 @@ def value_at(transform: Transform, x: float, *, tolerance: float) -> Reading:
     """g(x), to a relative `tolerance` if that can be reached; always 0 <= lower <= g(x) <= upper <= 1."""
     if x >= transform.maximum:
         return Reading(0.0, 0.0)
-    order = saddle.for_value(transform, x)
-    log_m, first, variance = transform.cumulants(order)
-    gap = abs(first - x - 1 / order - 1 / (order + 1))
+    chart = saddle.chart_for_value(transform, x)
+    order = chart.order if chart else saddle.for_value(transform, x)
+    log_m, first, variance = chart.cumulants if chart else transform.cumulants(order)
+    gap = abs(first - x - 1 / order - 1 / (order + 1)) if chart is None else 0.0
     if not (math.isfinite(log_m) and (gap <= 1e-2 * (abs(x) + 1) or order * gap <= 2) and variance > 0):
         return Reading(0.0, _one_moment(transform, x))
     log_mass = min(log_m - order * x + math.log(relative_value(variance, order)), 0.0)
+    wanted = max(tolerance, _FINEST)
     contour = draw(
-        transform, order=order, x=x, log_mass=log_mass, tolerance=max(tolerance, _FINEST), budget=_budget(tolerance)
+        transform,
+        order=order,
+        x=x,
+        log_mass=log_mass,
+        tolerance=wanted,
+        budget=_budget(tolerance),
+        chart=chart,
     )
     bracket = contour.bracket(x)
     if not bracket.upper < 0.5:
         # Perhaps no line is any good so far out: one moment says at least how far.
         return replace(_read(contour, bracket), upper=min(bracket.upper, _one_moment(transform, x, order)))
-    return _read(contour, bracket)
+    return replace(_read(contour, bracket), chart=chart)
 
 
 def values_at(transform: Transform, xs: Sequence[float], *, tolerance: float) -> list[Reading]:
@@ -77,12 +90,34 @@ def _one_moment(transform: Transform, x: float, *orders: float) -> float:
 
 
 @np.errstate(all="ignore")  # an overflow ends as an infinite or undefined bracket, which certifies nothing
-def upper_at(transform: Transform, x: float) -> float:
-    """An upper bound on g(x), aimed at a percent: no alias has to be bounded for it."""
-    order = saddle.for_value(transform, x, tolerance=0.1)
-    log_m, _, variance = transform.cumulants(order)
+def at_most(transform: Transform, x: float, mass: float, *, beside: Reading | None = None) -> bool:
+    """Whether an upper end of g(x) proves g(x) <= mass: one moment, the nodes of `beside`, or a line of its own.
+
+    Args:
+        transform: The variable L.
+        x: Where.
+        mass: What g(x) is to be compared with, > 0.
+        beside: What was found for a variable much like L near x: its orders and its line are tried first.
+    """
+    chart = beside.chart if beside is not None and hasattr(transform, "curve") else None
+    if chart is None or beside is None or beside.contour is None:
+        return upper_at(transform, x) <= mass
+    seen = beside_chart(transform, chart, x)
+    if seen.chernoff < math.log(mass) - 0.01:
+        return chernoff_bound(seen.order, moment_bound(transform, seen.order), x) <= math.log(mass)
+    contour = draw_beside(transform, beside.contour) if seen.serves(beside.contour.order) else None
+    return (contour.bracket(x).upper if contour else upper_at(transform, x, seen.chart)) <= mass
+
+
+@np.errstate(all="ignore")  # an overflow ends as an infinite or undefined bracket, which certifies nothing
+def upper_at(transform: Transform, x: float, chart: Chart | None = None) -> float:
+    """An upper bound on g(x), aimed at a percent: no alias has to be bounded for it. `chart`: around where to draw."""
+    order = chart.order if chart else saddle.for_value(transform, x, tolerance=0.1)
+    log_m, _, variance = chart.cumulants if chart else transform.cumulants(order)
     log_mass = min(log_m - order * x + math.log(relative_value(variance, order)), 0.0)
-    contour = draw(transform, order=order, x=x, log_mass=log_mass, tolerance=1e-2, budget=_USUAL, two_sided=False)
+    contour = draw(
+        transform, order=order, x=x, log_mass=log_mass, tolerance=1e-2, budget=_USUAL, two_sided=False, chart=chart
+    )
     return contour.bracket(x).upper
 
 
@@ -98,13 +133,22 @@ def point_of(transform: Transform, least: float, most: float, *, tolerance: floa
         scale: Never aim for a width below tolerance * scale * 1e-3; guards x near 0.
     """
     log_mass = math.log(min(max(least, 5e-324), 1.0))
-    order = saddle.for_mass(transform, log_mass)
-    best = Reading(-math.inf, transform.maximum)
-    x = saddle.value_for(order, *transform.cumulants(order), log_mass)
+    chart = saddle.chart_for_mass(transform, log_mass)
+    order = chart.order if chart else saddle.for_mass(transform, log_mass)
+    best = Reading(-math.inf, transform.maximum, chart=chart)
+    x = saddle.value_for(order, *(chart.cumulants if chart else transform.cumulants(order)), log_mass)
     for _ in range(4):
         wanted = tolerance / 4 * order * max(abs(x), 1e-3 * scale)
         accuracy = min(max(wanted, _FINEST), 1e-2)
-        contour = draw(transform, order=order, x=x, log_mass=log_mass, tolerance=accuracy, budget=_budget(tolerance))
+        contour = draw(
+            transform,
+            order=order,
+            x=x,
+            log_mass=log_mass,
+            tolerance=accuracy,
+            budget=_budget(tolerance),
+            chart=chart if chart and chart.order == order else None,
+        )
         found, reading = _on_contour(contour, (least, most), x, transform, tolerance)
         if reading is not None:
             best = _narrower(best, reading)
@@ -132,7 +176,7 @@ def _budget(tolerance: float) -> int:
 def _narrower(one: Reading, two: Reading) -> Reading:
     """Both enclose the truth: so does the intersection."""
     lower, upper = max(one.lower, two.lower), min(one.upper, two.upper)
-    return Reading(min(lower, upper), max(lower, upper), two.contour, two.bracket)
+    return Reading(min(lower, upper), max(lower, upper), two.contour, two.bracket, one.chart)
 
 
 def _on_contour(

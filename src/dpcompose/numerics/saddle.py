@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,26 +15,131 @@ LEAST, MOST = 2.0**-20, 2.0**40
 # Multiples of a guess at which a whole table is cheaper than Newton's steps one by one.
 _AROUND = 1.3 ** np.arange(-8.0, 4.0)
 _BETWEEN = np.linspace(0.0, 1.0, 10)
+# Multiples of a guess that hold the saddle point and the orders around it where a line may stand or be bounded.
+_LADDER = np.exp(np.arange(-1.2, 1.85, 0.1))
+# Finer, for where M explodes soon beyond the guess.
+_FINER_LADDER = np.exp(np.arange(-1.2, 0.27, 0.05))
+_STEEP, _STEEPEST = 8.0, 100.0
+# The same multiples of the saddle point itself.
+_MULTIPLES = np.exp(
+    np.concatenate([np.arange(-0.56, 0.0, 0.07), [0.0, 0.015], np.arange(0.035, 0.25, 0.05), np.arange(0.3, 1.8, 0.15)])
+)
+_CENTER = 8
 Excess = Callable[[Reals, Curve], tuple[Reals, Reals]]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """K and its derivatives around a saddle point.
+
+    Args:
+        orders: Increasing, each of at most 24 binary digits, shape (n,).
+        curve: K there.
+        at: Which of the orders is the saddle point, to a few percent.
+    """
+
+    orders: Reals
+    curve: Curve
+    at: int
+
+    @property
+    def order(self) -> float:
+        """The saddle point."""
+        return float(self.orders[self.at])
+
+    @property
+    def cumulants(self) -> tuple[float, float, float]:
+        """K and its first two derivatives there."""
+        return float(self.curve.log_m[self.at]), float(self.curve.first[self.at]), float(self.curve.second[self.at])
+
+
+def around(transform: Transform, order: float) -> Chart:
+    """The chart around a known saddle point."""
+    orders = _shortened(np.minimum(order * _MULTIPLES, _farthest(transform, order)))
+    return Chart(orders, curve(transform, orders), _CENTER)
+
+
+def _farthest(transform: Transform, order: float) -> float:
+    """Nothing is gained where M has exploded."""
+    return 1.25 * max(order, getattr(transform, "explosion", math.inf))
+
+
+def chart_for_value(transform: Transform, value: float) -> Chart | None:
+    """The chart around the saddle point of `for_value`, if one table finds it."""
+    return _charted(transform, _excess_of_value(value), _first_for_value(transform, value))
+
+
+def chart_for_mass(transform: Transform, log_mass: float) -> Chart | None:
+    """The chart around the saddle point of `for_mass`, if one table finds it."""
+    return _charted(transform, _excess_of_mass(log_mass), _first_for_mass(transform, log_mass))
+
+
+@np.errstate(all="ignore")  # where the moments overflow the gap is not finite, which is above 0
+def _charted(transform: Transform, excess: Excess, guess: float) -> Chart | None:
+    if not hasattr(transform, "curve"):
+        return None
+    most = min(_farthest(transform, guess), _most(transform))
+    ladder = _LADDER if guess < 0.5 * most else _FINER_LADDER
+    for _ in range(2):
+        orders = guess * ladder
+        orders = _shortened(orders[: int(np.searchsorted(orders, most)) + 1])
+        known = curve(transform, orders)
+        gap, _ = excess(orders, known)
+        above = np.flatnonzero(~(gap <= 0))
+        if not len(above):
+            guess = float(orders[-1]) * 1.5
+        elif not above[0]:
+            guess = float(orders[above[0]]) / 1.5
+        else:
+            right = int(above[0])
+            jump, short_of = float(gap[right] - gap[right - 1]), -float(gap[right - 1])
+            if not jump < _STEEPEST:
+                return None
+            chart = Chart(orders, known, right if 2 * short_of > jump else right - 1)
+            return chart if jump < _STEEP else _sharpened(transform, chart, short_of / jump + right - 1)
+        if not (LEAST <= guess <= most):
+            return None
+    return None
 
 
 def for_value(transform: Transform, value: float, *, start: float | None = None, tolerance: float = 0.02) -> float:
     """The order l with K'(l) = value + 1/l + 1/(l + 1), to a relative tolerance."""
+    start = _first_for_value(transform, value) if start is None else start
+    return short(_zero(transform, _excess_of_value(value), start, tolerance), bits=24)
 
+
+def _sharpened(transform: Transform, chart: Chart, place: float) -> Chart:
+    """The same chart with its center moved to where a straight line through the two nearest orders would vanish."""
+    left, at = math.floor(place), chart.at
+    low, high = float(chart.orders[left]), float(chart.orders[left + 1])
+    order = short(low * (high / low) ** (place - left), bits=24)
+    moved = Curve(chart.curve.log_m.copy(), chart.curve.first.copy(), chart.curve.second.copy())
+    moved.log_m[at], moved.first[at], moved.second[at] = transform.cumulants(order)
+    orders = chart.orders.copy()
+    orders[at] = order
+    return Chart(orders, moved, at)
+
+
+def _excess_of_value(value: float) -> Excess:
     def excess(order: Reals, at: Curve) -> tuple[Reals, Reals]:
         return order * (at.first - value - 1 / order - 1 / (order + 1)), order * order * _curvature(order, at)
 
-    if start is None:
-        # A Gaussian has K = rho l (l + 1).
-        rho = _rho(transform)
-        start = (value + math.hypot(value, 4 * math.sqrt(rho))) / (4 * rho) if abs(value) < 1e100 else 1.0
-        start = min(start, getattr(transform, "explosion", math.inf))
-    return short(_zero(transform, excess, start, tolerance), bits=24)
+    return excess
+
+
+def _first_for_value(transform: Transform, value: float) -> float:
+    """A Gaussian has K = rho l (l + 1)."""
+    rho = _rho(transform)
+    start = (value + math.hypot(value, 4 * math.sqrt(rho))) / (4 * rho) if abs(value) < 1e100 else 1.0
+    return min(start, getattr(transform, "explosion", math.inf))
 
 
 def for_mass(transform: Transform, log_mass: float) -> float:
     """The order of the saddle point at the value x whose g(x) is, by the saddle-point approximation, e^log_mass."""
+    return short(_zero(transform, _excess_of_mass(log_mass), _first_for_mass(transform, log_mass), 0.02), bits=24)
 
+
+def _excess_of_mass(log_mass: float) -> Excess:
     def excess(order: Reals, at: Curve) -> tuple[Reals, Reals]:
         # log g(x) is about K - l x - log(l (l + 1)) - log(2 pi curvature) / 2, at the x of which l is the saddle point.
         kernel = np.log(order) + np.log1p(order)
@@ -41,9 +147,12 @@ def for_mass(transform: Transform, log_mass: float) -> float:
         gap = order * at.first - 1 - order / (order + 1) - (at.log_m - log_mass - kernel - width)
         return gap, order * order * _curvature(order, at)
 
-    # A Gaussian has K = rho l (l + 1), and log g is about -rho l^2; where K explodes before that, it ends there.
-    guess = min(math.sqrt((1 - log_mass) / _rho(transform)), getattr(transform, "explosion", math.inf))
-    return short(_zero(transform, excess, guess, 0.02), bits=24)
+    return excess
+
+
+def _first_for_mass(transform: Transform, log_mass: float) -> float:
+    """A Gaussian has K = rho l (l + 1), and log g is about -rho l^2; where K explodes before that, it ends there."""
+    return min(math.sqrt((1 - log_mass) / _rho(transform)), getattr(transform, "explosion", math.inf))
 
 
 def _rho(transform: Transform) -> float:
@@ -70,6 +179,12 @@ def short(value: float, *, bits: int) -> float:
     """`value` rounded to `bits` binary digits, so that small multiples of it, and it plus one, are exact."""
     mantissa, exponent = math.frexp(value)
     return math.ldexp(round(math.ldexp(mantissa, bits)), exponent - bits)
+
+
+def _shortened(values: Reals) -> Reals:
+    """`short` to 24 digits, of each."""
+    mantissa, exponent = np.frexp(values)
+    return np.ldexp(np.rint(np.ldexp(mantissa, 24)), exponent - 24)
 
 
 def _most(transform: Transform) -> float:

@@ -65,9 +65,9 @@ class Points:
         """The sum of the deficits, shape (1,)."""
         return self.deficit.sum(axis=-1)[..., None]
 
-    def curve(self, powers: Reals, *, sign: float = 1.0) -> Curve:
-        """log E r^p and its first two derivatives along `sign` p at many real powers, shape (m,); planning quality."""
-        shifted = powers[:, None] * self.ratio[..., None, :]
+    def curve(self, powers: Reals, *, sign: Reals | float = 1.0) -> Curve:
+        """log E r^p and its first two derivatives along `sign` p at many real powers, shape (..., m); for planning."""
+        shifted = powers[..., :, None] * self.ratio[..., None, :]
         ratio = self.ratio
         if float(shifted.max()) < 600:
             weight = self.weight[..., None, :]
@@ -85,6 +85,20 @@ class Points:
             log_mass = top + np.log(mass)
         first = first / mass
         return Curve(log_mass, sign * first, np.maximum(second / mass - first * first, 1e-300))
+
+    def moment_bound(self, power: float, outside: Reals) -> tuple[Reals, Reals]:
+        """An upper bound on log of the sum of w r^p and of what the points leave out, and how much of it is rounding.
+
+        Shape (m, 1) each; `outside` as in `line`.
+        """
+        shifted = power * self.ratio
+        exponent = self.log_weight + shifted
+        top = exponent.max(axis=-1)[:, None]
+        terms = np.exp(exponent - top)
+        total = terms.sum(axis=-1)[:, None]
+        lost = (terms * self._doubt(np.abs(shifted))).sum(axis=-1)[:, None] + 8 * U * (1 + np.abs(top)) * total
+        most = total + 2 * lost + outside * np.exp(-np.minimum(top, 0.0))
+        return top + np.log(most) + 8 * U * (1 + np.abs(top)), 2 * lost / total
 
     def moments(self, power: float, *, sign: float = 1.0) -> tuple[float, float, float]:
         """`curve` at one power of one set."""

@@ -1,0 +1,176 @@
+"""Both directions of sampled Gaussian losses at once: E r^(t + 1) (remove) and E r^(-t) (add) are one function of the
+power, so that one grid, one table of moments and one survey of a line serve both.
+
+Arrays have 2 m rows: m losses when the record is removed, then the same when it is added.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dpcompose.loss.sampled_gaussian_points import Grid, built, shortened
+from dpcompose.loss.sampled_gaussian_shifted import shifted_line
+from dpcompose.numerics.elementary import Reals, log_sum
+from dpcompose.numerics.transform import Curve, Line, blockwise
+
+MOST_POINTS = 60_000
+# With more nodes than that a survey of both directions is no longer cheaper than two.
+_SHARED = 64
+
+
+@dataclass(frozen=True, eq=False)
+class SampledGaussianRows:
+    """Losses in both directions, each so many times.
+
+    Args:
+        noise: sigma / sensitivity, shape (m, 1).
+        rate: The sampling rates, shape (m, 1).
+        times: How many copies of each, shape (m, 1).
+        ulps: How many units of roundoff a noise may be off.
+    """
+
+    noise: Reals
+    rate: Reals
+    times: Reals
+    ulps: int
+
+    @cached_property
+    def _both(self) -> tuple[Reals, Reals]:
+        """Noise and rate of all rows."""
+        return np.concatenate([self.noise, self.noise]), np.concatenate([self.rate, self.rate])
+
+    @cached_property
+    def sign(self) -> Reals:
+        """1 when the record is removed, -1 when it is added."""
+        return np.repeat([1.0, -1.0], len(self.noise))[:, None]
+
+    def powers(self, order: Reals | float) -> Reals:
+        """The powers of r that belong to the line through `order`."""
+        return np.where(self.sign > 0, order + 1, -order)
+
+    def curve(self, orders: Reals) -> Curve | None:
+        """K of one copy of each row and its derivatives, shape (2 m, n); None where too many points would be needed."""
+        key = orders.tobytes()
+        if key not in self._curves:
+            grid = self.coarse(float(orders.max()))
+            self._curves[key] = found = grid and grid.points.curve(self.powers(orders), sign=self.sign)
+            if found is not None:
+                self._known.update((order, (found, at)) for at, order in enumerate(orders.tolist()))
+        return self._curves[key]
+
+    def moments(self, order: float) -> Curve | None:
+        """`curve` at one order, shape (2 m, 1): from a table if it is in one."""
+        if order not in self._known:
+            return self.curve(np.array([order]))
+        found, at = self._known[order]
+        return Curve(*(part[:, at : at + 1] for part in (found.log_m, found.first, found.second)))
+
+    @cached_property
+    def _curves(self) -> dict[bytes, Curve | None]:
+        return {}
+
+    @cached_property
+    def _known(self) -> dict[float, tuple[Curve, int]]:
+        return {}
+
+    def coarse(self, order: float) -> Grid | None:
+        """A grid for planning, good for every order up to this one; None if it is too long."""
+        reached = next((most for most in self._grids if order + 1 <= most), None)
+        if reached is None:
+            reached = 2.0 ** math.ceil(math.log2(max(order + 1, 16.0)))
+            noise, rate = self._both
+            low, high = self.ends(reached - 1)
+            step = shortened(np.minimum(0.4, 2.0 * noise) * noise)
+            fits = float(((high - low) / step).max()) <= MOST_POINTS
+            self._grids[reached] = built(noise, rate, low, high, step, self.ulps) if fits else None
+        return self._grids[reached]
+
+    @cached_property
+    def _grids(self) -> dict[float, Grid | None]:
+        return {}
+
+    def ends(self, order: float) -> tuple[Reals, Reals]:
+        """Where n r^p lives: around 0, around 1 (because E y = 0 is used) and around the mode; shape (2 m, 1) each."""
+        # A little farther than needed, so that neighboring orders share a grid.
+        power = 1.25 ** math.ceil(math.log(max(order + 1, 1.0)) / math.log(1.25))
+        if power not in self._ends:
+            self._ends[power] = self._found_ends(power)
+        return self._ends[power]
+
+    @cached_property
+    def _ends(self) -> dict[float, tuple[Reals, Reals]]:
+        return {}
+
+    def _found_ends(self, power: float) -> tuple[Reals, Reals]:
+        side = np.sqrt(2 * (39 + np.log(self.times))) * self.noise
+        # When adding, the mode solves x = -power w(x), whose right side falls: two steps from a bound stay on one side.
+        left = -power * share(np.zeros_like(self.noise), self.noise, self.rate)
+        right = -power * share(left, self.noise, self.rate)
+        left = np.maximum(left, -power * share(right, self.noise, self.rate))
+        for _ in range(80):
+            wide = (right - left > 0.5 * self.noise) & (right - left > 1e-6 * -left)
+            if not wide.any():
+                break
+            middle = (left + right) / 2
+            below = middle > -power * share(middle, self.noise, self.rate)
+            left, right = np.where(below, left, middle), np.where(below, middle, right)
+        return np.concatenate([-side, left - side]), np.concatenate([power + side, 1 + side])
+
+    def survey(self, order: float, nodes: Reals, edges: Reals, own: slice, *, together: bool) -> tuple[Line, Reals]:
+        """log M to a thousandth at the nodes, of which the first is 0; for each row of `own` a bound on
+        log |M(order + iu) / M(order)| from each edge to the next, the last for ever.
+
+        `together`: all rows at once, because the others will be asked for next.
+        """
+        if not together or len(nodes) > _SHARED:
+            return self._surveyed(order, nodes, edges, own)
+        key = order, nodes.tobytes(), edges.tobytes()
+        if key not in self._surveys:
+            self._surveys[key] = self._surveyed(order, nodes, edges, slice(None))
+        line, bounds = self._surveys[key]
+        return Line(line.log[own], line.error[own]), bounds[own]
+
+    @cached_property
+    def _surveys(self) -> dict[tuple[float, bytes, bytes], tuple[Line, Reals]]:
+        return {}
+
+    def _surveyed(self, order: float, nodes: Reals, edges: Reals, own: slice) -> tuple[Line, Reals]:
+        one, count = self.moments(order), len(nodes)
+        if one is None:
+            rows = len(self.sign[own])
+            return unknown(rows, count), np.zeros((rows, len(edges)))
+        variance = one.second[own] * 1.01
+        depth = min(8 + math.log(float(self.times.max())), 38.0)
+        far, envelope = self.shifted(order, np.concatenate([nodes, edges]), own, np.sqrt(variance), depth)
+        line = Line(far.log[:, :count], far.error[:, :count])
+        floor = (line.log.real - line.error)[:, :1]
+        magnitude = np.exp(np.minimum((far.log.real + far.error)[:, count:] - floor, 0.0))
+        return line, np.minimum(blockwise(magnitude, variance, edges), envelope[:, count:] - floor)
+
+    def shifted(
+        self, order: float, frequencies: Reals, own: slice, spread: Reals | None = None, depth: float = 38.0
+    ) -> tuple[Line, Reals]:
+        """`shifted_line` of the rows `own`."""
+        grid, sign = self.coarse(order), self.sign[own]
+        if grid is None:
+            count = len(frequencies)
+            return unknown(len(sign), count), np.zeros((len(sign), count))
+        powers, (noise, rate), (low, high) = self.powers(order)[own], self._both, self.ends(order)
+        top = log_sum(grid.points.log_weight[own] + powers * grid.points.ratio[own]) + 0.01
+        ends = low[own], high[own]
+        return shifted_line(noise[own], rate[own], sign, powers, frequencies, ends, top, spread, depth)
+
+
+def share(x: Reals, noise: Reals, rate: Reals) -> Reals:
+    """w(x) = q e^z / r, the weight of the sampled part."""
+    z = (2 * x - 1) / (2 * noise**2) + np.log(rate / (1 - rate))
+    return 1 / (1 + np.exp(np.minimum(-z, 700.0)))
+
+
+def unknown(rows: int, count: int) -> Line:
+    """No statement."""
+    return Line(np.zeros((rows, count), dtype=np.complex128), np.full((rows, count), np.inf))
