@@ -44,6 +44,10 @@ class SampledGaussianRows:
         return np.concatenate([self.noise, self.noise]), np.concatenate([self.rate, self.rate])
 
     @cached_property
+    def _times(self) -> Reals:
+        return np.concatenate([self.times, self.times])
+
+    @cached_property
     def sign(self) -> Reals:
         """1 when the record is removed, -1 when it is added."""
         return np.repeat([1.0, -1.0], len(self.noise))[:, None]
@@ -109,8 +113,10 @@ class SampledGaussianRows:
         side = np.sqrt(2 * (39 + np.log(self.times))) * self.noise
         # When adding, the mode solves x = -power w(x), whose right side falls: two steps from a bound stay on one side.
         left = -power * share(np.zeros_like(self.noise), self.noise, self.rate)
-        right = -power * share(left, self.noise, self.rate)
-        left = np.maximum(left, -power * share(right, self.noise, self.rate))
+        right = np.zeros_like(left)
+        if (left < -0.5 * self.noise).any():
+            right = -power * share(left, self.noise, self.rate)
+            left = np.maximum(left, -power * share(right, self.noise, self.rate))
         for _ in range(80):
             wide = (right - left > 0.5 * self.noise) & (right - left > 1e-6 * -left)
             if not wide.any():
@@ -145,23 +151,26 @@ class SampledGaussianRows:
             return unknown(rows, count), np.zeros((rows, len(edges)))
         variance = one.second[own] * 1.01
         depth = min(8 + math.log(float(self.times.max())), 38.0)
-        far, envelope = self.shifted(order, np.concatenate([nodes, edges]), own, np.sqrt(variance), depth)
+        frequencies = np.concatenate([nodes, edges])
+        far, envelope = self.shifted(order, frequencies, own, spread=np.sqrt(variance), depth=depth)
         line = Line(far.log[:, :count], far.error[:, :count])
         floor = (line.log.real - line.error)[:, :1]
         magnitude = np.exp(np.minimum((far.log.real + far.error)[:, count:] - floor, 0.0))
         return line, np.minimum(blockwise(magnitude, variance, edges), envelope[:, count:] - floor)
 
     def shifted(
-        self, order: float, frequencies: Reals, own: slice, spread: Reals | None = None, depth: float = 38.0
+        self, order: float, frequencies: Reals, own: slice, *, spread: Reals | None = None, depth: float = 38.0
     ) -> tuple[Line, Reals]:
-        """`shifted_line` of the rows `own`."""
+        """`shifted_line` of the rows `own`; what lies beyond its ends is below e^-depth, as is what its step leaves."""
         grid, sign = self.coarse(order), self.sign[own]
         if grid is None:
             count = len(frequencies)
             return unknown(len(sign), count), np.zeros((len(sign), count))
         powers, (noise, rate), (low, high) = self.powers(order)[own], self._both, self.ends(order)
         top = log_sum(grid.points.log_weight[own] + powers * grid.points.ratio[own]) + 0.01
-        ends = low[own], high[own]
+        spare = np.sqrt(2 * (39 + np.log(self._times[own]))) - math.sqrt(2 * (depth + 3))
+        spare = np.maximum(spare, 0.0) * noise[own]
+        ends = low[own] + spare, high[own] - spare
         return shifted_line(noise[own], rate[own], sign, powers, frequencies, ends, top, spread, depth)
 
 

@@ -89,20 +89,37 @@ class Contour:
         phase = self.log.imag - frequency * anchor
         cosine, sine = size * np.cos(phase), size * np.sin(phase)
         value = (cosine * factor.real - sine * factor.imag).sum(axis=1)
-        slack = self._slack + 3 * U * float(np.abs(anchor).max()) * frequency
-        worst = float(slack.max())
-        blur = size * np.expm1(np.minimum(slack, 1.0))
-        if worst >= 1:
-            blur = np.where(slack < 1, blur, np.exp(self.log.real + slack))
-        finite = worst < 300 and float((self.log.real + slack).max()) < 300
-        loose = loud * (blur + size * U * (24 + math.log2(self.nodes + 1))) + vague * (size + blur)
+        loose = self._loose(float(np.abs(anchor).max()), loud, vague)
+        if loose is None:
+            return [_NOTHING for _ in xs]
         rounding = np.broadcast_to(loose.sum(axis=-1) * (1 + 1e-9), value.shape)
         bump = np.zeros(value.shape)
         if self.bump is not None:
             bump = (cosine * self.bump.real - sine * self.bump.imag).sum(axis=1)
             bump = bump + (loose / loud * np.abs(self.bump)).sum(axis=-1)
         rows = zip(xs, anchor[:, 0].tolist(), *(row.tolist() for row in (value, rounding, bump)), strict=True)
-        return [self._bracket(*row) if finite else _NOTHING for row in rows]
+        return [self._bracket(*row) for row in rows]
+
+    def _loose(self, reach: float, loud: Reals, vague: Reals | float) -> Reals | None:
+        """What each term may be off for |x| up to `reach`, in the units of the sum; None if that is too much."""
+        slack, size = self._slack + 3 * U * reach * self.frequency, self._size
+        worst = float(slack.max())
+        if not (worst < 300 and float((self.log.real + slack).max()) < 300):
+            return None
+        blur = size * np.expm1(np.minimum(slack, 1.0))
+        if worst >= 1:
+            blur = np.where(slack < 1, blur, np.exp(self.log.real + slack))
+        return loud * (blur + size * U * (24 + math.log2(self.nodes + 1))) + vague * (size + blur)
+
+    def width(self, x: float, value: float) -> float:
+        """About how wide the bracket at x is, which holds `value`; inf if nothing is known."""
+        loose = self._loose(abs(x), self._loud, 0.0)
+        exponent = self.scale - self.order * x
+        if loose is None or not abs(exponent) < 690:
+            return math.inf
+        unit = math.exp(exponent) * self.step / (2 * math.pi)
+        shift = U * (4 * abs(self.scale) + (6 * self.order + 4) * (abs(x) + 1.0) + 16)
+        return 2 * (float(loose.sum()) + self.tail) * unit + 2 * shift * value + self._aliases(x)
 
     @cached_property
     def _size(self) -> Reals:

@@ -10,7 +10,7 @@ Three kernels make one engine:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -220,8 +220,11 @@ def draw_beside(transform: Transform, contour: Contour) -> Contour | None:
     tail = float(_blocks(log_bound, edges, contour.step).sum())
     if line is None:
         line = transform.line(contour.order, contour.frequency)
-    found = _ended(transform, contour.order, contour.step, contour.frequency, line, tail, ())
-    return found if found.tail < 1e-3 / (contour.order * (contour.order + 1)) else None
+    tail = 2 * tail * (1 + 1e-9) / contour.step
+    if not tail < 1e-3 / (contour.order * (contour.order + 1)):
+        return None
+    log, scale = _centered(line.log)
+    return replace(contour, log=log, error=line.error, scale=scale, tail=tail, outer=(), maximum=transform.maximum)
 
 
 def _beyond(transform: Transform, step: float, count: int) -> Reals:

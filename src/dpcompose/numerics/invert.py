@@ -16,6 +16,7 @@ from dpcompose.numerics.transform import Transform, moment_bound
 
 _FINEST = 1e-13
 _USUAL, _MOST = 20_000, 400_000
+_STEPS = np.array([1.0, 2.0])
 
 
 @dataclass(frozen=True)
@@ -207,7 +208,11 @@ def _on_contour(
         if min(moved, moved * moved * contour.order) <= 1e-3 * tolerance * abs(x) + 1e-15:
             break
     x = min(x, transform.maximum)
-    bracket = contour.bracket(x)
+    start = x - math.log(most / least) / rate
+    # First with the width that is to be expected, then with the one that was found.
+    steps = max(0.6 * contour.width(x, least) / least / rate, 4e-16 * max(abs(x), abs(start))) * _STEPS
+    ends = np.concatenate([x + steps, start - steps]) if steps[-1] < 0.1 / contour.order else np.zeros(0)
+    bracket, *found = contour.brackets([x, *ends.tolist()])
     if not bracket.upper < math.inf:
         return x, None
     if not bracket.upper > 0 or x >= transform.maximum:
@@ -215,26 +220,15 @@ def _on_contour(
         step = 1e-16 * (abs(x) + 1e-3 / contour.order)
         lower = -walk(lambda point: contour.bracket(-point).lower >= most, -x, step, math.inf, growth=4.0)
         return x, Reading(lower, transform.maximum, contour, bracket)
+    half = len(ends) // 2
+    upper = next((end for end, at in zip(ends[:half], found[:half], strict=True) if at.upper <= least), None)
+    lower = next((end for end, at in zip(ends[half:], found[half:], strict=True) if at.lower >= most), None)
     offset = min(max(bracket.upper - bracket.lower, 1e-16 * least) / least / rate, 0.1 / contour.order)
-    start = x - math.log(most / least) / rate
-    upper, lower = _both_ends(contour, (least, most), (x, start), offset, transform.maximum)
-    return x, Reading(lower, upper, contour, bracket)
-
-
-def _both_ends(
-    contour: Contour, masses: tuple[float, float], starts: tuple[float, float], offset: float, end: float
-) -> tuple[float, float]:
-    """`walk` upward and downward; the first steps of both are read at once."""
-    (least, most), (above, below) = masses, starts
-    steps = [max(offset * 0.6, 4e-16 * max(abs(above), abs(below))) * growth for growth in (1.0, 1.5, 2.25)]
-    found = contour.brackets([above + step for step in steps] + [below - step for step in steps])
-    upper = next((above + step for step, at in zip(steps, found[:3], strict=True) if at.upper <= least), None)
-    lower = next((below - step for step, at in zip(steps, found[3:], strict=True) if at.lower >= most), None)
     if upper is None:
-        upper = walk(lambda point: contour.bracket(point).upper <= least, above, 5 * offset, end)
+        upper = walk(lambda point: contour.bracket(point).upper <= least, x, offset, transform.maximum)
     if lower is None:
-        lower = -walk(lambda point: contour.bracket(-point).lower >= most, -below, 5 * offset, math.inf)
-    return min(upper, end), lower
+        lower = -walk(lambda point: contour.bracket(-point).lower >= most, -start, offset, math.inf)
+    return x, Reading(float(lower), min(float(upper), transform.maximum), contour, bracket)
 
 
 def walk(proved: Callable[[float], bool], x: float, offset: float, end: float, *, growth: float = 1.5) -> float:

@@ -25,7 +25,7 @@ _MULTIPLES = np.exp(
     np.concatenate([np.arange(-0.56, 0.0, 0.07), [0.0, 0.015], np.arange(0.035, 0.25, 0.05), np.arange(0.3, 1.8, 0.15)])
 )
 _CENTER = 8
-Excess = Callable[[Reals, Curve], tuple[Reals, Reals]]
+Excess = Callable[[Reals, Curve], Reals]
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def _charted(transform: Transform, excess: Excess, guess: float) -> Chart | None
         orders = guess * ladder
         orders = _shortened(orders[: int(np.searchsorted(orders, most)) + 1])
         known = curve(transform, orders)
-        gap, _ = excess(orders, known)
+        gap = excess(orders, known)
         above = np.flatnonzero(~(gap <= 0))
         if not len(above):
             guess = float(orders[-1]) * 1.5
@@ -121,8 +121,8 @@ def _sharpened(transform: Transform, chart: Chart, place: float) -> Chart:
 
 
 def _excess_of_value(value: float) -> Excess:
-    def excess(order: Reals, at: Curve) -> tuple[Reals, Reals]:
-        return order * (at.first - value - 1 / order - 1 / (order + 1)), order * order * _curvature(order, at)
+    def excess(order: Reals, at: Curve) -> Reals:
+        return order * (at.first - value - 1 / order - 1 / (order + 1))
 
     return excess
 
@@ -140,12 +140,11 @@ def for_mass(transform: Transform, log_mass: float) -> float:
 
 
 def _excess_of_mass(log_mass: float) -> Excess:
-    def excess(order: Reals, at: Curve) -> tuple[Reals, Reals]:
+    def excess(order: Reals, at: Curve) -> Reals:
         # log g(x) is about K - l x - log(l (l + 1)) - log(2 pi curvature) / 2, at the x of which l is the saddle point.
         kernel = np.log(order) + np.log1p(order)
         width = 0.5 * np.log(2 * np.pi * _curvature(order, at))
-        gap = order * at.first - 1 - order / (order + 1) - (at.log_m - log_mass - kernel - width)
-        return gap, order * order * _curvature(order, at)
+        return order * at.first - 1 - order / (order + 1) - (at.log_m - log_mass - kernel - width)
 
     return excess
 
@@ -200,7 +199,7 @@ def _zero(transform: Transform, excess: Excess, guess: float, tolerance: float) 
     if hasattr(transform, "curve"):
         orders = np.minimum(np.maximum(guess * _AROUND, LEAST), most)
         for _ in range(3):
-            gap, _ = excess(orders, curve(transform, orders))
+            gap = excess(orders, curve(transform, orders))
             above = np.flatnonzero(~(gap <= 0))
             if not len(above) or above[0] == 0:
                 break
@@ -213,8 +212,8 @@ def _zero(transform: Transform, excess: Excess, guess: float, tolerance: float) 
 
     def one(order: float) -> tuple[float, float]:
         point = np.array([order])
-        gap, slope = excess(point, Curve(*np.array(transform.cumulants(order))[:, None]))
-        return float(gap[0]), float(slope[0])
+        at = Curve(*np.array(transform.cumulants(order))[:, None])
+        return float(excess(point, at)[0]), float(order * order * _curvature(point, at)[0])
 
     return _increasing_zero(one, guess, most, tolerance)
 
