@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.column import Key
-from dpcompose.release.engine import run, unsaid
+from dpcompose.release.engine import Statement, run, unsaid
 from dpcompose.release.expression import Expression
 from dpcompose.release.grid import Grid
 
@@ -63,7 +63,7 @@ class Aggregation:
         return 1 if self.distinct else 1 + (self.value is not None) + (self.public is None)
 
 
-def exact(table: Table, what: Aggregation, made: Expression = None) -> Mapping[Key, Mapping[int, Numbers]]:
+def exact(table: Table, what: Aggregation, made: Statement | None = None) -> Mapping[Key, Mapping[int, Numbers]]:
     """The integers of every group that has rows, by bin (0 where there are no bins), by a statement made before.
 
     A group's integers are its distinct units, if the groups are private; its rows; and its sum, if there is one.
@@ -83,17 +83,16 @@ def exact(table: Table, what: Aggregation, made: Expression = None) -> Mapping[K
     return found
 
 
-def statement(table: Table, what: Aggregation) -> Expression:
+def statement(table: Table, what: Aggregation) -> Statement:
     """The one statement: rows are projected, bounded, and added up. Nothing is looked at when it is made."""
     with unsaid():
         made = _statement(table, what)
         try:
             # What an engine has no words for is found before anything is charged.
-            made.get_backend().compile(made)
+            return Statement(made, made.get_backend().compile(made))
         except Exception as error:
             reason = f"{table.engine.name} cannot say it ({type(error).__name__})"
             raise UnsupportedError("this question to this table", reason) from None
-        return made
 
 
 def _statement(table: Table, what: Aggregation) -> Expression:
@@ -102,6 +101,10 @@ def _statement(table: Table, what: Aggregation) -> Expression:
     keys = [name for name in rows.columns if name.startswith("key")]
     if what.distinct:
         return _distinct(table, rows, units, keys, what)
+    if not keys and what.value is None and what.bins is None:
+        of_unit = _grouped(rows, units, {"rows": lambda each: each.count()})
+        most = min(table.bounds.rows, table.bounds.rows_per_group)
+        return _grouped(of_unit, [], {"rows": lambda each: _clamped(_at_most(each.rows, most).sum())})
     kept = _bounded(table, rows, units, keys, what)
     cells = [*keys, "bin"] if what.bins is not None else keys
     sums = {"sum": lambda each: _clamped(table.engine.exact_sum(each.value - _center(what)))} if what.value else {}
@@ -139,7 +142,9 @@ def _projected(table: Table, what: Aggregation) -> Expression:
     rows += _possible(table, what) if what.public is None else _wanted(table, what)
     if what.value is not None:
         name, grid, _ = what.value
-        columns["value"] = grid.image(_number(table, name), whole=_whole(table, name))
+        number = _number(table, name)
+        rows += [number.notnull()] if _whole(table, name) else [number.notnull(), ~number.isnan()]
+        columns["value"] = grid.image(number, whole=_whole(table, name))
     if what.bins is not None:
         name, bins = what.bins
         columns["bin"] = bins.index(_number(table, name), whole=_whole(table, name))
@@ -148,8 +153,7 @@ def _projected(table: Table, what: Aggregation) -> Expression:
         listed: Any = table.engine.places(values)
         joined = picked.join(listed, picked[f"key{at}"] == listed.value)
         picked = joined.select(**{each: joined.place if each == f"key{at}" else joined[each] for each in columns})
-    left_out = [picked[name].notnull() for name in ("value", "bin") if name in columns]
-    return picked.filter(*left_out) if left_out else picked
+    return picked.filter(picked.bin.notnull()) if "bin" in columns else picked
 
 
 def _placed(table: Table, what: Aggregation) -> Mapping[int, Sequence[str]]:
@@ -290,6 +294,12 @@ def _distinct(table: Table, rows: Expression, units: list[str], keys: list[str],
 def _grouped(rows: Expression, by: list[str], sums: Mapping[str, Any]) -> Expression:
     found = {name: make(rows) for name, make in sums.items()}
     return rows.group_by(by).agg(**found) if by else rows.agg(**found)
+
+
+def _at_most(column: Any, most: int) -> Any:
+    import ibis
+
+    return ibis.least(column, most)
 
 
 def _clamped(total: Any) -> Any:

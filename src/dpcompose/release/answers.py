@@ -83,7 +83,7 @@ class InDirectory:
         file = self._file(receipt)
         partial = file.with_suffix(f".{os.getpid()}.partial")
         with partial.open("w", encoding="utf-8") as stream:
-            json.dump({"receipt": receipt.to_json(), "answers": answers}, stream)
+            stream.write(json.dumps({"receipt": receipt.to_json(), "answers": answers}))
             stream.flush()
             os.fsync(stream.fileno())
         partial.replace(file)

@@ -92,4 +92,8 @@ class Points:
         return self.grid.last - self.grid.first + 1
 
     def index(self, column: Expression, *, whole: bool) -> Expression:
-        return self.grid.image(column, whole=whole) - self.grid.first
+        import ibis
+
+        nowhere = column.isnull() if whole else column.isnull() | column.cast("float64").isnan()
+        place = self.grid.image(column, whole=whole) - self.grid.first
+        return ibis.cases((nowhere, ibis.null("int64")), else_=place)

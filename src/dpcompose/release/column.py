@@ -67,7 +67,12 @@ def _integer(value: Any) -> int | None:
 def _text(value: Any) -> str | None:
     if not isinstance(value, str) or len(value) > 10_000:
         return None
-    return value if not any("\ud800" <= letter <= "\udfff" or letter == "\0" for letter in value) else None
+    try:
+        # Half a surrogate pair is no text in UTF-8.
+        value.encode()
+    except UnicodeEncodeError:
+        return None
+    return value if "\0" not in value else None
 
 
 def _date(value: Any) -> date | None:

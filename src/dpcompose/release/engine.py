@@ -8,10 +8,29 @@ from __future__ import annotations
 import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dpcompose.errors import EngineError, UnsupportedError
 from dpcompose.release.expression import Expression
+
+
+@dataclass(frozen=True)
+class Statement:
+    """An expression, and the words in which its engine is asked for it.
+
+    Args:
+        expression: What is asked; small tables that it names live as long as it does.
+        words: In the engine's SQL.
+    """
+
+    expression: Expression
+    words: str
+
+    @property
+    def backend(self) -> Any:
+        """The connection that it is asked over."""
+        return self.expression.get_backend()
 
 
 class Engine(Protocol):
@@ -49,7 +68,7 @@ class Engine(Protocol):
         """A table of texts, `value`, and their places, `place`, to join with; None where a comparison does as well."""
         ...
 
-    def rows(self, expression: Expression) -> Sequence[tuple[Any, ...]]:
+    def rows(self, asked: Statement) -> Sequence[tuple[Any, ...]]:
         """The rows of a small result as plain Python values."""
         ...
 
@@ -84,8 +103,8 @@ def unsaid() -> Generator[None]:
         yield
 
 
-def run(engine: Engine, expression: Expression) -> Sequence[tuple[Any, ...]]:
-    """The rows of an expression; whatever the engine says when it fails stays unsaid, for it may speak of rows.
+def run(engine: Engine, asked: Statement) -> Sequence[tuple[Any, ...]]:
+    """The rows of a statement; whatever the engine says when it fails stays unsaid, for it may speak of rows.
 
     Raises:
         EngineError: If the engine failed.
@@ -94,7 +113,7 @@ def run(engine: Engine, expression: Expression) -> Sequence[tuple[Any, ...]]:
     found: Sequence[tuple[Any, ...]] = ()
     with unsaid():
         try:
-            found = engine.rows(expression)
+            found = engine.rows(asked)
         except Exception:
             failed = True
     # Raised out here, so that the engine's own error is not even its context.

@@ -28,7 +28,7 @@ class Grid:
 
     A number x is clamped to [lower, upper] and becomes floor(x / granularity + 1/2), in double precision: division and
     multiplication by a power of ten or two are rounded alike by every engine, and all of it is monotone, so the result
-    lies between the images of both ends whatever the row holds. NULL and NaN become NULL; infinities are clamped.
+    lies between the images of both ends whatever the row holds. Infinities are clamped; NULL and NaN are left out.
 
     Args:
         lower: The lower end; exact.
@@ -85,24 +85,21 @@ class Grid:
         return float(steps * self.granularity)
 
     def image(self, column: Expression, *, whole: bool) -> Expression:
-        """The column as step counts; NULL and NaN as NULL."""
+        """The column as step counts. What is made of NULL and NaN is not said; but no row makes an error."""
         import ibis
 
         if whole and self.granularity == 1 and self.lower.denominator == self.upper.denominator == 1:
             least, most = int(self.lower), int(self.upper)
             return ibis.cases((column < least, least), (column > most, most), else_=column).cast("int64")
-        number = column.cast("float64")
-        least, most, small = float(self.lower), float(self.upper), TINY * float(self.granularity)
-        # PostgreSQL refuses products that underflow: what is far below a step is 0 before it is scaled.
-        clamped: Expression = ibis.cases(
-            (number.isnull() | number.isnan(), ibis.null("float64")),
-            (number < least, ibis.literal(least, "float64")),
-            (number > most, ibis.literal(most, "float64")),
-            (number.abs() < small, ibis.literal(0.0, "float64")),
-            else_=number,
-        )
-        scaled = clamped * self._multiplier if self._multiplier is not None else clamped / float(self.granularity)
-        return (scaled + 0.5).floor().cast("int64")
+        # Every engine takes NaN for the largest number: clamped, it is the upper end.
+        least, most = (ibis.literal(float(end), "float64") for end in (self.lower, self.upper))
+        clamped: Expression = ibis.greatest(ibis.least(column.cast("float64"), most), least)
+        if self._multiplier is not None:
+            return (clamped * self._multiplier + 0.5).floor().cast("int64")
+        # PostgreSQL refuses quotients that underflow: what is far below a step is 0 before it is scaled.
+        small = clamped.abs() < TINY * float(self.granularity)
+        seen: Expression = ibis.cases((small, ibis.literal(0.0, "float64")), else_=clamped)
+        return (seen / float(self.granularity) + 0.5).floor().cast("int64")
 
     @property
     def _multiplier(self) -> float | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from dpcompose.errors import DomainError
 from dpcompose.release.arrow import arrow_list, arrow_table
+from dpcompose.release.engine import Statement
 from dpcompose.release.expression import Expression
 
 FEW = 50
@@ -56,8 +57,9 @@ class OnDuckDB:
 
         return ibis.memtable(arrow_table([("value", "string", values), ("place", "int32", range(len(values)))]))
 
-    def rows(self, expression: Expression) -> Sequence[tuple[Any, ...]]:
-        found = expression.to_pyarrow()
+    def rows(self, asked: Statement) -> Sequence[tuple[Any, ...]]:
+        asked.backend._run_pre_execute_hooks(asked.expression)
+        found = asked.backend.con.sql(asked.words).to_arrow_table()
         return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dpcompose.release.engine import Statement
 from dpcompose.release.expression import Expression
 
 
@@ -46,9 +47,8 @@ class OnPostgreSQL:
     def places(self, values: Sequence[str]) -> Expression | None:
         return None
 
-    def rows(self, expression: Expression) -> Sequence[tuple[Any, ...]]:
-        backend: Any = expression.get_backend()
-        with backend._safe_raw_sql(backend.compile(expression)) as cursor:
+    def rows(self, asked: Statement) -> Sequence[tuple[Any, ...]]:
+        with asked.backend._safe_raw_sql(asked.words) as cursor:
             return cursor.fetchall()
 
 

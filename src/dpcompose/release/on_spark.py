@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dpcompose.release.engine import Statement
 from dpcompose.release.expression import Expression
 
 
@@ -35,6 +36,5 @@ class OnSpark:
     def places(self, values: Sequence[str]) -> Expression | None:
         return None
 
-    def rows(self, expression: Expression) -> Sequence[tuple[Any, ...]]:
-        backend: Any = expression.get_backend()
-        return [tuple(row) for row in backend.raw_sql(backend.compile(expression)).collect()]
+    def rows(self, asked: Statement) -> Sequence[tuple[Any, ...]]:
+        return [tuple(row) for row in asked.backend.raw_sql(asked.words).collect()]
