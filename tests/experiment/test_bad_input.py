@@ -22,7 +22,18 @@ from dpcompose import (
     RandomizedResponse,
     RefusedRoundError,
 )
-from dpcompose.experiment import Experiment, Greedy, Holds, ManyDatabases, Query, Repeater, Round, Wanderer, World
+from dpcompose.experiment import (
+    Experiment,
+    Greedy,
+    Holds,
+    ManyDatabases,
+    Query,
+    Repeater,
+    Round,
+    Wanderer,
+    World,
+    about_bob,
+)
 
 NOISE = Laplace(1.0)
 GOOD = Query(NOISE, ("Alice", "Bob"), ("Alice",))
@@ -184,6 +195,19 @@ def test_equal_databases_give_nothing_away() -> None:
             Experiment(Repeater(GOOD), family=FAMILY, rounds=1).measure(transcripts=1, rng=RNG).delta([0.0, math.nan])
         ),
         lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).start(0),
+        lambda: Experiment(Repeater(GOOD), family=NOISE, rounds=1),  # type: ignore[arg-type]
+        lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=10**9),
+        lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=2).play(World.ZERO, transcripts=10**12, rng=RNG),
+        lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=2).measure(transcripts=10**13, rng=RNG),
+        lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=2).solve(leaves="all"),  # type: ignore[arg-type]
+        lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).measure(transcripts=1, rng=RNG).delta("many"),
+        lambda: Repeater(None),  # type: ignore[arg-type]
+        lambda: Greedy(GOOD, epsilon=1.0),  # type: ignore[arg-type]
+        lambda: Wanderer(None, seed=1),  # type: ignore[arg-type]
+        lambda: Query(NOISE, "Bob", ()),  # type: ignore[arg-type]
+        lambda: Query(NOISE, ("Bob",), None),  # type: ignore[arg-type]
+        lambda: about_bob("laplace"),  # type: ignore[arg-type]
+        lambda: about_bob(NOISE, adjacency="replace"),  # type: ignore[arg-type]
     ],
 )
 def test_arguments_are_checked(make: Callable[[], object]) -> None:
@@ -195,3 +219,55 @@ def test_orientation_same_keeps_the_record_in_world_zero() -> None:
     game = Experiment(Repeater(GOOD.turned), family=FAMILY, rounds=1, orientation=Orientation.SAME)
     with pytest.raises(RefusedRoundError, match="FREE"):
         game.play(World.ZERO, transcripts=1, rng=RNG)
+
+
+@dataclass(frozen=True)
+class Stillborn:
+    """Fails before its first round."""
+
+    def first(self, rng: np.random.Generator | None) -> int:
+        raise OSError("no coins today")
+
+    def choose(self, state: int, answers: np.ndarray) -> tuple[int, Any]:
+        return state, None
+
+
+@pytest.mark.parametrize(
+    "play",
+    [
+        lambda game: game.play(World.ZERO, transcripts=1, rng=RNG),
+        lambda game: game.measure(transcripts=1, rng=RNG),
+        lambda game: game.solve(),
+        lambda game: game.start(1),
+    ],
+)
+def test_an_adversary_that_fails_at_once_is_refused(play: Callable[[Experiment], object]) -> None:
+    with pytest.raises(RefusedRoundError, match="round 1 is refused: the adversary raised OSError: no coins today"):
+        play(Experiment(Stillborn(), family=FAMILY, rounds=1))
+
+
+def test_a_statistic_is_a_function() -> None:
+    with pytest.raises(RefusedRoundError, match="a function of a database"):
+        Experiment(Repeater(Query(NOISE, ("Bob",), (), 3)), family=FAMILY, rounds=1).play(  # type: ignore[arg-type]
+            World.ZERO, transcripts=1, rng=RNG
+        )
+
+
+def test_many_rounds_take_blocks_of_fewer_transcripts() -> None:
+    game = Experiment(Repeater(GOOD), family=FAMILY, rounds=100_000)
+    assert game.measure(transcripts=2, rng=RNG).zero.transcripts == 2
+
+
+def test_limits_are_numbers_at_any_epsilon() -> None:
+    found = Experiment(Repeater(GOOD), family=FAMILY, rounds=1).measure(transcripts=9, rng=RNG).delta([-1e308, 1e308])
+    assert found.estimate.tolist() == [1.0, 0.0] and found.lower[1] == 0.0
+
+
+@pytest.mark.parametrize("zero", [3.0, -3.0, 2.0**49])
+@pytest.mark.parametrize("mechanism", [DiscreteLaplace(3.0, shift=2), Laplace(3.0, sensitivity=2.0)])
+def test_the_loss_of_two_sided_exponential_noise_far_from_zero(mechanism: Any, zero: float) -> None:
+    """(|y - one| - |y - zero|) / scale, to the last digits also where both values are huge integers."""
+    query = Query(mechanism, ("Bob",), (), lambda database: zero if database else zero - 2)
+    views = Experiment(Repeater(query), family=[mechanism], rounds=1).play(World.ONE, transcripts=500, rng=RNG)
+    y = views.answers[0]
+    assert views.loss == pytest.approx((np.abs(y - (zero - 2)) - np.abs(y - zero)) / 3, abs=1e-14)

@@ -6,7 +6,7 @@ from functools import singledispatch
 
 from dpcompose.composition import Composable
 from dpcompose.composition.sampling import Sampled
-from dpcompose.errors import UnsupportedError
+from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.experiment.query import Database, Holds, Query
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.mechanism import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
@@ -30,7 +30,15 @@ def about_bob(mechanism: Composable, *, adjacency: Adjacency = Adjacency.ADD_REM
     Args:
         mechanism: What answers.
         adjacency: What one person's data may change.
+
+    Raises:
+        DomainError: If the one is no mechanism, or the other no Adjacency.
+        UnsupportedError: If the mechanism has several coordinates.
     """
+    if not isinstance(mechanism, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DomainError("mechanism", mechanism, "a mechanism, such as Laplace(2.0)")
+    if adjacency not in _OTHER:
+        raise DomainError("adjacency", adjacency, "an Adjacency, such as Adjacency.ADD_REMOVE")
     return Query(mechanism, ("Bob",), _OTHER[adjacency], Holds("Bob", reach_of(mechanism, adjacency)))
 
 

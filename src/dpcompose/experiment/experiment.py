@@ -14,7 +14,7 @@ from dpcompose.errors import DomainError, RefusedRoundError
 from dpcompose.experiment.adversary import Adversary
 from dpcompose.experiment.channel import Channel, Reals
 from dpcompose.experiment.measured import Measured
-from dpcompose.experiment.position import Position, Refusal, answer, proposed
+from dpcompose.experiment.position import Position, Refusal, answer, opened, proposed
 from dpcompose.experiment.query import Query
 from dpcompose.experiment.round import Rules
 from dpcompose.experiment.solved import Solved, walk
@@ -28,6 +28,10 @@ BLOCK = 1 << 13
 """Transcripts that are played together. Each block has its own random numbers, whatever else is played with it."""
 MOST_KNOWN = 4096
 """Questions whose check is remembered."""
+MOST_ROUNDS, MOST_TRANSCRIPTS = 10**6, 10**12
+"""Beyond these no game ends."""
+MOST_PLAYED, MOST_ANSWERS = 1 << 26, 1 << 30
+"""Answers that are held at once while losses are counted, and where all are kept: 0.5 and 8 gigabytes."""
 Progress = Callable[[str, int, int], None]
 
 
@@ -68,11 +72,11 @@ class Experiment:
     def __post_init__(self) -> None:
         if not isinstance(self.adversary, Adversary):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("adversary", self.adversary, "an adversary, with `first` and `choose`")
-        family = tuple(self.family)
+        family = tuple(self.family) if isinstance(self.family, Sequence) else ()  # pyright: ignore[reportUnnecessaryIsInstance]
         if not (family and all(isinstance(each, Composable) for each in family)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("family", family, "at least one mechanism")
+            raise DomainError("family", self.family, "a list of at least one mechanism")
         object.__setattr__(self, "family", family)
-        object.__setattr__(self, "rounds", check.count("rounds", self.rounds, least=1))
+        object.__setattr__(self, "rounds", _number("rounds", self.rounds, most=MOST_ROUNDS))
         if not isinstance(self.adjacency, Adjacency):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("adjacency", self.adjacency, "an Adjacency, such as Adjacency.ADD_REMOVE")
         if not isinstance(self.orientation, Orientation):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -97,7 +101,10 @@ class Experiment:
         Raises:
             RefusedRoundError: If the adversary asks what it may not, or fails: with the round's number and the reason.
         """
-        count = check.count("transcripts", transcripts, least=1)
+        count = _number("transcripts", transcripts)
+        if not count * self.rounds <= MOST_ANSWERS:
+            most = f"at most {MOST_ANSWERS // self.rounds} of {self.rounds} rounds"
+            raise DomainError("transcripts", count, most, "To keep counts alone, which takes no memory, call `measure`")
         answers, loss = np.full((self.rounds, count), np.nan), np.empty(count)
         for start, played in self._blocks(world, count, rng, progress):
             size = len(played.loss)
@@ -122,7 +129,7 @@ class Experiment:
             DomainError: If a number is outside its domain.
             RefusedRoundError: If the adversary asks what it may not, or fails.
         """
-        count = check.count("transcripts", transcripts, least=1)
+        count = _number("transcripts", transcripts)
         failure, shares = check.open_probability("failure", failure), check.count("shares", shares, least=1)
         tallies: list[Tally] = []
         for world, sign in ((World.ZERO, 1.0), (World.ONE, -1.0)):
@@ -142,7 +149,7 @@ class Experiment:
             RefusedRoundError: If the adversary asks what it may not, or uses coins.
             UnsupportedError: If a mechanism has infinitely many answers, or the tree more leaves.
         """
-        return walk(self.adversary, self.rounds, self._channel, leaves=leaves)
+        return walk(self.adversary, self.rounds, self._channel, leaves=check.count("leaves", leaves, least=1))
 
     def start(self, transcripts: int, *, rng: np.random.Generator | None = None) -> Position:
         """The position before the first round of that many games.
@@ -151,8 +158,8 @@ class Experiment:
             transcripts: At least 1.
             rng: For the adversary's coins.
         """
-        count = check.count("transcripts", transcripts, least=1)
-        return Position(self.adversary.first(rng), np.empty((0, count)), np.zeros(count))
+        count = _number("transcripts", transcripts, most=MOST_ANSWERS)
+        return Position(opened(self.adversary, rng), np.empty((0, count)), np.zeros(count))
 
     def step(self, position: Position, *, world: World, rng: np.random.Generator) -> tuple[Position, Refusal | None]:
         """One round: the next position; or the same position, and why the round is refused."""
@@ -200,20 +207,22 @@ class Experiment:
         if not isinstance(rng, np.random.Generator):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("rng", rng, "a numpy.random.Generator, such as numpy.random.default_rng(1)")
         root = int(rng.integers(2**63))
-        room = np.empty((self.rounds, min(BLOCK, count)))
-        for block, start in enumerate(range(0, count, BLOCK)):
+        # A block of many rounds has fewer transcripts, so that it needs no more memory.
+        size = min(BLOCK, count, -(-MOST_PLAYED // self.rounds))
+        room = np.empty((self.rounds, size))
+        for block, start in enumerate(range(0, count, size)):
             if progress is not None:
                 progress(f"world {world.value}", start, count)
             coins, noise = (
                 np.random.Generator(np.random.SFC64(np.random.SeedSequence((root, world.value, block, part))))
                 for part in (0, 1)
             )
-            yield start, self._block(world, min(BLOCK, count - start), coins, noise, room)
+            yield start, self._block(world, min(size, count - start), coins, noise, room)
 
     def _block(
         self, world: World, size: int, coins: np.random.Generator, noise: np.random.Generator, room: Reals
     ) -> Position:
-        state: Any = self.adversary.first(coins)
+        state = opened(self.adversary, coins)
         answers, loss, spare = room[:, :size], np.zeros(size), np.empty(size)
         for number in range(self.rounds):
             state, groups = proposed(self.adversary, state, _sealed(answers[:number]), self._channel)
@@ -221,6 +230,12 @@ class Experiment:
                 return Position(state, answers[:number], loss, True)
             answer(groups, world, noise, answers[number], loss, spare)
         return Position(state, answers, loss)
+
+
+def _number(name: str, value: Any, *, most: int = MOST_TRANSCRIPTS) -> int:
+    if not check.count(name, value, least=1) <= most:
+        raise DomainError(name, value, f"an integer from 1 to {most}")
+    return int(value)
 
 
 def _sealed(answers: Reals) -> Reals:

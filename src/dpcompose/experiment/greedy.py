@@ -9,9 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.errors import DomainError
 from dpcompose.experiment.channel import Channel, Reals
-from dpcompose.experiment.query import Query
+from dpcompose.experiment.query import Query, queries_of
 from dpcompose.experiment.round import Round, Rules
 from dpcompose.experiment.world import World
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
@@ -39,10 +38,8 @@ class Greedy:
     adjacency: Adjacency = Adjacency.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "queries", tuple(self.queries))
+        object.__setattr__(self, "queries", queries_of(self.queries))
         object.__setattr__(self, "epsilon", check.finite("epsilon", self.epsilon))
-        if not self.queries:
-            raise DomainError("queries", self.queries, "at least one Query")
 
     def first(self, rng: np.random.Generator | None) -> State:
         """Nothing is lost yet."""

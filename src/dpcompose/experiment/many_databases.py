@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.errors import DomainError
 from dpcompose.experiment.channel import Reals
-from dpcompose.experiment.query import Query
+from dpcompose.experiment.query import Query, queries_of
 from dpcompose.experiment.round import Round
 
 State = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]] | None
@@ -29,9 +28,7 @@ class ManyDatabases:
     queries: Sequence[Query]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "queries", tuple(self.queries))
-        if not self.queries:
-            raise DomainError("queries", self.queries, "at least one Query")
+        object.__setattr__(self, "queries", queries_of(self.queries))
 
     def first(self, rng: np.random.Generator | None) -> State:
         """Nobody was asked."""

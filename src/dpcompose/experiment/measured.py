@@ -62,9 +62,12 @@ class Measured:
 
         Reference: [David1981, Section 2.1]
         """
-        points = np.asarray(epsilons, dtype=np.float64)
+        try:
+            points = np.asarray(epsilons, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise DomainError("epsilons", epsilons, "finite numbers") from None
         if not np.all(np.isfinite(points)):
-            raise DomainError("epsilons", points, "finite numbers")
+            raise DomainError("epsilons", epsilons, "finite numbers")
         flat = points.ravel()
         zero, one = self._survivals
         lower = np.maximum(zero.lower(flat), one.lower(flat))

@@ -46,6 +46,19 @@ class Refusal:
     reason: str
 
 
+def opened(adversary: Adversary, rng: np.random.Generator | None) -> Any:
+    """The adversary's first state.
+
+    Raises:
+        RefusedRoundError: If it fails.
+    """
+    try:
+        return adversary.first(rng)
+    except Exception as error:
+        without = " (it was given no coins)" if rng is None else ""
+        raise RefusedRoundError(1, f"{reason_of(error)}{without}") from error
+
+
 def proposed(
     adversary: Adversary, state: Any, answers: Reals, channel: Callable[[Query], Channel]
 ) -> tuple[Any, Groups | None]:

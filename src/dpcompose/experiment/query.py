@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 from dpcompose.composition import Composable
+from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency
 
 Database = tuple[Hashable, ...]
@@ -52,13 +54,27 @@ class Query:
     statistic: Statistic = count
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "zero", tuple(self.zero))
-        object.__setattr__(self, "one", tuple(self.one))
+        object.__setattr__(self, "zero", _database("zero", self.zero))
+        object.__setattr__(self, "one", _database("one", self.one))
 
     @property
     def turned(self) -> Query:
         """The same question with the databases exchanged."""
         return replace(self, zero=self.one, one=self.zero)
+
+
+def _database(name: str, given: Any) -> Database:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise DomainError(name, given, "the records of a database, such as ('Bob',)")
+    return tuple(cast("Iterable[Any]", given))
+
+
+def queries_of(given: Any) -> tuple[Query, ...]:
+    """`given` as what an adversary may ask: at least one Query."""
+    found = tuple(cast("Iterable[Any]", given)) if isinstance(given, Iterable) else ()
+    if not (found and all(isinstance(each, Query) for each in found)):
+        raise DomainError("queries", given, "at least one Query")
+    return found
 
 
 def direction(zero: Database, one: Database, adjacency: Adjacency) -> int | None:

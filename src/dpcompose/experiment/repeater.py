@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcompose.errors import DomainError
 from dpcompose.experiment.channel import Reals
-from dpcompose.experiment.query import Query
+from dpcompose.experiment.query import Query, queries_of
 from dpcompose.experiment.round import Round
 
 
@@ -25,9 +24,7 @@ class Repeater:
     queries: tuple[Query, ...]
 
     def __init__(self, *queries: Query) -> None:
-        if not queries:
-            raise DomainError("queries", queries, "at least one Query")
-        object.__setattr__(self, "queries", queries)
+        object.__setattr__(self, "queries", queries_of(queries))
 
     def first(self, rng: np.random.Generator | None) -> None:
         """It keeps nothing."""

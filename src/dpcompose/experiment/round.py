@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcompose.composition import Composable
-from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
+from dpcompose.errors import DomainError, DPComposeError
 from dpcompose.experiment.channel import Between, Channel, channel_of
 from dpcompose.experiment.query import Query, direction
 from dpcompose.experiment.world import World
@@ -75,6 +75,8 @@ class Rules:
 
 
 def _value(query: Query, database: tuple[Any, ...]) -> float:
+    if not callable(query.statistic):
+        raise DomainError("statistic", query.statistic, "a function of a database, such as Holds('Bob')")
     value = query.statistic(database)
     if isinstance(value, bool) or not isinstance(value, int | float | np.floating | np.integer):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("statistic", value, "a number")
@@ -123,5 +125,4 @@ def checked(proposed: Any, transcripts: int, channel: Callable[[Query], Channel]
 
 def reason_of(error: Exception) -> str:
     """Why a round is refused: our errors speak for themselves, others are the adversary's own."""
-    known = isinstance(error, DomainError | UnsupportedError | DPComposeError)
-    return str(error) if known else f"the adversary raised {type(error).__name__}: {error}"
+    return str(error) if isinstance(error, DPComposeError) else f"the adversary raised {type(error).__name__}: {error}"

@@ -9,11 +9,11 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcompose.errors import DomainError, RefusedRoundError, UnsupportedError
+from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.experiment.adversary import Adversary
 from dpcompose.experiment.channel import Channel, Outcome, Reals
 from dpcompose.experiment.finite import DIGITS
-from dpcompose.experiment.position import proposed
+from dpcompose.experiment.position import opened, proposed
 from dpcompose.experiment.query import Query
 from dpcompose.experiment.round import Groups
 from dpcompose.numerics import check
@@ -114,11 +114,7 @@ def walk(adversary: Adversary, rounds: int, channel: Callable[[Query], Channel],
 
 def _asked(adversary: Adversary, answers: Reals, channel: Callable[[Query], Channel]) -> Groups | None:
     """What is asked after these histories, by playing them from the start."""
-    try:
-        state = adversary.first(None)
-    except Exception as error:
-        reason = f"the adversary raised {type(error).__name__} without coins: {error}"
-        raise RefusedRoundError(1, reason) from error
+    state = opened(adversary, None)
     groups: Groups | None = None
     for number in range(len(answers) + 1):
         history = answers[:number].view()

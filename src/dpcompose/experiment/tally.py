@@ -67,7 +67,9 @@ class Tally:
         above = np.searchsorted(EDGES[:-1], epsilons, side="left")
         count = np.append(np.cumsum(self.counts[::-1])[::-1], 0)[above]
         weight = np.append(np.cumsum(self.weights[::-1])[::-1], 0.0)[above]
-        return np.clip((count - np.exp(epsilons) * weight) / self.transcripts, 0.0, 1.0)
+        # Beyond e^700 the sums of e^-loss, which are 0 or below e^-700 there, matter no more than a bin's width.
+        growth = np.exp(np.minimum(epsilons, 700.0))
+        return np.clip((count - growth * weight) / self.transcripts, 0.0, 1.0)
 
 
 def bins_of(loss: Reals) -> NDArray[np.int64]:

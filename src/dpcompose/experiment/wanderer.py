@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpcompose.errors import DomainError
 from dpcompose.experiment.channel import Reals
-from dpcompose.experiment.query import Query
+from dpcompose.experiment.query import Query, queries_of
 from dpcompose.experiment.round import STOPPED, Round
 from dpcompose.numerics import check
 
@@ -40,10 +40,8 @@ class Wanderer:
     coins: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "queries", tuple(self.queries))
+        object.__setattr__(self, "queries", queries_of(self.queries))
         object.__setattr__(self, "seed", check.count("seed", self.seed, least=0))
-        if not self.queries:
-            raise DomainError("queries", self.queries, "at least one Query")
         if not 0 <= check.probability("quits", self.quits) < 1:
             raise DomainError("quits", self.quits, "a number in [0, 1)")
 
