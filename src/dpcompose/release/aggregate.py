@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 LARGEST_SUM = 2**62
 """Sums are clamped to this size: 1-Lipschitz, and the noise has room in 64 bits."""
+MODULUS = 2**31 - 1
 MOST_CELLS = 10**7
 LARGEST_KEY = 2**63 - 1
 Numbers = tuple[int, ...]
@@ -259,7 +260,8 @@ def _order(table: Table, rows: Expression, names: list[str], what: Aggregation) 
             column = table.engine.by_code_point(column)
         if name in ("bin", "value"):
             ordered.append(_scrambled(column, _least(what) if name == "value" else 0).asc())
-        ordered.append(column.asc(nulls_first=False))
+        if name != "bin" and not (name == "value" and _distinctly(what)):
+            ordered.append(column.asc(nulls_first=False))
     return ordered
 
 
@@ -267,9 +269,18 @@ def _least(what: Aggregation) -> int:
     return what.value[1].first if what.value is not None else 0
 
 
+def _distinctly(what: Aggregation) -> bool:
+    """Whether different values stay different when they are scrambled; bins do, for there are fewer than 2^31 - 1."""
+    assert what.value is not None
+    return what.value[1].last - what.value[1].first < MODULUS
+
+
 def _scrambled(column: Expression, least: int) -> Expression:
-    """An integer that is alike on every engine and has nothing to do with the size: products stay below 2^62."""
-    place = (column - least) % (2**31 - 1)
+    """An integer that is alike on every engine and has nothing to do with the size: products stay below 2^62.
+
+    The factor is odd, so that different places stay different.
+    """
+    place = (column - least) % MODULUS
     return (place * 1103515245 + 12345) % 2**31
 
 

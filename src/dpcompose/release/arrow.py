@@ -5,20 +5,27 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from dpcompose.errors import DomainError
 
 
+@cache
 def ready() -> None:
-    """Import now what Arrow and ibis would import at the first question: when it is asked, time goes to the answer."""
+    """Import now what Arrow and ibis would import at the first question: when it is asked, time goes to the answer.
+
+    So does the collector's long look at all that was imported.
+    """
     import pyarrow as pa
     import pyarrow.dataset  # pyright: ignore[reportUnusedImport]
 
     pa.array([0])
+    gc.collect()
 
 
 def arrow_table(columns: Sequence[tuple[str, str, Sequence[Any]]]) -> Any:
