@@ -67,6 +67,19 @@ def swapped(pair: Pair) -> Pair:
     return lambda: [(below, above) for above, below in pair()]
 
 
+def joined(parts: Parts) -> Pair:
+    """All outcomes of a composition, as one pair."""
+
+    def points() -> Points:
+        total: Points = [(arb(1), arb(1))]
+        for pair, times in parts:
+            for _ in range(times):
+                total = [(p * above, q * below) for p, q in total for above, below in pair()]
+        return [(p, q) for p, q in total if not (p.is_zero() and q.is_zero())]
+
+    return points
+
+
 def delta(epsilon: Number, parts: Parts) -> arb:
     """delta(epsilon) of the composition of `parts`, pairs (pair, times)."""
     return refined(partial(_delta, epsilon, parts))

@@ -1,183 +1,189 @@
-"""Random compositions: is the truth inside every interval that the library certifies?
+"""Random compositions: all intervals that must contain the same truth intersect, and the truth is inside.
 
-    PYTHONPATH=src:tests python -m truth.campaign --compositions 300 --seed 1 [--family sgd] [--processes 2] [--proof]
+    PYTHONPATH=src:tests python -m truth.campaign --compositions 100000 --proved 5000 --seed 1 --share 1/2 --journal out
 
-draws that many compositions of every family (truth/families.py) and asks each for epsilon(delta), delta from 0.5 to
-1e-300, and for delta(epsilon), epsilon also negative, 0 and next to the largest loss, at tolerances down to 1e-12. An
-answer is *inside* if ball arithmetic proves lower <= truth <= upper, *outside* if it proves the opposite, *open* if
-its ball is too wide to tell, *vacuous* if it says nothing (an infinite upper epsilon, delta between 0 and 1), and
-*refused* or *failed* if there was none. One line for every family; everything that is not inside is printed with the
-line of Python that repeats it. Exit status 1 if anything was outside or failed.
+draws as many compositions of every family (truth/families.py) and asks each for epsilon(delta), delta from 0.5 to
+1e-300, and for delta(epsilon), epsilon also negative, 0 and next to the largest loss, at tolerances from 1e-3 to 1e-12.
+Each answer is held against lines at 0.93, 0.97, 1 and 1.03 of the saddle point (truth/lines.py), against a lattice that
+shares no code with the library (truth/tilted.py), and, for as many compositions as are to be proved, the same number of
+every family, against ball arithmetic (truth/verdicts.py). Printed at once, with the line of Python that repeats them:
+  APART, OUTSIDE  two intervals that do not meet; an answer that the truth is not in: the library is wrong, or a test is
+  FAILED          an answer that ended in an exception
+  UNPROVED        a ball too wide to tell; counted as `own proof` if the library's own proof is inside the answer
+  NO LINE         a line beside the saddle point that ended in an exception
+and, one line for every family, how many there were of each. All families advance together, so that the campaign is even
+wherever it stops: after --minutes, or when it is killed. A journal keeps what is done; with the same journal the same
+campaign goes on, and --report prints what several shares wrote there. Exit status 1 after APART, OUTSIDE or FAILED.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import sys
 import time
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
-from random import Random
+from pathlib import Path
 
-from flint import arb
-
-import dpcompose
-from truth import subject
 from truth.families import FAMILIES
+from truth.meeting import Case, Findings, examine
 
-ADJACENCY = dict.fromkeys(("replaced", "replaced_sgd"), dpcompose.Adjacency.REPLACE)
+BLOCK = 10
+VIOLATIONS = ("apart", "outside", "failed")
+QUIET = ("refused",)
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """One answer: a verdict, the line that repeats it, and the relative width of the answer."""
+class Campaign:
+    """How many compositions of each family, and which of them are proved.
 
-    family: str
-    verdict: str
-    line: str
-    width: float
-    seconds: float
+    Args:
+        families: The names.
+        each: Compositions of each family.
+        proved: How many of each are held against ball arithmetic, spread evenly.
+        seed: Of all random numbers.
+        share: The first and the last but one of the numbers that this process does.
+        proof: Whether the library answers in ball arithmetic itself.
+    """
 
+    families: tuple[str, ...]
+    each: int
+    proved: int
+    seed: int
+    share: tuple[int, int]
+    proof: bool = False
 
-def examine(family: str, seed: int, *, proof: bool = False) -> list[Outcome]:
-    """The composition number `seed` of a family, asked twice."""
-    rng = Random(f"{family} {seed}")
-    parts = FAMILIES[family](rng)
-    adjacency = ADJACENCY.get(family, dpcompose.Adjacency.ADD_REMOVE)
-    composition = eval(subject.code(parts), vars(dpcompose))
-    delta, tolerance = _delta(rng), rng.choice([1e-6, 1e-9, 1e-9, 1e-12])
-    options: dict[str, object] = {"tolerance": tolerance, "adjacency": adjacency, "proof": proof}
-    first, bound = _asked(family, composition, parts, options, delta=delta)
-    epsilon = _epsilon(rng, parts, bound)
-    second, _ = _asked(family, composition, parts, options, epsilon=epsilon)
-    return [first, second]
+    def blocks(self) -> Iterator[tuple[str, range]]:
+        """All families in turn, some numbers at a time."""
+        for first in range(*self.share, BLOCK):
+            for family in self.families:
+                yield family, range(first, min(first + BLOCK, self.share[1]))
 
-
-def _delta(rng: Random) -> float:
-    exponent = rng.choice([rng.uniform(0.3, 12), rng.uniform(0.3, 12), rng.uniform(12, 100), rng.uniform(100, 300)])
-    return 10**-exponent
-
-
-def _epsilon(rng: Random, parts: subject.Parts, bound: dpcompose.Bound | None) -> float:
-    scale = bound.upper if bound is not None and 0 < bound.upper < math.inf else 1.0
-    largest = subject.largest(parts)
-    if rng.random() < 0.15 and largest < math.inf:
-        return largest * (1 - 10 ** rng.uniform(-16, -1))
-    return rng.choice(
-        [scale, scale * rng.uniform(0.3, 1.1), scale * rng.uniform(0, 1), 0.0, -scale * rng.uniform(0, 0.5)]
-    )
+    def block(self, family: str, numbers: range) -> Findings:
+        """What these compositions showed."""
+        total = Findings()
+        for number in numbers:
+            prove = number * self.proved // self.each < (number + 1) * self.proved // self.each
+            total.add(examine(Case(family, number, self.seed), prove=prove, proof=self.proof))
+        return total
 
 
-def _asked(
-    family: str,
-    composition: dpcompose.Composition,
-    parts: subject.Parts,
-    options: dict[str, object],
-    **question: float,
-) -> tuple[Outcome, dpcompose.Bound | None]:
-    ((name, value),) = question.items()
-    asked = ("epsilon", "delta")[name == "epsilon"]
-    shown = ", ".join(f"{key}={each}" for key, each in options.items())
-    line, start = f"{subject.code(parts)}.{asked}({name}={value!r}, {shown})", time.perf_counter()
-    try:
-        answer = getattr(composition, asked)(**question, **options)
-    except dpcompose.UnsupportedError as error:
-        return Outcome(family, "refused", f"{line}  # {error}", math.inf, 0.0), None
-    except Exception as error:  # whatever it is, it is what the campaign looks for
-        return Outcome(family, "failed", f"{line}  # {type(error).__name__}: {error}", math.inf, 0.0), None
-    seconds = time.perf_counter() - start
-    verdict, shown = (epsilon_verdict if asked == "epsilon" else delta_verdict)(answer, value, parts)
-    width = (
-        answer.width / abs(answer.upper) if answer.upper and answer.width < math.inf else (1.0 if answer.width else 0.0)
-    )
-    return Outcome(family, verdict, f"{line}  # [{answer.lower!r}, {answer.upper!r}], {shown}", width, seconds), answer
+class Journal:
+    """What is done, a line of JSON for each block; several processes may write to one."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.rows: dict[tuple[int, str, int], dict] = {}
+        for line in path.read_text().splitlines() if path and path.exists() else ():
+            row = json.loads(line)
+            self.rows[row["seed"], row["family"], row["first"]] = row
+
+    def known(self, seed: int, family: str, numbers: range) -> Findings | None:
+        row = self.rows.get((seed, family, numbers.start))
+        return None if row is None or row["last"] != numbers.stop else findings(row)
+
+    def write(self, seed: int, family: str, numbers: range, found: Findings) -> None:
+        if self.path is None:
+            return
+        row = {"seed": seed, "family": family, "first": numbers.start, "last": numbers.stop}
+        row |= {"counts": found.counts, "seconds": found.seconds, "lines": found.lines}
+        with self.path.open("a") as file:
+            file.write(json.dumps(row) + "\n")
 
 
-def delta_verdict(answer: dpcompose.Bound, epsilon: float, parts: subject.Parts) -> tuple[str, str]:
-    """Whether the truth at `epsilon` is inside the answer."""
-    truth = subject.delta(epsilon, parts)
-    shown = f"truth {truth.str(20)}"
-    if truth < answer.lower or truth > answer.upper:
-        return "outside", shown
-    proved = (answer.lower <= 0 or answer.lower <= truth) and (answer.upper >= 1 or truth <= answer.upper)
-    empty = answer.lower <= 0 and answer.upper >= 1 and truth < 0.5
-    return ("vacuous" if empty else "inside" if proved else "open"), shown
+def findings(row: dict) -> Findings:
+    """A block, as it was written."""
+    return Findings(Counter(row["counts"]), Counter(row["seconds"]), row["lines"])
 
 
-def epsilon_verdict(answer: dpcompose.Bound, delta: float, parts: subject.Parts) -> tuple[str, str]:
-    """lower <= epsilon(delta) where delta(lower) >= delta, and epsilon(delta) <= upper where delta(upper) <= delta."""
-    goal, verdicts, shown = arb(delta), ["inside"], []
-    for end, sign in ((answer.lower, 1), (answer.upper, -1)):
-        if sign > 0 and end <= 0:
-            continue
-        if end == math.inf:
-            outside = subject.infinity(parts)
-            verdicts.append(
-                "inside" if outside > goal else "outside" if sign > 0 else "vacuous" if outside < goal else "open"
-            )
-            shown.append(f"delta(inf) = {outside.str(20)}")
-            continue
-        truth = subject.delta(end, parts)
-        shown.append(f"delta({end!r}) = {truth.str(20)}")
-        verdicts.append("inside" if sign * (truth - goal) >= 0 else "outside" if sign * (truth - goal) < 0 else "open")
-    return max(verdicts, key=("inside", "vacuous", "open", "outside").index), "truth " + ", ".join(shown)
+def run(campaign: Campaign, journal: Journal, *, minutes: float = math.inf) -> dict[str, Findings]:
+    """Every family's findings; what is to be seen is printed at once."""
+    totals = {family: Findings() for family in campaign.families}
+    end = time.monotonic() + 60 * minutes
+    for family, numbers in campaign.blocks():
+        found = journal.known(campaign.seed, family, numbers)
+        if found is None:
+            late = time.monotonic() > end and numbers.start > campaign.share[0]
+            if late and family == campaign.families[0]:
+                break  # all families have done as many
+            found = campaign.block(family, numbers)
+            journal.write(campaign.seed, family, numbers, found)
+        show(family, found)
+        totals[family].add(found)
+    return totals
 
 
-def run(families: Iterable[str], seeds: Iterable[int], *, processes: int = 1, proof: bool = False) -> Iterator[Outcome]:
-    """Every outcome, family by family."""
-    jobs = [(family, seed) for family in families for seed in seeds]
-    one = partial(examine, proof=proof)
-    if processes == 1:
-        for family, seed in jobs:
-            yield from one(family, seed)
-        return
-    with ProcessPoolExecutor(processes) as pool:
-        for outcomes in pool.map(one, *zip(*jobs, strict=True), chunksize=5):
-            yield from outcomes
+def show(family: str, found: Findings) -> None:
+    """What is worth a line, at once."""
+    for line in found.lines:
+        if not line.lower().startswith(QUIET):
+            print(f"{family}: {line}", flush=True)
 
 
-def report(outcomes: Iterable[Outcome]) -> Counter[str]:
-    """Print everything that is not inside, then a line for the family; return the count of each verdict."""
-    table: defaultdict[str, list[Outcome]] = defaultdict(list)
-    for outcome in outcomes:
-        table[outcome.family].append(outcome)
-        if outcome.verdict not in ("inside", "refused"):
-            print(f"{outcome.verdict.upper()} {outcome.family}: {outcome.line}", flush=True)
-    total: Counter[str] = Counter()
-    for family, rows in table.items():
-        count = Counter(row.verdict for row in rows)
-        total += count
-        widths = sorted(row.width for row in rows)
-        times = sorted(row.seconds for row in rows)
-        print(
-            f"{family:18} answers {len(rows):5}  "
-            + "  ".join(f"{verdict} {count[verdict]}" for verdict in sorted(count))
-            + f"  width median {widths[len(rows) // 2]:.1e} p95 {widths[len(rows) * 95 // 100]:.1e}"
-            + f"  ms median {1e3 * times[len(rows) // 2]:.1f} p95 {1e3 * times[len(rows) * 95 // 100]:.1f}"
-        )
-    return total
+def report(totals: dict[str, Findings]) -> Counter[str]:
+    """A line for each family and for all; return the sum of all counts."""
+    whole = Findings()
+    for family, found in totals.items():
+        _line(family, found)
+        whole.add(found)
+    _line("all", whole)
+    violations = sum(whole.counts[kind] for kind in VIOLATIONS)
+    print(f"{violations} violations; CPU " + ", ".join(f"{kind} {time:.0f} s" for kind, time in whole.seconds.items()))
+    return whole.counts
+
+
+def _line(name: str, found: Findings) -> None:
+    count = found.counts
+    wide = {kind: f"{count[kind]} ({count[f'{kind} wide']} wide)" for kind in ("line", "lattice", "ball")}
+    shown = {
+        "compositions": count["compositions"],
+        "answers": count["answers"],
+        "without news": count["without news"],
+        **wide,
+        "proved": f"{count['proved']} of {count['tried']}",
+        **{kind: count[kind] for kind in ("unproved", "own proof", "refused", "no line", *VIOLATIONS)},
+    }
+    spent = sum(found.seconds.values()) / max(count["compositions"], 1)
+    print(f"{name:18} " + "  ".join(f"{key} {value}" for key, value in shown.items()) + f"  {1e3 * spent:.0f} ms each")
+
+
+def planned(options: argparse.Namespace) -> Campaign:
+    """The campaign of a command line."""
+    families = tuple(options.family or FAMILIES)
+    each, proved = math.ceil(options.compositions / len(families)), math.ceil(options.proved / len(families))
+    number, shares = map(int, options.share.split("/"))
+    share = each * (number - 1) // shares, each * number // shares
+    return Campaign(families, each, min(proved, each), options.seed, share, options.proof)
 
 
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--compositions", type=int, default=50, help="for each family")
-    parser.add_argument("--seed", type=int, default=1, help="the number of the first composition")
+    parser.add_argument("--compositions", type=int, default=1000, help="of all families and shares together")
+    parser.add_argument("--proved", type=int, default=50, help="how many of them are held against ball arithmetic")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--share", default="1/1", help="1/2 and 2/2 are the halves of one campaign")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="stop after the turn that is then under way")
     parser.add_argument("--family", action="append", choices=sorted(FAMILIES), help="default: all of them")
-    parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--proof", action="store_true", help="ask the library for its answer in ball arithmetic")
+    parser.add_argument("--journal", type=Path, help="where to keep what is done")
+    parser.add_argument("--report", action="store_true", help="only print what the journal has")
+    parser.add_argument("--proof", action="store_true", help="ask the library for its answers in ball arithmetic")
     options = parser.parse_args()
-    seeds = range(options.seed, options.seed + options.compositions)
-    print(f"seeds {seeds.start} to {seeds.stop - 1}")
-    total: Counter[str] = Counter()
-    for family in options.family or FAMILIES:
-        total += report(run([family], seeds, processes=options.processes, proof=options.proof))
-    print(f"total {sum(total.values())}: " + ", ".join(f"{verdict} {number}" for verdict, number in total.items()))
-    return 1 if total["outside"] + total["failed"] else 0
+    journal = Journal(options.journal)
+    if options.report:
+        totals: dict[str, Findings] = {}
+        for (_, family, _), row in journal.rows.items():
+            show(family, findings(row))
+            totals.setdefault(family, Findings()).add(findings(row))
+    else:
+        campaign = planned(options)
+        print(f"seed {campaign.seed}, numbers {campaign.share[0]} to {campaign.share[1] - 1} of {campaign.each} each")
+        totals = run(campaign, journal, minutes=options.minutes)
+    counts = report(totals)
+    return 1 if any(counts[kind] for kind in VIOLATIONS) else 0
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 from random import Random
 
 from truth import subject
@@ -16,7 +17,8 @@ def gaussians(rng: Random) -> Parts:
     for times in _times(rng, kinds, 9):
         sensitivity = _sensitivity(rng)
         sigma = sensitivity * math.sqrt(kinds * times) / _spread(rng)
-        parts.append((subject.normal(sigma, sensitivity=sensitivity), times))
+        item = subject.normal(sigma, sensitivity=sensitivity)
+        parts.append((subject.gaussian_promise(sensitivity / sigma) if rng.random() < 0.3 else item, times))
     return tuple(parts)
 
 
@@ -33,9 +35,14 @@ def many_laplace(rng: Random) -> Parts:
     return ((subject.laplace(1 / max(_spread(rng) / math.sqrt(times), rng.choice([110, 450, 450]) / times)), times),)
 
 
+def different_laplace(rng: Random) -> Parts:
+    """Several scales, without anything smoother among them."""
+    return _some(rng, lambda size, _: subject.laplace(1 / size), rng.randint(3, 12), rng.choice([4, 7]))
+
+
 def promises(rng: Random) -> Parts:
-    """One (epsilon, delta), up to 10^6 times."""
-    (times,) = _times(rng, 1, 6)
+    """One (epsilon, delta), up to 10^8 times."""
+    (times,) = _times(rng, 1, 8)
     return ((subject.promise(_spread(rng) / math.sqrt(times), _leak(rng, times)), times),)
 
 
@@ -61,7 +68,7 @@ def exponentials(rng: Random) -> Parts:
 
 
 def responses(rng: Random) -> Parts:
-    return _some(rng, lambda size, _: subject.response(size, rng.randint(2, 20)), 1, 3)
+    return _some(rng, lambda size, _: subject.response(size, rng.randint(2, 20)), 1, rng.choice([3, 3, 3, 6]))
 
 
 def discrete(rng: Random) -> Parts:
@@ -71,7 +78,7 @@ def discrete(rng: Random) -> Parts:
             return subject.discrete_laplace(max(shift / size, 0.02), shift)
         return subject.discrete_gaussian(max(shift / size, 0.2), shift)
 
-    return _some(rng, item, 1, 3)
+    return _some(rng, item, 1, rng.choice([3, 3, 3, 4]))
 
 
 def sgd(rng: Random) -> Parts:
@@ -84,6 +91,16 @@ def short_sgd(rng: Random) -> Parts:
     return (
         (subject.sampled_normal(10 ** rng.uniform(-0.3, 0.7), rng.choice([0.01, 0.1, rng.uniform(0.003, 0.6)])), times),
     )
+
+
+def phases(rng: Random) -> Parts:
+    """DP-SGD whose noise and rate change."""
+    kinds = rng.randint(2, 6)
+    return tuple((_step(rng, times * kinds), times) for times in _times(rng, kinds, 6))
+
+
+def short_replaced(rng: Random) -> Parts:
+    return ((subject.replaced_normal(10 ** rng.uniform(-0.3, 0.7), rng.uniform(0.003, 0.6)), rng.randint(1, 30)),)
 
 
 def replaced_sgd(rng: Random) -> Parts:
@@ -109,14 +126,59 @@ def replaced(rng: Random) -> Parts:
     return _some(rng, item, 1, 2)
 
 
+def groups_of_three(rng: Random) -> Parts:
+    """Three people at once: noise on a value that moves three times as far."""
+
+    def item(size: float, _: int) -> Item:
+        shift = rng.choice([1, 1, 2])
+        makers: list[Callable[[], Item]] = [
+            lambda: subject.laplace(3 / size, records=3),
+            lambda: subject.normal(3 / size, records=3),
+            lambda: subject.bounded_range(size / 3, records=3),
+            lambda: subject.discrete_laplace(max(3 * shift / size, 0.02), shift, records=3),
+            lambda: subject.discrete_gaussian(max(3 * shift / size, 0.2), shift, records=3),
+        ]
+        return rng.choice(makers)()
+
+    return _some(rng, item, 1, 2)
+
+
+def pairs(rng: Random) -> Parts:
+    """Two to four masses against as many, nowhere symmetric, some against nothing; a profile once in a hundred."""
+    if rng.random() < 0.01:
+        size, times = _spread(rng), rng.randint(1, 20)
+        inner = rng.choice([subject.laplace, subject.normal])(math.sqrt(times) / size)
+        return ((subject.profiled(inner, error=1e-11), times),)
+
+    def item(size: float, _: int) -> Item:
+        first = _masses(rng, rng.randint(2, 4))
+        moved = [mass * math.exp(size * rng.gauss(0, 1)) for mass in first]
+        second = [max(1, round(mass * 2**20 / sum(moved))) for mass in moved]
+        second[second.index(max(second))] += 2**20 - sum(second)
+        rows = [first, second]
+        if rng.random() < 0.2 and first[-1] > 100:
+            leak = rng.randint(1, 50)
+            rows = [[leak, *first[:-1], first[-1] - leak], [0, *second]]
+        return subject.points(rows[0], rows[1])
+
+    return _some(rng, item, rng.randint(1, 2), 1.3)
+
+
+def sampled_together(rng: Random) -> Parts:
+    """Several promises on one sample, a few times."""
+    size = 10 ** rng.uniform(-1.5, 0.3)
+    item = subject.together(size, size * rng.uniform(0.2, 3), rng.randint(1, 3), 10 ** rng.uniform(-2, -0.1))
+    return ((item, rng.randint(1, 3)),)
+
+
 def many_kinds(rng: Random) -> Parts:
     """Dozens of different items, a Gaussian among them."""
-    kinds = rng.randint(10, 60)
+    kinds, leaky = rng.randint(10, 60), rng.random() < 0.3
     size = _spread(rng) / math.sqrt(kinds)
     makers: list[Callable[[float], Item]] = [
         lambda each: subject.laplace(1 / each),
         lambda each: subject.normal(1 / each),
-        lambda each: subject.promise(each, _leak(rng, 1)),
+        lambda each: subject.promise(each, _leak(rng, 1) if leaky else 0.0),
         lambda each: subject.response(each, 3),
     ]
     parts = [(rng.choice(makers)(min(size * rng.uniform(0.3, 1.5), 4.0)), 1) for _ in range(kinds)]
@@ -135,8 +197,13 @@ def sampled_once(rng: Random) -> Parts:
 
 
 def sampled_atoms(rng: Random) -> Parts:
+    """Sampled answers; once in two hundred sampled Laplace noise, which the library encloses by atoms as well."""
+    noise = rng.random() < 1 / 200
+
     def item(size: float, times: int) -> Item:
         rate = 10 ** rng.uniform(-1.5, -0.05)
+        if noise:
+            return subject.sampled_laplace(max(rate / size, 0.3), rate)
         if rng.random() < 0.6:
             return subject.sampled_promise(min(size / rate, 3.0), _leak(rng, times), rate)
         return subject.sampled_response(min(size / rate, 3.0), rng.randint(3, 6), rate)
@@ -146,7 +213,7 @@ def sampled_atoms(rng: Random) -> Parts:
 
 def mixtures(rng: Random) -> Parts:
     """Several kinds, with enough Gaussian noise among them for the truth to be narrow."""
-    times = int(10 ** rng.uniform(1.5, 6))
+    times = int(10 ** rng.uniform(1.5, rng.choice([6, 9])))
     parts = [(_step(rng, times), times)] if rng.random() < 0.6 else []
     wide = math.sqrt(times) * 10 ** rng.uniform(-0.5, 1.0)
     parts.append((subject.normal(max(wide, 0.3)), rng.randint(1, times)))
@@ -171,6 +238,7 @@ FAMILIES: dict[str, Callable[[Random], Parts]] = {
         gaussians,
         few_laplace,
         many_laplace,
+        different_laplace,
         promises,
         different_promises,
         two_term_mixtures,
@@ -179,14 +247,25 @@ FAMILIES: dict[str, Callable[[Random], Parts]] = {
         discrete,
         sgd,
         short_sgd,
+        phases,
+        short_replaced,
         replaced,
         replaced_sgd,
+        groups_of_three,
+        pairs,
+        sampled_together,
         many_kinds,
         sampled_once,
         sampled_atoms,
         mixtures,
     )
 }
+
+
+def _masses(rng: Random, kinds: int) -> list[int]:
+    """Positive masses in 2^-20 that add up to 1."""
+    cuts = sorted(rng.sample(range(100, 2**20 - 100), kinds - 1))
+    return [high - low for low, high in pairwise([0, *cuts, 2**20])]
 
 
 def _spread(rng: Random) -> float:
@@ -203,7 +282,7 @@ def _sensitivity(rng: Random) -> float:
 
 
 def _leak(rng: Random, times: int) -> float:
-    return 0.0 if rng.random() < 0.5 else 10 ** rng.uniform(-12, -3) / times
+    return 0.0 if rng.random() < 0.7 else 10 ** rng.uniform(-12, -3) / times
 
 
 def _some(rng: Random, maker: Callable[[float, int], Item], kinds: int, decades: float) -> Parts:

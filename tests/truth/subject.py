@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
+import numpy as np
 from flint import arb, ctx
 
-from truth import atoms, contour, gaussian, lattices, optimal, periodic, residues, sampled, short
+from truth import atoms, cells, contour, gaussian, lattices, optimal, periodic, residues, sampled, short
 from truth.ball import Number, ball, ratio, refined
 from truth.law import DiscreteGaussian, Gaussian, Lattice, Law, Points, Terms
 from truth.normal import Direction, SampledGaussian
 from truth.sampled_laplace import SampledLaplace
 
 Curve = Callable[[Number, int], arb | None]
+Floats = Callable[[], cells.Cells]
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,7 @@ class Item:
 
     `square` is mu^2 of a Gaussian; `pair` its few points, one for each direction; `two_term` its generating
     function's two terms, with the mass `outside` at infinity; `curves` a fast delta(epsilon, times) of its own, None
-    where it has none, one for each direction.
+    where it has none, one for each direction; `cells` the finite part in floats for the lattice, likewise.
     """
 
     code: str
@@ -33,6 +37,7 @@ class Item:
     outside: Number = 0
     pairs: tuple[atoms.Pair, ...] = ()
     curves: tuple[Curve, ...] = ()
+    cells: tuple[Floats, ...] = ()
 
 
 Parts = tuple[tuple[Item, int], ...]
@@ -62,6 +67,25 @@ def infinity(parts: Parts) -> arb:
                 finite *= (1 - law.outside) ** times
             best = best.max(1 - finite)
     return best
+
+
+def infinite(parts: Parts) -> list[tuple[float, float]]:
+    """Two ends around the mass at infinity of each direction."""
+    found = []
+    with ctx.workprec(200):
+        for row in _rows(parts):
+            logs = [times * (-law.outside).log1p() for law, times in zip(row, _counts(parts), strict=True)]
+            mass = -sum(logs, arb(0)).expm1()
+            found.append((max(float(mass.lower()) * (1 - 1e-15), 0.0), float(mass.upper()) * (1 + 1e-15)))
+    return found
+
+
+def in_cells(parts: Parts) -> list[list[tuple[cells.Cells, int]]]:
+    """For the lattice: the parts of each direction; empty if one cannot be listed."""
+    if not all(item.cells for item, _ in parts):
+        return []
+    directions = max(len(item.cells) for item, _ in parts)
+    return [[(item.cells[turn % len(item.cells)](), times) for item, times in parts] for turn in range(directions)]
 
 
 def largest(parts: Parts) -> float:
@@ -118,12 +142,21 @@ def _short(epsilon: float, law: SampledGaussian, times: int, floor: arb) -> arb:
 def laplace(scale: float, *, sensitivity: float = 1.0, records: int = 1) -> Item:
     """Replacing a record is changing two `records`."""
     loss = residues.Laplace(records * ratio(sensitivity, scale))
-    return Item(f"Laplace({scale!r}{_sensitivity(sensitivity)})", (Terms(loss),), two_term=loss)
+    bound = float(loss.epsilon)
+    floats = (lambda: cells.Smooth(cells.laplace(bound), bound, 2 * bound),)
+    return Item(f"Laplace({scale!r}{_sensitivity(sensitivity)})", (Terms(loss),), two_term=loss, cells=floats)
 
 
 def normal(sigma: float, *, sensitivity: float = 1.0, records: int = 1) -> Item:
     square = (records * ratio(sensitivity, sigma)) ** 2
-    return Item(f"Gaussian({sigma!r}{_sensitivity(sensitivity)})", (Gaussian(square),), square=square)
+    mu = float(records * ratio(sensitivity, sigma))
+    text = f"Gaussian({sigma!r}{_sensitivity(sensitivity)})"
+    return Item(text, (Gaussian(square),), square=square, cells=(lambda: cells.Smooth(cells.gaussian(mu)),))
+
+
+def gaussian_promise(mu: float) -> Item:
+    floats = (lambda: cells.Smooth(cells.gaussian(mu)),)
+    return Item(f"GaussianDP({mu!r})", (Gaussian(Fraction(mu) ** 2),), square=Fraction(mu) ** 2, cells=floats)
 
 
 def _sensitivity(sensitivity: float) -> str:
@@ -138,12 +171,25 @@ def promise(epsilon: float, delta: float) -> Item:
 
     law = Points(pair)
     text = f"BlackBox({epsilon!r}, delta={delta!r})" if delta else f"BlackBox({epsilon!r})"
-    return Item(text, (law,), None, residues.Flip(epsilon), delta, (pair,), (curve,))
+    return Item(text, (law,), None, residues.Flip(epsilon), delta, (pair,), (curve,), (_listed(pair, 2 * epsilon),))
 
 
-def bounded_range(epsilon: float) -> Item:
-    loss = residues.Range(epsilon)
-    return Item(f"Exponential({epsilon!r})", (Terms(loss),), two_term=loss)
+def bounded_range(epsilon: float, *, records: int = 1) -> Item:
+    loss = residues.Range(records * ratio(epsilon, 1))
+    floats = (lambda: cells.Smooth(cells.bounded_range(float(loss.epsilon))),)
+    return Item(f"Exponential({epsilon!r})", (Terms(loss),), two_term=loss, cells=floats)
+
+
+def _listed(pair: atoms.Pair, spacing: float = 0.0) -> Floats:
+    """The finite losses of a pair on a few points."""
+
+    def build() -> cells.Cells:
+        with ctx.workprec(100):
+            points = sorted((float(loss), float(mass)) for loss, mass in atoms.losses(pair))
+        losses, masses = np.array(points).T
+        return cells.Listed(losses, masses / masses.sum(), 32 * cells.U, spacing, float(losses[-1]))
+
+    return build
 
 
 def response(epsilon: float, categories: int) -> Item:
@@ -151,9 +197,17 @@ def response(epsilon: float, categories: int) -> Item:
     text = f"RandomizedResponse({epsilon!r}, categories={categories})"
     if categories == 2:
         return Item(
-            text, promise(epsilon, 0.0).laws, None, residues.Flip(epsilon), 0, (pair,), promise(epsilon, 0.0).curves
+            text,
+            promise(epsilon, 0.0).laws,
+            None,
+            residues.Flip(epsilon),
+            0,
+            (pair,),
+            promise(epsilon, 0.0).curves,
+            (_listed(pair, 2 * epsilon),),
         )
-    return Item(text, (Lattice(builder),), pairs=(pair,), curves=(_lattice(builder),))
+    floats = (_listed(pair, epsilon),)
+    return Item(text, (Lattice(builder),), pairs=(pair,), curves=(_lattice(builder),), cells=floats)
 
 
 def discrete_laplace(scale: float, shift: int, *, records: int = 1) -> Item:
@@ -163,9 +217,8 @@ def discrete_laplace(scale: float, shift: int, *, records: int = 1) -> Item:
         masses = builder().masses
         return list(zip(masses, reversed(masses), strict=True))
 
-    return Item(
-        f"DiscreteLaplace({scale!r}, shift={shift})", (Lattice(builder),), pairs=(pair,), curves=(_lattice(builder),)
-    )
+    text, floats = f"DiscreteLaplace({scale!r}, shift={shift})", (_listed(pair, 2 / scale),)
+    return Item(text, (Lattice(builder),), pairs=(pair,), curves=(_lattice(builder),), cells=floats)
 
 
 def _lattice(builder: lattices.Builder) -> Curve:
@@ -185,13 +238,30 @@ def discrete_gaussian(sigma: float, shift: int, *, records: int = 1) -> Item:
             return lattices.delta(level, lattices.discrete_gaussian(sigma, moved))
         return periodic.gaussian(level, sigma=sigma, shift=moved, times=times)
 
-    return Item(f"DiscreteGaussian({sigma!r}, shift={shift})", (DiscreteGaussian(sigma, moved),), curves=(curve,))
+    def build() -> cells.Cells:
+        reach = math.ceil(39 * sigma) + moved
+        noise = np.arange(reach, -reach - 1, -1.0)
+        weights = np.exp(-((noise / sigma) ** 2) / 2)
+        losses = (moved - 2 * noise) * moved / (2 * sigma * sigma)
+        return cells.Listed(
+            losses, weights / weights.sum(), 4000 * cells.U, moved / (sigma * sigma), float(losses[reach])
+        )
+
+    text, floats = f"DiscreteGaussian({sigma!r}, shift={shift})", (build,) if sigma < 1000 else ()
+    return Item(text, (DiscreteGaussian(sigma, moved),), curves=(curve,), cells=floats)
 
 
 def sampled_normal(sigma: float, rate: float) -> Item:
     mu, text = ratio(1, sigma), f"Gaussian({sigma!r}).sampled({rate!r})"
     laws = tuple(SampledGaussian(rate, mu, direction) for direction in (Direction.REMOVE, Direction.ADD))
-    return Item(text, laws, curves=_single(rate, sampled.gaussian(mu)))
+    return Item(text, laws, curves=_single(rate, sampled.gaussian(mu)), cells=_mixed(cells.gaussian(float(mu)), rate))
+
+
+def _mixed(tails: cells.TailsAt, rate: float) -> tuple[Floats, ...]:
+    def build(remove: bool) -> cells.Cells:
+        return cells.Smooth(cells.sampled(tails, rate, remove=remove))
+
+    return partial(build, True), partial(build, False)
 
 
 def replaced_normal(sigma: float, rate: float) -> Item:
@@ -201,13 +271,14 @@ def replaced_normal(sigma: float, rate: float) -> Item:
     def curve(level: Number, times: int) -> arb | None:
         return sampled.replace_gaussian(level, rate, mu) if times == 1 else None
 
-    return Item(text, (law,), curves=(curve,))
+    return Item(text, (law,), curves=(curve,), cells=(lambda: cells.Smooth(cells.replaced_gaussian(rate, float(mu))),))
 
 
 def sampled_laplace(scale: float, rate: float) -> Item:
     bound, text = ratio(1, scale), f"Laplace({scale!r}).sampled({rate!r})"
     laws = tuple(SampledLaplace(rate, bound, remove) for remove in (True, False))
-    return Item(text, laws, curves=_single(rate, sampled.laplace(bound)))
+    floats = _mixed(cells.laplace(float(bound)), rate)
+    return Item(text, laws, curves=_single(rate, sampled.laplace(bound)), cells=floats)
 
 
 def _single(rate: Number, profile: sampled.Profile) -> tuple[Curve, ...]:
@@ -223,11 +294,40 @@ def _single(rate: Number, profile: sampled.Profile) -> tuple[Curve, ...]:
 def sampled_promise(epsilon: float, delta: float, rate: float) -> Item:
     pair = atoms.promise(epsilon, delta)
     pairs = atoms.remove(pair, rate), atoms.add(pair, rate)
-    return Item(f"BlackBox({epsilon!r}, delta={delta!r}).sampled({rate!r})", tuple(map(Points, pairs)), pairs=pairs)
+    return _paired(f"BlackBox({epsilon!r}, delta={delta!r}).sampled({rate!r})", pairs)
+
+
+def _paired(text: str, pairs: tuple[atoms.Pair, ...]) -> Item:
+    """What has nothing but its points."""
+    return Item(text, tuple(map(Points, pairs)), pairs=pairs, cells=tuple(map(_listed, pairs)))
+
+
+def together(first: float, second: float, times: int, rate: float) -> Item:
+    """Several promises on one sample."""
+    joined = atoms.joined([(atoms.promise(first), times), (atoms.promise(second), 1)])
+    text = f"(BlackBox({first!r}) * {times} + BlackBox({second!r})).sampled({rate!r})"
+    return _paired(text, (atoms.remove(joined, rate), atoms.add(joined, rate)))
+
+
+def points(upper: list[int], lower: list[int]) -> Item:
+    """A pair by its masses, in 2^-20."""
+
+    def pair() -> atoms.Points:
+        return [(arb(p) / 2**20, arb(q) / 2**20) for p, q in zip(upper, lower, strict=True)]
+
+    masses = [[number / 2**20 for number in row] for row in (upper, lower)]
+    text = f"DominatingPair.atoms(upper={masses[0]}, lower={masses[1]}, adjacency=Adjacency.ADD_REMOVE)"
+    return _paired(text, (pair, atoms.swapped(pair)))
+
+
+def profiled(inner: Item, *, error: float) -> Item:
+    """A mechanism known by values of its profile."""
+    profile = f"lambda epsilon: {inner.code}.delta(epsilon=epsilon).upper"
+    text = f"DominatingPair.from_profile({profile}, error={error!r}, adjacency=Adjacency.ADD_REMOVE)"
+    return replace(inner, code=text)
 
 
 def sampled_response(epsilon: float, categories: int, rate: float) -> Item:
     pair = atoms.response(epsilon, categories)
     pairs = atoms.remove(pair, rate), atoms.add(pair, rate)
-    text = f"RandomizedResponse({epsilon!r}, categories={categories}).sampled({rate!r})"
-    return Item(text, tuple(map(Points, pairs)), pairs=pairs)
+    return _paired(f"RandomizedResponse({epsilon!r}, categories={categories}).sampled({rate!r})", pairs)
