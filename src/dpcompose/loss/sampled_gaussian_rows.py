@@ -14,7 +14,7 @@ import numpy as np
 
 from dpcompose.loss.sampled_gaussian_points import Grid, built, shortened
 from dpcompose.loss.sampled_gaussian_shifted import shifted_line
-from dpcompose.numerics.elementary import Reals, log_sum
+from dpcompose.numerics.elementary import Reals
 from dpcompose.numerics.transform import Curve, Line, blockwise
 
 MOST_POINTS = 60_000
@@ -44,8 +44,8 @@ class SampledGaussianRows:
         return np.concatenate([self.noise, self.noise]), np.concatenate([self.rate, self.rate])
 
     @cached_property
-    def _times(self) -> Reals:
-        return np.concatenate([self.times, self.times])
+    def _sides(self) -> Reals:
+        return np.concatenate([self._side, self._side])
 
     @cached_property
     def sign(self) -> Reals:
@@ -100,17 +100,26 @@ class SampledGaussianRows:
     def ends(self, order: float) -> tuple[Reals, Reals]:
         """Where n r^p lives: around 0, around 1 (because E y = 0 is used) and around the mode; shape (2 m, 1) each."""
         # A little farther than needed, so that neighboring orders share a grid.
-        power = 1.25 ** math.ceil(math.log(max(order + 1, 1.0)) / math.log(1.25))
+        power = max(1.25 ** math.ceil(math.log(max(order + 1, 1.0)) / math.log(1.25)), self._least)
         if power not in self._ends:
             self._ends[power] = self._found_ends(power)
         return self._ends[power]
+
+    @cached_property
+    def _least(self) -> float:
+        """A power that adds little to how far the noise reaches by itself."""
+        return 0.5 * float(self._side.min())
+
+    @cached_property
+    def _side(self) -> Reals:
+        return np.sqrt(2 * (39 + np.log(self.times))) * self.noise
 
     @cached_property
     def _ends(self) -> dict[float, tuple[Reals, Reals]]:
         return {}
 
     def _found_ends(self, power: float) -> tuple[Reals, Reals]:
-        side = np.sqrt(2 * (39 + np.log(self.times))) * self.noise
+        side = self._side
         # When adding, the mode solves x = -power w(x), whose right side falls: two steps from a bound stay on one side.
         left = -power * share(np.zeros_like(self.noise), self.noise, self.rate)
         right = np.zeros_like(left)
@@ -162,14 +171,13 @@ class SampledGaussianRows:
         self, order: float, frequencies: Reals, own: slice, *, spread: Reals | None = None, depth: float = 38.0
     ) -> tuple[Line, Reals]:
         """`shifted_line` of the rows `own`; what lies beyond its ends is below e^-depth, as is what its step leaves."""
-        grid, sign = self.coarse(order), self.sign[own]
-        if grid is None:
+        one, sign = self.moments(order), self.sign[own]
+        if one is None:
             count = len(frequencies)
             return unknown(len(sign), count), np.zeros((len(sign), count))
         powers, (noise, rate), (low, high) = self.powers(order)[own], self._both, self.ends(order)
-        top = log_sum(grid.points.log_weight[own] + powers * grid.points.ratio[own]) + 0.01
-        spare = np.sqrt(2 * (39 + np.log(self._times[own]))) - math.sqrt(2 * (depth + 3))
-        spare = np.maximum(spare, 0.0) * noise[own]
+        top = one.log_m[own] + 0.01
+        spare = np.maximum(self._sides[own] - math.sqrt(2 * (depth + 3)) * noise[own], 0.0)
         ends = low[own] + spare, high[own] - spare
         return shifted_line(noise[own], rate[own], sign, powers, frequencies, ends, top, spread, depth)
 

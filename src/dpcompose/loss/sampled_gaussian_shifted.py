@@ -10,13 +10,14 @@ import math
 import numpy as np
 
 from dpcompose.loss.sampled_gaussian_points import positions, shortened
-from dpcompose.numerics.elementary import ULPS, Reals, U, between
+from dpcompose.numerics.elementary import ULPS, Complexes, Reals, U, between, row_sums
 from dpcompose.numerics.tilted import applied, exponential_sums, logarithm_of_excess
 from dpcompose.numerics.transform import Line
 
 _SHIFTS = (0.15, 0.4, 1.0, 2.2)
 _MOST_POINTS = 60_000
 _CHUNK = 1 << 18
+_MANY, _LARGEST = 100, 1 << 16
 Ends = tuple[Reals, Reals]
 
 
@@ -76,22 +77,22 @@ def shifted_line(
     log_weight = np.log(step / noise) - 0.5 * math.log(2 * math.pi) + raised - x * x / (2 * s2)
     exponent = log_weight + power * modulus
     top = exponent.max(axis=-1)[:, None]
-    turned = np.abs(power * modulus) + np.abs(power) * argument + np.abs(x) * theta
-    doubt = U * (4 * x.shape[-1] + 96 + 4 * ULPS * (2 + np.abs(log_weight) + turned))
     size, phase = np.exp(exponent - top), power * argument - x * theta
-    moduli = np.zeros(1)
-    if spread is None:
-        value = exponential_sums(frequencies, size * (np.cos(phase) + 1j * np.sin(phase)), 1j * modulus - argument)
-        real, imaginary = value.real, value.imag
+    multiples, first = _multiples(frequencies), size * (np.cos(phase) + 1j * np.sin(phase))
+    if multiples is None:
+        value, products = exponential_sums(frequencies, first, 1j * modulus - argument), 0
     else:
-        real, imaginary, moduli = _waves(frequencies, size, phase, modulus, argument)
+        value, products = _stepped_sums(multiples, frequencies[1], first, modulus, argument), multiples[-1]
     # The moduli fall with u; their sum at the first frequency bounds the later ones.
-    faded = size * np.exp(-frequencies[0] * argument)
-    lost = (faded * doubt).sum(axis=-1)[:, None]
-    lost = lost + 16 * ULPS * U * frequencies * (faded * (np.abs(modulus) + argument)).sum(axis=-1)[:, None]
+    faded = size if frequencies[0] == 0 else size * np.exp(-frequencies[0] * argument)
+    wide = np.abs(modulus) + argument
+    doubt = 2 + np.abs(log_weight) + np.abs(power) * wide + np.abs(x) * theta
+    lost = U * (4 * x.shape[-1] + 96 + 16 * products) * row_sums(faded)
+    lost = lost + 4 * ULPS * U * (row_sums(faded * doubt))
+    lost = lost + 16 * ULPS * U * frequencies * row_sums(faded * wide)
     tails = _tails(noise, rate, x, exponent - top, power, step)
     strip = 1.05 * (np.exp(-depth - upper) + math.exp(-depth)) * 2 * np.exp(np.maximum(top_moment - top, -700.0))
-    line = logarithm_of_excess(real - 1, sign * imaginary, lost + tails + strip)
+    line = logarithm_of_excess(value.real - 1, sign * value.imag, lost + tails + strip)
     line = Line(line.log + top, line.error + 8 * U * (np.abs(top) + 1))
     if spread is None:
         return line, np.full(line.error.shape, np.inf)
@@ -99,24 +100,52 @@ def shifted_line(
     error = 2.1 * np.exp(
         _growth(noise, power, theta, inner) - 2 * math.pi * inner * s2 / step + raised + top_moment - top
     )
-    return line, top + np.log(moduli + tails + error) + 1e-9
+    return line, top + np.log(_moduli(frequencies, size, argument) + tails + error) + 1e-9
 
 
-def _waves(
-    frequencies: Reals, size: Reals, phase: Reals, modulus: Reals, argument: Reals
-) -> tuple[Reals, Reals, Reals]:
-    """The sums of size e^(i phase + u (i modulus - argument)) and of its moduli at each frequency u, as in
-    `exponential_sums` but in reals, which is cheaper; shape (m, n) each."""
-    found = np.empty((3, len(size), len(frequencies)))
-    chunk = max(1, _CHUNK // size.size)
+def _stepped_sums(multiples: list[int], step: float, first: Complexes, modulus: Reals, argument: Reals) -> Complexes:
+    """The sums of first e^(u (i modulus - argument)) at the given multiples u of the step, shape (m, n).
+
+    By products, of which each costs a tenth of a sine. Error: 16 U more for every multiple that u is.
+    """
+    near = next((at for at, each in enumerate(multiples) if each != at), len(multiples))
+    turn = step * modulus
+    table = np.ones((len(first), near, first.shape[-1]), dtype=np.complex128)
+    table[:, 1:] = (np.exp(-step * argument) * (np.cos(turn) + 1j * np.sin(turn)))[:, None]
+    np.multiply.accumulate(table, axis=1, out=table)
+    powers: dict[int, Complexes] = {at: table[:, at] for at in range(near)}
+    for multiple in multiples[near:]:
+        _fill(powers, multiple)
+    far = np.stack([powers[multiple] for multiple in multiples[near:]] or [first], axis=1)
+    sums = np.einsum("ijk,ik->ij", np.concatenate([table, far], axis=1), first)
+    return sums[:, : len(multiples)]
+
+
+def _fill(powers: dict[int, Complexes], exponent: int) -> None:
+    """Add a power, the product of two of about half the exponent."""
+    if exponent not in powers:
+        half = exponent // 2
+        _fill(powers, half)
+        _fill(powers, exponent - half)
+        powers[exponent] = powers[half] * powers[exponent - half]
+
+
+def _multiples(frequencies: Reals) -> list[int] | None:
+    """The frequencies in units of the second; None if they are not whole or too large."""
+    if not 8 < len(frequencies) <= _MANY:
+        return None
+    whole = np.rint(frequencies / frequencies[1])
+    exact = whole[1] == 1 and whole[-1] <= _LARGEST and bool((whole * frequencies[1] == frequencies).all())
+    return whole.astype(int).tolist() if exact else None
+
+
+def _moduli(frequencies: Reals, size: Reals, argument: Reals) -> Reals:
+    """The sums of size e^(-u argument), shape (m, n)."""
+    found, chunk = np.empty((len(size), len(frequencies))), max(1, _CHUNK // size.size)
     for at in range(0, len(frequencies), chunk):
-        u = frequencies[at : at + chunk, None]
-        faded = size[:, None, :] * np.exp(np.maximum(-u * argument[:, None, :], -700.0))
-        angle = u * modulus[:, None, :] + phase[:, None, :]
-        found[0, :, at : at + chunk] = np.einsum("...j,...j->...", faded, np.cos(angle))
-        found[1, :, at : at + chunk] = np.einsum("...j,...j->...", faded, np.sin(angle))
-        found[2, :, at : at + chunk] = faded.sum(axis=-1)
-    return found[0], found[1], found[2]
+        decay = np.exp(np.maximum(-frequencies[at : at + chunk, None] * argument[:, None, :], -700.0))
+        found[:, at : at + chunk] = applied(decay, size)
+    return found
 
 
 def _growth(noise: Reals, power: Reals | float, theta: Reals | float, inner: Reals | float) -> Reals:

@@ -20,7 +20,7 @@ from scipy import special
 from dpcompose.loss.sampled_gaussian_points import Grid, built, shortened
 from dpcompose.loss.sampled_gaussian_rows import MOST_POINTS, SampledGaussianRows, share, unknown
 from dpcompose.loss.sampled_gaussian_shifted import shifted_envelope
-from dpcompose.numerics.elementary import Reals, U, log_sum
+from dpcompose.numerics.elementary import Reals, U, log_sum, row_sums
 from dpcompose.numerics.tilted import careful_nodes, joined
 from dpcompose.numerics.transform import Curve, Lattice, Line
 
@@ -84,7 +84,7 @@ class SampledGaussianSum:
         """-log(1 - rate), added up and rounded up."""
         return math.fsum((-np.log1p(-self.rate) * self.times).ravel()) * (1 + 16 * U)
 
-    @property
+    @cached_property
     def _many(self) -> bool:
         """Whether an error of first order in one copy's losses is too much for all of them."""
         return float(self.times.max()) > 1e8
@@ -96,18 +96,18 @@ class SampledGaussianSum:
     def _power(self, order: float) -> float:
         return order + 1 if self.remove else -order
 
-    @property
+    @cached_property
     def scale(self) -> float:
         """K(1) when removing, and nearly that when adding: where to look first for an order."""
         with np.errstate(over="ignore"):
             return float((self.times * np.log1p(self.rate**2 * np.expm1(self.noise**-2.0))).sum())
 
-    @property
+    @cached_property
     def copies(self) -> float:
         """How many summands there are."""
         return float(self.times.sum())
 
-    @property
+    @cached_property
     def explosion(self) -> float:
         """Where q^(t + 1) e^(t (t + 1) / (2 s^2)), what a sampled record adds to M, grows past 1."""
         return float((2 * self.noise**2 * -np.log(self.rate)).min()) + 1 if self.remove else math.inf
@@ -156,27 +156,30 @@ class SampledGaussianSum:
         return float((self.times * log).sum()) + U * (8 + len(log)) * float((self.times * np.abs(log)).sum())
 
     def _between_whole_orders(self, order: float) -> float:
-        """K is convex: between whole orders n it is at most what the line through their values is.
-
-        E r^(n + 1) - 1 is the sum over j of the binomial weights times e^(j (j - 1) / (2 s^2)) - 1, all positive.
-        """
+        """K is convex: between whole orders it is at most what the line through their values is."""
         below = math.floor(order)
-        logs: list[Reals] = []
-        for power in (below + 1, below + 2):
-            j = np.arange(2.0, power + 1)
-            weight = special.gammaln(power + 1) - special.gammaln(j + 1) - special.gammaln(power - j + 1)
-            log_term = weight + j * np.log(self.rate) + (power - j) * np.log1p(-self.rate)
-            rise = j * (j - 1) / (2 * self.noise**2) * (1 + 8 * (1 + self.rows.ulps) * U)
-            # e^x - 1 = e^x (1 - e^-x): nothing overflows in between.
-            excess = np.exp(np.minimum(log_term + rise, 700.0)) * -np.expm1(-rise)
-            parts = special.gammaln(power + 1) - power * (np.log(self.rate) + np.log1p(-self.rate))
-            total = excess.sum(axis=-1)[:, None] * (1 + U * (power + 64 + 64 * parts))
-            logs.append(
-                np.log1p(total) if float((log_term + rise).max(initial=0)) < 700 else np.full_like(total, np.inf)
-            )
-        share = order - below
-        rows = (1 - share) * logs[0] + share * logs[1]
+        rows, share = self._at_whole_order(below), order - below
+        if share:
+            rows = (1 - share) * rows + share * self._at_whole_order(below + 1)
         return float((self.times * rows).sum()) * (1 + U * (32 + len(rows)))
+
+    def _at_whole_order(self, order: int) -> Reals:
+        """An upper bound on K of one copy of each row, shape (m, 1).
+
+        E r^(order + 1) - 1 is the sum over j of the binomial weights times e^(j (j - 1) / (2 s^2)) - 1, all positive.
+        """
+        power, kept, rare = order + 1, np.log1p(-self.rate), np.log(self.rate)
+        j = np.arange(2.0, power + 1)
+        weight = special.gammaln(power + 1) - special.gammaln(j + 1) - special.gammaln(power - j + 1)
+        log_term = weight + j * rare + (power - j) * kept
+        rise = j * (j - 1) / (2 * self.noise**2) * (1 + 8 * (1 + self.rows.ulps) * U)
+        # e^x - 1 = e^x (1 - e^-x): nothing overflows in between.
+        raised = log_term + rise
+        if not float(raised.max(initial=0)) < 700:
+            return np.full_like(self.noise, np.inf)
+        excess = row_sums(np.exp(raised) * -np.expm1(-rise))
+        parts = math.lgamma(power + 1) - power * (rare + kept)
+        return np.log1p(excess * (1 + U * (power + 64 + 64 * parts)))
 
     def line(self, order: float, frequencies: Reals) -> Line:
         return self._total(self._lines(order, frequencies))

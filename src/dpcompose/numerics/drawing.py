@@ -22,7 +22,7 @@ from dpcompose.numerics.transform import Lattice, Line, Sum, Transform, curve, f
 
 _NEGLIGIBLE = 52.0
 # Where the tail of a line may be bounded, from the frequency at which a Gaussian would have decayed.
-_FURTHER = np.concatenate([1.35 ** np.arange(5), 1.35**4 * 2.0 ** np.arange(1, 10)])
+_FURTHER = np.concatenate([[1.0, 1.25], *(np.array([1.5, 2.0]) * 2.0**power for power in range(10))])
 
 
 def draw(
@@ -129,6 +129,10 @@ def _placed(
     if not math.isfinite(period):
         return _Place(kept, quiet / kept, ((short(1.2 * kept, bits=24), math.inf),), log_m, variance)
     outer = float(orders[best[place]])
+    whole = float(round(outer))
+    # K is convex: at a whole order, where some transforms know a short sum, it is below the line through two others.
+    if whole > 2 and (np.interp(whole, orders, chernoff) - log_share + 4.0) / (whole - kept) <= 1.05 * period:
+        outer = whole
     period = min(period, 64 * quiet / kept)
     return _Place(kept, period, ((outer, moment_bound(transform, outer)),), log_m, variance)
 
@@ -231,7 +235,7 @@ def _beyond(transform: Transform, step: float, count: int) -> Reals:
     """Where the tail of a line of so many nodes is bounded, block by block."""
     # Blocks are of use up to about the spread of one of the summands, in units of which theirs is the root of copies.
     most = max(0.15 * math.sqrt(getattr(transform, "copies", math.inf)), 8.0)
-    return step * count * _FURTHER[: int(np.searchsorted(_FURTHER, most)) + 1]
+    return step * np.rint(count * _FURTHER[: int(np.searchsorted(_FURTHER, most)) + 1])
 
 
 def _blocks(log_bound: Reals, edges: Reals, step: float) -> Reals:

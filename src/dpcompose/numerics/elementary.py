@@ -26,6 +26,11 @@ def between(x: Reals, low: Any, high: Any) -> Reals:
     return np.minimum(np.maximum(x, low), high)
 
 
+def row_sums(x: Reals) -> Reals:
+    """The sum of each row, as a column; cheaper than the method on small arrays."""
+    return np.add.reduce(x, axis=-1, keepdims=True)
+
+
 def exp_minus_linear(z: Reals) -> Reals:
     """e^z - 1 - z for real z below 709, relative error at most 2^-43, and at most 24 U below |z| = 0.01."""
     small = between(z, -_SMALL, _SMALL)
@@ -88,4 +93,4 @@ def log_sum_exp(exponents: Reals) -> float:
 def log_sum(exponents: Reals) -> Reals:
     """log of the sum of e^exponents of each row, shape (m, 1); finite exponents."""
     top = exponents.max(axis=-1)[:, None]
-    return top + np.log(np.exp(exponents - top).sum(axis=-1)[:, None])
+    return top + np.log(row_sums(np.exp(exponents - top)))

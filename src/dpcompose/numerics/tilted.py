@@ -21,6 +21,7 @@ from dpcompose.numerics.elementary import (
     U,
     exp_minus_linear,
     log_one_plus,
+    row_sums,
     sine_minus_linear,
 )
 from dpcompose.numerics.transform import Curve, Line
@@ -63,7 +64,7 @@ class Points:
     @cached_property
     def _lost(self) -> Reals:
         """The sum of the deficits, shape (1,)."""
-        return self.deficit.sum(axis=-1)[..., None]
+        return row_sums(self.deficit)
 
     def curve(self, powers: Reals, *, sign: Reals | float = 1.0) -> Curve:
         """log E r^p and its first two derivatives along `sign` p at many real powers, shape (..., m); for planning."""
@@ -73,7 +74,7 @@ class Points:
             weight = self.weight[..., None, :]
             rise = weight * np.expm1(shifted)
             excess = rise.sum(axis=-1)
-            first = applied(rise, ratio) + (self.weight * ratio).sum(axis=-1)[..., None]
+            first = applied(rise, ratio) + row_sums(self.weight * ratio)
             second = applied(rise + weight, ratio * ratio)
             mass, log_mass = 1 + excess, np.log1p(np.maximum(excess, -0.999))
         else:
@@ -95,8 +96,8 @@ class Points:
         exponent = self.log_weight + shifted
         top = exponent.max(axis=-1)[:, None]
         terms = np.exp(exponent - top)
-        total = terms.sum(axis=-1)[:, None]
-        lost = (terms * self._doubt(np.abs(shifted))).sum(axis=-1)[:, None] + 8 * U * (1 + np.abs(top)) * total
+        total = row_sums(terms)
+        lost = row_sums(terms * self._doubt(np.abs(shifted))) + 8 * U * (1 + np.abs(top)) * total
         most = total + 2 * lost + outside * np.exp(-np.minimum(top, 0.0))
         return top + np.log(most) + 8 * U * (1 + np.abs(top)), 2 * lost / total
 
@@ -165,9 +166,9 @@ class Points:
         weight, tilted = self.weight, np.exp(exponent)
         curved, rise, flat = _curved(shifted, weight, tilted)
         doubt = self._doubt(np.abs(shifted))
-        lost = (doubt * (np.abs(curved) + abs(power) * self.deficit) + flat).sum(axis=-1)[..., None]
+        lost = row_sums(doubt * (np.abs(curved) + abs(power) * self.deficit) + flat)
         lost = lost + outside * np.exp(np.maximum(top, 0.0)) + 4 * U * abs(drift) * (order + frequencies)
-        real: Reals = (curved - power * self.deficit).sum(axis=-1)[..., None]
+        real: Reals = row_sums(curved - power * self.deficit)
         imaginary: Reals | float = 0.0
         if len(frequencies) and frequencies[-1] > 0:
             lost = lost + self._angular(doubt, tilted + weight, np.abs(rise), frequencies)
@@ -189,13 +190,13 @@ class Points:
             rise = np.where(shifted < 1, weight * np.expm1(np.minimum(shifted, 1.0)), tilted - weight)
             rounded = weight * wide + np.where(shifted < 1, 0.0, tilted)
         curved, doubt = rise - weight * shifted, self._doubt(wide)
-        lost = (doubt * (np.abs(curved) + abs(power) * self.deficit) + 16 * U * rounded).sum(axis=-1)[..., None]
+        lost = row_sums(doubt * (np.abs(curved) + abs(power) * self.deficit) + 16 * U * rounded)
         lost = lost + outside * np.exp(np.maximum(top, 0.0))
-        real: Reals = curved.sum(axis=-1)[..., None] - power * self._lost
+        real: Reals = row_sums(curved) - power * self._lost
         if not len(frequencies) or frequencies[-1] == 0:
             return logarithm_of_excess(real, np.zeros_like(lost), lost)
         lost = lost + self._angular(doubt, tilted + weight, np.abs(rise), frequencies)
-        lost = lost + frequencies * (20 * U * (weight * size).sum(axis=-1)[..., None])
+        lost = lost + frequencies * (20 * U * row_sums(weight * size))
         turned, imaginary = np.empty(lost.shape), np.empty(lost.shape)
         chunk = max(1, _CHUNK // self.ratio.size)
         for at in range(0, len(frequencies), chunk):
@@ -239,9 +240,9 @@ class Points:
         doubt (rise |a| + deficit u).
         """
         size, loose = np.abs(self.ratio), 4 * doubt * mass
-        second = 1.3 * (loose * size * size).sum(axis=-1)[..., None]
-        flat, slanted = 3 * loose.sum(axis=-1)[..., None], (loose * size).sum(axis=-1)[..., None]
-        linear = (doubt * (rise * size + self.deficit)).sum(axis=-1)[..., None]
+        second = 1.3 * row_sums(loose * size * size)
+        flat, slanted = 3 * row_sums(loose), row_sums(loose * size)
+        linear = row_sums(doubt * (rise * size + self.deficit))
         return np.minimum(second * frequencies**2, flat + slanted * frequencies) + linear * frequencies
 
     def _steep(
@@ -259,7 +260,7 @@ class Points:
         tilted = np.exp(exponent - top)
         doubt = U * (4 * exponent.shape[-1] + 104 + 2 * ULPS + 2 * (np.abs(self.log_weight) + shifted + np.abs(top)))
         doubt = (doubt + (1 + abs(power) * size) * self.fuzz) * tilted
-        lost = doubt.sum(axis=-1)[..., None] + frequencies * (doubt * size).sum(axis=-1)[..., None]
+        lost = row_sums(doubt) + frequencies * row_sums(doubt * size)
         lost = lost + outside * np.exp(-np.minimum(top, 0.0))
         value = exponential_sums(frequencies, tilted, sign * 1j * self.ratio)
         line = logarithm_of_excess(value.real - 1, value.imag, lost)
