@@ -185,6 +185,9 @@ def test_lemma_3_19() -> None:
     assert tail.threshold == pytest.approx(0.5 + 3.0, rel=1e-12)
     assert book.azuma(1e200, times=1, size=1.0, drift=0.0).probability == 5e-324
     assert book.azuma(1.0, times=4, size=0.0, drift=-0.0).threshold == 0.0
+    for drift in (0.2, -0.2, math.nan, math.inf):
+        with pytest.raises(DomainError, match="drift"):
+            book.azuma(3.0, times=100, size=0.1, drift=drift)
 
 
 def test_theorem_2_2() -> None:

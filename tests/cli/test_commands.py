@@ -81,6 +81,8 @@ def test_theorem() -> None:
     assert run("theorem").exit_code == 0
     for wrong in (["9.9"], ["3.20"], ["3.20", "--epsilon", "x"], ["3.20", "--eta", "1"], ["3.20", "--epsilon"]):
         assert run("theorem", *wrong).exit_code == 2
+    assert "option = '--eta': expected one of 3.20" in run("theorem", "3.20", "--eta", "1").stderr
+    assert "option = '--times': expected a value after it" in run("theorem", "3.20", "--times").stderr
 
 
 def test_calibrate(plan: Path) -> None:

@@ -106,3 +106,11 @@ def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "round 1 is refused" in result.stderr
     assert "cannot draw" in result.stderr
+
+
+@pytest.mark.parametrize("rounds", ["0", "-1"])
+def test_no_rounds_are_no_game(plan: Path, rounds: str) -> None:
+    """0 was taken for what is left out."""
+    for words in (["breaker"], ["repeater", str(plan)]):
+        result = run(*words, "--rounds", rounds, "--transcripts", "10")
+        assert result.exit_code == 2 and "rounds" in result.stderr

@@ -88,6 +88,7 @@ def test_what_is_read() -> None:
         ("sigma = 1.0\n", "", ["sigma"]),
         ("times = 1000", "times = 1.5", ["times", "1.5", "integer"]),
         ("times = 1000", "times = true", ["times", "True"]),
+        ("times = 1000", "times = 10000000000000000", ["times", "10^15", "training"]),
         ("rate = 0.005", "rate = 2.0", ["rate", "2.0"]),
         ('kind = "gaussian"', 'kind = "gausian"', ["kind", "gaussian"]),
         ("delta = 1e-8", "delta = 2", ["delta", "2"]),
@@ -120,6 +121,12 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         with pytest.raises(PlanError) as error:
             Plan.read(path)
         assert str(path) in str(error.value)
+
+
+def test_a_mark_at_the_beginning_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text(GOOD, encoding="utf-8-sig")
+    assert Plan.read(path) == Plan.parse(GOOD)
 
 
 def test_a_number_can_be_varied() -> None:

@@ -6,6 +6,7 @@ import decimal
 from dataclasses import dataclass
 from decimal import Decimal
 
+from dpcompose.errors import DomainError
 from dpcompose.guarantee.decimals import digits, rounded_up
 from dpcompose.guarantee.times import times_of
 from dpcompose.numerics import check
@@ -46,7 +47,11 @@ def azuma(deviations: float, *, times: int, size: float, drift: float) -> Deviat
     """
     deviations, times = check.positive("deviations", deviations), times_of(times, least=1)
     size, drift = check.nonnegative("size", size), check.finite("drift", drift)
+    if not abs(drift) <= size:
+        raise DomainError("drift", drift, f"at most the size {size!r} in absolute value: no variable has another mean")
     with decimal.localcontext(digits(80)):
         score = Decimal(deviations)
-        threshold = times * Decimal(drift) + score * Decimal(times).sqrt() * Decimal(size)
+        reach = score * Decimal(times).sqrt() * Decimal(size)
+        # A negative drift may take away nearly all of it, and with it the digits that are known.
+        threshold = times * Decimal(drift) + reach * (1 + Decimal("1e-70"))
         return Deviation(rounded_up(threshold), rounded_up((-min(score * score / 2, Decimal(10**6))).exp()))

@@ -41,6 +41,8 @@ class Statement:
         parameters: What it takes, in order.
         caveats: Where the printed statement is loose or wrong, and what to ask instead.
         reference: Its source.
+        down: The values that are lower ends, or what may be spent: rounded down where they are shown. All others are
+            upper bounds.
     """
 
     number: str
@@ -50,6 +52,7 @@ class Statement:
     parameters: tuple[Parameter, ...]
     caveats: tuple[str, ...]
     reference: str
+    down: tuple[str, ...] = ()
 
     def evaluate(self, **arguments: float | Sequence[float]) -> tuple[tuple[str, float], ...]:
         """The named numbers of its value: rows for a table.

@@ -94,6 +94,7 @@ _ALL = (
             "The interval is the tightest that holds for every (epsilon, delta)-DP mechanism.",
         ),
         "[DworkRoth2014, Section 2.3.1]",
+        down=("lower",),
     ),
     Statement(
         "3.14",
@@ -191,6 +192,7 @@ _ALL = (
             "For slack near 1 it is false: epsilon 0.99, times 100, slack 0.998 has delta 0.999823864615170.",
         ),
         "[DworkRoth2014, Corollary 3.21]",
+        down=("value",),
     ),
     Statement(
         "example 3.7",
@@ -204,6 +206,7 @@ _ALL = (
             "Largest epsilon for each: Corollary 3.21 1/1600, Theorem 3.20 1/812.318, optimum 1/715.511.",
         ),
         "[DworkRoth2014, Example 3.7]",
+        down=("corollary_3_21",),
     ),
     Statement(
         "optimal",

@@ -82,7 +82,7 @@ def _game(
             raise DomainError("PLAN", str(file), "no plan: the breaker brings its own mechanisms")
         breaker = NaturalFilterBreaker()
         family = tuple(query.mechanism for query in breaker.queries)
-        game = Experiment(breaker, family=family, rounds=rounds or 2, orientation=orientation)
+        game = Experiment(breaker, family=family, rounds=2 if rounds is None else rounds, orientation=orientation)
         return game, breaker.budget.epsilon if epsilon is None else epsilon
     if file is None:
         raise DomainError("PLAN", None, "a plan file, whose mechanisms are the family")
@@ -92,6 +92,8 @@ def _game(
     number = sum(entry.times for entry in read.entries) if rounds is None else rounds
     if not number <= 10_000:
         raise DomainError("--rounds", number, "at most 10000", "Give --rounds: a transcript is played round by round")
+    if rounds is None and number == 0:
+        raise DomainError("--rounds", None, "a number of rounds: the plan runs nothing")
     asked = 1.0 if epsilon is None else epsilon
     playing = _adversary(player, read, number, asked, seed, free=orientation is Orientation.FREE)
     family = tuple(entry.mechanism for entry in read.entries)

@@ -63,9 +63,9 @@ def _given(statement: Statement, words: list[str]) -> dict[str, float | list[flo
         word = rest.pop(0)
         name = word.removeprefix("--").replace("-", "_")
         if not word.startswith("--") or name not in takes:
-            raise DomainError(word, None, f"an option of {statement.number}: --{', --'.join(takes)}")
+            raise DomainError("option", word, f"one of {statement.number}: --{', --'.join(takes)}")
         if not rest:
-            raise DomainError(word, None, "a value after it")
+            raise DomainError("option", word, f"a value after it: {takes[name].meaning}")
         values = [_number(takes[name], each) for each in rest.pop(0).split(",")]
         if takes[name].many:
             earlier = found.get(name, [])

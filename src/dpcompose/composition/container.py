@@ -309,8 +309,14 @@ def compose(*items: Composable) -> Composition:
 def _gathered(entries: Iterable[tuple[Part, int]]) -> Composition:
     counts: dict[Part, int] = {}
     for part, times in entries:
-        if times:
-            counts[part] = _times("times", counts.get(part, 0) + times)
+        if not times:
+            continue
+        known = len(counts)
+        earlier = counts.setdefault(part, times)  # one hash where a lookup and an assignment take two
+        if len(counts) == known:
+            counts[part] = _times("times", earlier + times)
+        elif times > 1:
+            _times("times", times)
     return Composition(tuple(counts.items()))
 
 

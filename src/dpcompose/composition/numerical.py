@@ -182,7 +182,8 @@ def gathered(
         if found is None:
             promises.append((part, times))
         else:
-            pairs.extend((pair, count * times) for pair, count in found)
+            for pair, count in found:
+                pairs.append((pair, count * times))
     if len(refusals) == 1:
         raise refusals[0]
     if refusals:
@@ -199,7 +200,20 @@ def _ordered(parts: tuple[tuple[Part, int], ...]) -> Sequence[tuple[Part, int]]:
     """One fixed order, so that equal compositions have answers equal to the last bit."""
     if len(parts) < 2:
         return parts
-    return sorted(parts, key=lambda entry: (type(entry[0]).__qualname__, repr(getattr(entry[0], "__dict__", entry[0]))))
+    try:
+        return sorted(parts, key=_by_values)
+    except TypeError:  # fields that have no order, such as one left at None: any order of all will do
+        return sorted(parts, key=_by_text)
+
+
+def _by_values(entry: tuple[Part, int]) -> tuple[str, tuple[object, ...]]:
+    part = entry[0]
+    return type(part).__qualname__, tuple(part.__dict__.values())
+
+
+def _by_text(entry: tuple[Part, int]) -> tuple[str, str]:
+    part = entry[0]
+    return type(part).__qualname__, repr(getattr(part, "__dict__", part))
 
 
 def _directions(pairs: tuple[tuple[Pair, int], ...]) -> tuple[Product, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -122,13 +121,15 @@ def _points(game: Experiment, asked: float, transcripts: int) -> Reals:
         delta=min(1.0 / transcripts, 0.5), adjacency=game.adjacency, orientation=game.orientation, tolerance=1e-3
     )
     end = max(asked, min(seen.upper, 50.0) if math.isfinite(seen.upper) else 2 * asked + 1, 0.1)
-    return np.linspace(0.0, end * 1.05, POINTS)
+    # Short decimals, so that a page shows the very epsilons at which it shows delta.
+    step = float(f"{end * 1.05 / (POINTS - 1):.2g}")
+    return np.array([float(f"{step * place:.9g}") for place in range(POINTS)])
 
 
 def _theorems(game: Experiment, transcripts: int, told: Progress) -> tuple[TheoremCurve, ...]:
     """What each theorem that applies promises at a few deltas."""
     found: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    deltas: Sequence[float] = np.geomspace(0.3, min(0.1, 1.0 / transcripts), DELTAS).tolist()
+    deltas = [float(f"{each:.2g}") for each in np.geomspace(0.3, min(0.1, 1.0 / transcripts), DELTAS)]
     for number, delta in enumerate(deltas):
         told("asking every theorem", number + 2, DELTAS + 2)
         rows = compare(

@@ -32,6 +32,9 @@ class Amount:
 
     units: int
 
+    def __post_init__(self) -> None:
+        require_units("units", self.units)
+
     @classmethod
     def of(cls, value: Amount | int | str | Decimal | Fraction | float, *, name: str = "amount") -> Amount:
         """Exactly what a person typed; a float is read as its shortest decimal, so 0.1 is one tenth.
@@ -47,7 +50,11 @@ class Amount:
             shift = PLACES - len(rest) + int(exponent or "0")
             if shift >= 0 and (units := int(whole + rest) * 10**shift) < LIMIT:
                 return cls(units)
-        return cls._whole(name, value, _typed(name, value))
+        units = _typed(name, value) * SCALE
+        if units.denominator != 1:
+            remedy = "Amount.up rounds a cost up, Amount.down rounds a cap down"
+            raise DomainError(name, sayable(value), "a multiple of 1e-40", remedy)
+        return cls(_within(name, value, units.numerator))
 
     @classmethod
     def up(cls, value: Amount | int | Decimal | Fraction | float, *, name: str = "amount") -> Amount:
@@ -58,14 +65,6 @@ class Amount:
     def down(cls, value: Amount | int | Decimal | Fraction | float, *, name: str = "amount") -> Amount:
         """The largest multiple of 1e-40 that is not above `value` (a float is exactly that double): for caps."""
         return value if isinstance(value, Amount) else cls(_within(name, value, _exact(name, value) * SCALE // 1))
-
-    @classmethod
-    def _whole(cls, name: str, value: object, exact: Fraction) -> Amount:
-        units = exact * SCALE
-        if units.denominator != 1:
-            remedy = "Amount.up rounds a cost up, Amount.down rounds a cap down"
-            raise DomainError(name, value, "a multiple of 1e-40", remedy)
-        return cls(_within(name, value, units.numerator))
 
     @property
     def fraction(self) -> Fraction:
@@ -93,15 +92,29 @@ def units_of(text: str) -> int:
     """The units of a text written by `text_of`; ValueError for any other text."""
     whole, point, rest = text.partition(".")
     units = int(whole) * SCALE + (int(rest) * 10 ** (PLACES - len(rest)) if point and len(rest) <= PLACES else 0)
-    if text_of(units) != text:
+    if not 0 <= units < LIMIT or text_of(units) != text:
         raise ValueError(text)
     return units
 
 
+def require_units(name: str, units: object) -> None:
+    """Raise DomainError unless `units` is the integer of an amount."""
+    if not (type(units) is int and 0 <= units < LIMIT):
+        remedy = "Amount.of reads what is typed"
+        raise DomainError(name, sayable(units), "a number of 1e-40s: an integer of at least 0 and below 1e80", remedy)
+
+
 def _within(name: str, value: object, units: int) -> int:
     if not 0 <= units < LIMIT:
-        raise DomainError(name, value, _DOMAIN)
+        raise DomainError(name, sayable(value), _DOMAIN)
     return units
+
+
+def sayable(value: object) -> object:
+    """`value`, or words for a number of so many digits that Python does not print it."""
+    if isinstance(value, Rational) and max(abs(int(value.numerator)), int(value.denominator)) >= 10**400:
+        return "a number of hundreds of digits"
+    return value
 
 
 def _typed(name: str, value: object) -> Fraction:

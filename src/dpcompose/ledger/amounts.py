@@ -8,7 +8,7 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from dpcompose.errors import DomainError
-from dpcompose.ledger.amount import Amount, text_of, units_of
+from dpcompose.ledger.amount import Amount, require_units, text_of, units_of
 from dpcompose.ledger.text import currency_name
 
 MOST_CURRENCIES = 64
@@ -26,6 +26,8 @@ class Amounts(Mapping[str, Amount]):
     units: Mapping[str, int]
 
     def __init__(self, units: Mapping[str, int]) -> None:
+        for name, each in units.items():
+            require_units(f"units of {currency_name(name)}", each)
         ordered = {name: units[name] for name in sorted(units)}
         object.__setattr__(self, "units", MappingProxyType(ordered))
 
@@ -46,9 +48,7 @@ class Amounts(Mapping[str, Amount]):
             return values
         if not len(values) <= MOST_CURRENCIES:
             raise DomainError(name, f"{len(values)} currencies", f"at most {MOST_CURRENCIES} currencies")
-        return cls(
-            {currency_name(each): Amount.of(value, name=f"{name}[{each!r}]").units for each, value in values.items()}
-        )
+        return cls({each: Amount.of(value, name=f"{name}[{each!r}]").units for each, value in values.items()})
 
     @classmethod
     def read(cls, texts: Mapping[str, str]) -> Amounts:

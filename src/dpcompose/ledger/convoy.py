@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from threading import Lock
 
 from dpcompose.errors import DPComposeError, StoreError
@@ -23,16 +24,22 @@ class _Traveller:
 
     request: Request
     gate: Lock = field(default_factory=Lock)
-    leads: bool = False
     outcome: Outcome | BaseException | None = None
 
     def __post_init__(self) -> None:
         self.gate.acquire()
 
+    def call(self) -> None:
+        """Open the gate; called twice, it stays open."""
+        if self.gate.locked():
+            self.gate.release()
+
 
 @dataclass
 class Convoy:
     """One commit at a time; whoever waits meanwhile travels in the next.
+
+    Any step may be interrupted by what a signal handler raises: whoever is interrupted repairs what it left half done.
 
     Args:
         commit: Decides requests in order and makes their changes durable together; one outcome for each. If it
@@ -42,7 +49,8 @@ class Convoy:
     commit: Commit
     _lock: Lock = field(default_factory=Lock)
     _waiting: deque[_Traveller] = field(default_factory=deque[_Traveller])
-    _moving: bool = False
+    _travelling: list[_Traveller] = field(default_factory=list[_Traveller])
+    _leader: _Traveller | None = None
 
     def submit(self, request: Request) -> Decision:
         """The decision on `request`, once it is durable; raises what deciding it raised."""
@@ -50,10 +58,11 @@ class Convoy:
         try:
             with self._lock:
                 self._waiting.append(traveller)
-                traveller.leads, self._moving = not self._moving, True
-            if not traveller.leads:
+                if self._leader is None:
+                    self._leader = traveller
+            if self._leader is not traveller:
                 traveller.gate.acquire()
-            if traveller.leads:
+            if self._leader is traveller:
                 self._lead(traveller)
         except BaseException:
             self._abandon(traveller)
@@ -67,36 +76,39 @@ class Convoy:
     def _lead(self, leader: _Traveller) -> None:
         """Commit for all who wait, then let the next one lead."""
         with self._lock:
-            convoy = [self._waiting.popleft() for _ in range(min(len(self._waiting), LONGEST))]
+            self._travelling = list(islice(self._waiting, LONGEST))
         try:
-            outcomes = self.commit([traveller.request for traveller in convoy])
-            for traveller, outcome in zip(convoy, outcomes, strict=True):
+            outcomes = self.commit([traveller.request for traveller in self._travelling])
+            for traveller, outcome in zip(self._travelling, outcomes, strict=True):
                 traveller.outcome = outcome
         except BaseException as error:
-            for traveller in convoy:
-                traveller.outcome = error if isinstance(error, DPComposeError) else _lost(error)
+            for traveller in self._travelling:
+                traveller.outcome = traveller.outcome or (error if isinstance(error, DPComposeError) else _lost(error))
             leader.outcome = error
-        finally:
-            with self._lock:
-                self._hand_over(leader)
-            for traveller in convoy:
-                traveller.gate.release()
+        with self._lock:
+            self._arrive()
+
+    def _arrive(self) -> None:
+        """All who travelled arrive, and the next who waits leads."""
+        for traveller in self._travelling:
+            traveller.outcome = traveller.outcome or _lost(InterruptedError())
+            if traveller in self._waiting:
+                self._waiting.remove(traveller)
+            traveller.call()
+        self._travelling = []
+        self._leader = self._waiting[0] if self._waiting else None
+        if self._leader is not None:
+            self._leader.call()
 
     def _abandon(self, traveller: _Traveller) -> None:
-        """Interrupted: stay out of the next convoy, and do not keep the lead."""
+        """Interrupted: stay out of the next convoy, let those who travel with us arrive, and do not keep the lead."""
         with self._lock:
             if traveller in self._waiting:
                 self._waiting.remove(traveller)
-            if traveller.leads:
-                self._hand_over(traveller)
-
-    def _hand_over(self, leader: _Traveller) -> None:
-        leader.leads = False
-        if self._waiting:
-            self._waiting[0].leads = True
-            self._waiting[0].gate.release()
-        else:
-            self._moving = False
+            if self._leader is traveller:
+                self._arrive()
+            elif self._leader is not None:
+                self._leader.call()  # if it was us who had to
 
 
 def _lost(error: BaseException) -> StoreError:

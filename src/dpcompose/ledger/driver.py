@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from dpcompose.errors import TamperedError
 from dpcompose.ledger.batch import Batch
 from dpcompose.ledger.entry import Entry, Head
 from dpcompose.ledger.row import Row, balance_row, entry_of, entry_row, node_of, scope_of, scope_row
@@ -33,8 +34,8 @@ class Driver(Protocol):
         """The first row."""
         ...
 
-    def many(self, statement: str, rows: Sequence[Row]) -> None:
-        """Execute the statement once for each row of values."""
+    def many(self, statement: str, rows: Sequence[Row]) -> int:
+        """Execute the statement once for each row of values; how many rows of the database it wrote."""
         ...
 
 
@@ -83,11 +84,18 @@ class Stored:
         """Write what a batch changes."""
         new = {scope.path for scope in batch.scopes}
         if new:
-            self.driver.many(NEW_SCOPE, [scope_row(scope) for scope in batch.scopes])
-            self.driver.many(NEW_BALANCE, [balance_row(batch.balances[path]) for path in sorted(new)])
+            self._write(NEW_SCOPE, [scope_row(scope) for scope in batch.scopes])
+            self._write(NEW_BALANCE, [balance_row(batch.balances[path]) for path in sorted(new)])
         changed = {path: balance_row(node) for path, node in batch.balances.items() if path not in new}
         if changed:
-            self.driver.many(CHANGE, list(changed.values()))
-        self.driver.many(NEW_ENTRY, [entry_row(record) for record in batch.records])
+            self._write(CHANGE, list(changed.values()))
+        self._write(NEW_ENTRY, [entry_row(record) for record in batch.records])
         # Of scopes that were there; whether this is committed or not, such a row will mean such a balance.
         self.known.update({path: (row[:3], batch.balances[path]) for path, row in changed.items()})
+
+    def _write(self, statement: str, rows: Sequence[Row]) -> None:
+        if (written := self.driver.many(statement, rows)) != len(rows):
+            what = statement.partition(" (")[0].partition(" SET")[0]
+            raise TamperedError(
+                [f"{what!r} wrote {written} rows instead of {len(rows)}: a trigger or rule that is not ours"]
+            )

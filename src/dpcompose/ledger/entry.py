@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from typing import Any
+from typing import Any, cast
 
+from dpcompose.errors import TamperedError
 from dpcompose.ledger.amounts import Amounts
 from dpcompose.ledger.scope import root_of
 from dpcompose.ledger.text import encode
@@ -56,18 +57,33 @@ class Entry:
 
     @cached_property
     def fields(self) -> Mapping[str, Any]:
-        """The body, read."""
-        return json.loads(self.body)
+        """The body, read.
+
+        Raises:
+            TamperedError: It is not what an entry looks like.
+        """
+        try:
+            found = json.loads(self.body)
+        except (ValueError, TypeError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise TamperedError([f"the entry {self.hash!r} cannot be read"])
+        return cast("dict[str, Any]", found)
+
+    def _field(self, name: str) -> Any:
+        if name not in self.fields:
+            raise TamperedError([f"the entry {self.hash!r} has no {name}"])
+        return self.fields[name]
 
     @property
     def kind(self) -> str:
         """One of opened, granted, refused, redeemed, closed."""
-        return self.fields["kind"]
+        return self._field("kind")
 
     @property
     def scope(self) -> str:
         """The path of the scope it is about."""
-        return self.fields["scope"]
+        return self._field("scope")
 
     @property
     def root(self) -> str:
@@ -77,17 +93,20 @@ class Entry:
     @property
     def sequence(self) -> int:
         """Its place in the chain of its top-level scope, from 1."""
-        return self.fields["sequence"]
+        return self._field("sequence")
 
     @property
     def previous(self) -> str:
         """The hash of the entry before it."""
-        return self.fields["previous"]
+        return self._field("previous")
 
     @property
     def cost(self) -> Amounts:
         """The amounts charged or asked; empty where none are."""
-        return Amounts.read(self.fields.get("cost", {}))
+        try:
+            return Amounts.read(self.fields.get("cost", {}))
+        except (ValueError, TypeError, AttributeError):
+            raise TamperedError([f"the amounts of entry {self.hash!r} cannot be read"]) from None
 
     @property
     def description(self) -> dict[str, Any]:
@@ -97,7 +116,7 @@ class Entry:
     @property
     def actor(self) -> str:
         """Who asked."""
-        return self.fields["actor"]
+        return self._field("actor")
 
     @property
     def key(self) -> str | None:
@@ -112,7 +131,7 @@ class Entry:
     @property
     def time(self) -> str:
         """When it was written, by the clock of its writer; nothing depends on it."""
-        return self.fields["time"]
+        return self._field("time")
 
     def holds(self, content: Mapping[str, str]) -> bool:
         """Whether the entry records this request and no other."""

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from dpcompose.errors import DomainError, UnknownScopeError
-from dpcompose.ledger.amount import Amount
+from dpcompose.ledger.amount import Amount, sayable
 from dpcompose.ledger.amounts import Amounts
 from dpcompose.ledger.anchor import Anchor
 from dpcompose.ledger.charge import Charge
@@ -56,6 +56,8 @@ class Ledger:
         Raises:
             StoreError: It cannot be opened, or not be trusted to keep what it acknowledges.
         """
+        if not isinstance(url, (str, Path)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("url", url, "text or a path")
         return cls(open_store(str(url), create=create))
 
     def scope(
@@ -89,7 +91,7 @@ class Ledger:
             UnknownScopeError: There is no scope above it.
             OverdrawnError: All slots are taken, or the cost does not fit.
         """
-        if kind not in set(Kind):
+        if not (isinstance(kind, str) and kind in set(Kind)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("kind", kind, "filter, slots or partition")
         if isinstance(slots, bool) or not (slots is None or isinstance(slots, int)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("slots", slots, "an integer")
@@ -177,8 +179,13 @@ class Ledger:
 
     def entries(self, path: str, after: int = 0) -> Iterator[Entry]:
         """The entries of a scope and of all below it, oldest first, with numbers above `after`."""
+        if not (type(after) is int and 0 <= after < 2**63):
+            raise DomainError("after", sayable(after), "the number of an entry, or 0")
         with self.store.snapshot() as snapshot:
             top = _node(snapshot, scope_path(path)).scope.path
+        return self._pages(top, after)
+
+    def _pages(self, top: str, after: int) -> Iterator[Entry]:
         root, last = root_of(top), after
         while True:
             with self.store.snapshot() as snapshot:

@@ -13,7 +13,7 @@ from dpcompose.ledger.clock import now
 from dpcompose.ledger.decision import Decision, Request
 from dpcompose.ledger.entry import Entry, Head
 from dpcompose.ledger.scope import Node, root_of
-from dpcompose.ledger.store import Record
+from dpcompose.ledger.store import Record, closed
 
 
 @dataclass
@@ -27,9 +27,10 @@ class MemoryStore:
     _keys: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     _redeemed: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
     _lock: RLock = field(default_factory=RLock)
+    _closed: bool = False
 
     def transact(self, request: Request) -> Decision:
-        with self._lock:
+        with self.snapshot():
             decision = request.decide(self, time=now())
             if decision.entry is not None:
                 self._append(request, decision.entry)
@@ -49,10 +50,12 @@ class MemoryStore:
     @contextmanager
     def snapshot(self) -> Generator[MemoryStore]:
         with self._lock:
+            if self._closed:
+                raise closed(self.where)
             yield self
 
     def close(self) -> None:
-        pass
+        self._closed = True
 
     def node(self, path: str) -> Node | None:
         return self._nodes.get(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, inspect, select
@@ -42,11 +42,16 @@ def version_of(connection: Connection, *, where: str) -> int:
         StoreError: The database holds something that is no ledger.
     """
     names = set(inspect(connection).get_table_names())
-    if MIGRATION.name in names:
-        return connection.execute(select(func.coalesce(func.max(MIGRATION.c.number), 0))).scalar_one()
-    if names:
+    require_own(names, where=where)
+    if not names:
+        return 0
+    return connection.execute(select(func.coalesce(func.max(MIGRATION.c.number), 0))).scalar_one()
+
+
+def require_own(names: Set[str], *, where: str) -> None:
+    """Raise StoreError if a database has tables, and they are not those of a ledger."""
+    if names and not names >= {MIGRATION.name, ENTRY.name}:
         raise StoreError(where, "a database that is no ledger", "Choose another file or database")
-    return 0
 
 
 def migrate(connection: Connection, *, where: str, steps: Sequence[Step] = STEPS) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from dpcompose.errors import CurrencyError, DomainError, OverdrawnError, ScopeExistsError, ScopeKindError
+from dpcompose.ledger.amount import sayable
 from dpcompose.ledger.amounts import Amounts
 from dpcompose.ledger.decision import SLOT, Decision, View, chain_of, decided_before, refused, repeated
 from dpcompose.ledger.entry import OPENED, REFUSED, Entry
@@ -42,11 +43,13 @@ class Opening:
     def __post_init__(self) -> None:
         if self.kind is Kind.SLOTS:
             if self.slots is None or not 1 <= self.slots <= MOST_SLOTS:
-                raise DomainError("slots", self.slots, f"an integer from 1 to {MOST_SLOTS} for a scope of kind slots")
+                raise DomainError(
+                    "slots", sayable(self.slots), f"an integer from 1 to {MOST_SLOTS} for a scope of kind slots"
+                )
             if not self.caps:
                 raise DomainError("caps", self.caps, "the caps that each slot has")
         elif self.slots is not None:
-            raise DomainError("slots", self.slots, f"None for a scope of kind {self.kind}")
+            raise DomainError("slots", sayable(self.slots), f"None for a scope of kind {self.kind}")
         elif self.cost:
             remedy = "What is spent in other scopes is charged as it is spent"
             raise DomainError("cost", self.cost, "nothing, unless the scope is of kind slots", remedy)

@@ -15,7 +15,7 @@ _DOMAIN = "a file, sqlite:///file, postgresql://user@host/database or memory:"
 
 def open_store(url: str, *, create: bool) -> Store:
     """The store at `url`; SQL is imported only now, so that `import dpcompose` stays light."""
-    if not url or "\0" in url:
+    if not url or "\0" in url or url.endswith(":memory:"):  # SQLite's own name would be a file of that name
         raise DomainError("url", url, _DOMAIN)
     scheme = match[1] if (match := _SCHEME.match(url)) else ""
     if url == "memory:":

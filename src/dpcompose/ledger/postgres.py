@@ -23,6 +23,7 @@ from dpcompose.ledger.reading import Reading
 from dpcompose.ledger.row import Row
 from dpcompose.ledger.schema import ENTRY
 from dpcompose.ledger.scope import root_of
+from dpcompose.ledger.store import closed
 
 ATTEMPTS = 20
 """How often a transaction is tried that the server gives up in favor of another."""
@@ -52,6 +53,7 @@ class PostgresStore:
     def __init__(self, url: str, *, create: bool) -> None:
         self._engine, self.where = engine_of(url)
         self._process = os.getpid()
+        self._closed = False
         self._known: Known = {}
         self._convoys: dict[str, Convoy] = {}
         self._lock = Lock()
@@ -68,7 +70,7 @@ class PostgresStore:
             raise
 
     def transact(self, request: Request) -> Decision:
-        self._require_own_process()
+        self._require_usable()
         root = root_of(request.path)
         with self._lock:
             convoy = self._convoys.setdefault(root, Convoy(self._commit))
@@ -97,7 +99,7 @@ class PostgresStore:
 
     @contextmanager
     def snapshot(self) -> Generator[Reading]:
-        self._require_own_process()
+        self._require_usable()
         options: dict[str, Any] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
         with (
             failures(self.where),
@@ -107,9 +109,12 @@ class PostgresStore:
             yield Reading(connection, _damage)
 
     def close(self) -> None:
+        self._closed = True
         self._engine.dispose(close=os.getpid() == self._process)
 
-    def _require_own_process(self) -> None:
+    def _require_usable(self) -> None:
+        if self._closed:
+            raise closed(self.where)
         if os.getpid() != self._process:
             raise StoreError(self.where, "was opened in another process", "Open the ledger again after a fork")
 
@@ -137,9 +142,10 @@ class _Transaction:
     def row(self, statement: str, values: Sequence[Any]) -> Row | None:
         return self.connection.execute(statement.replace("?", "%s").encode(), values).fetchone()
 
-    def many(self, statement: str, rows: Sequence[Row]) -> None:
+    def many(self, statement: str, rows: Sequence[Row]) -> int:
         with self.connection.cursor() as cursor:
             cursor.executemany(statement.replace("?", "%s").encode(), rows)
+            return cursor.rowcount
 
 
 def _damage(connection: Connection) -> Iterator[str]:

@@ -6,11 +6,11 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from dpcompose.errors import DomainError
+from dpcompose.errors import DomainError, TamperedError
 from dpcompose.ledger.amounts import Amounts
 from dpcompose.ledger.entry import Entry
 from dpcompose.ledger.scope import root_of
-from dpcompose.ledger.text import encode
+from dpcompose.ledger.text import encode, scope_path
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,16 @@ class Receipt:
     time: str
     hash: str
 
+    def __post_init__(self) -> None:
+        scope_path(self.scope)
+        if not (type(self.sequence) is int and 0 < self.sequence < 2**63):
+            raise DomainError("sequence", self.sequence, "the number of an entry, an integer from 1")
+
     @classmethod
     def of(cls, entry: Entry) -> Receipt:
         """The receipt of a granted charge; the same entry gives the same receipt, byte for byte."""
-        assert entry.key is not None, "charges have keys"
+        if entry.key is None:
+            raise TamperedError([f"entry {entry.sequence} of {entry.root} is a charge without a key"])
         return cls(entry.scope, entry.sequence, entry.key, entry.actor, entry.cost, entry.time, entry.hash)
 
     @classmethod

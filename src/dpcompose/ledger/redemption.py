@@ -37,8 +37,8 @@ class Redemption:
         if view.redeemed(receipt.root, receipt.sequence):
             raise AlreadyRedeemedError(receipt.scope, receipt.sequence)
         content = {
-            "actor": encode(receipt.actor),
-            "redeems": str(receipt.sequence),
-            "scope": encode(receipt.scope),
+            "actor": encode(entry.actor),
+            "redeems": str(entry.sequence),
+            "scope": encode(entry.scope),
         }
         return Decision(Entry.after(view.head(receipt.root), REDEEMED, content, time=time))

@@ -15,7 +15,7 @@ from dpcompose.ledger.amounts import Amounts
 from dpcompose.ledger.charge import Charge
 from dpcompose.ledger.closing import Closing
 from dpcompose.ledger.decision import Request, chain_of
-from dpcompose.ledger.entry import CLOSED, GRANTED, REDEEMED, Entry, Head
+from dpcompose.ledger.entry import CLOSED, GRANTED, REDEEMED, VERSION, Entry, Head
 from dpcompose.ledger.opening import Opening
 from dpcompose.ledger.scope import Kind, Node, root_of
 from dpcompose.ledger.spending import require_currencies, spend
@@ -23,6 +23,9 @@ from dpcompose.ledger.store import Record
 from dpcompose.ledger.text import encode
 
 REMEMBERED = 10_000
+_OWN = {"actor", "kind", "previous", "scope", "sequence", "time", "version"}
+_NAMES = {GRANTED: _OWN | {"cost", "description", "key"}, REDEEMED: _OWN | {"redeems"}}
+"""What the entries hold that are not decided again byte by byte."""
 
 
 class DisagreementError(Exception):
@@ -61,6 +64,7 @@ class Replay:
     def _follow(self, record: Record, fields: dict[str, Any]) -> None:
         _demand(record.sequence == self.last.sequence + 1, f"follows {self.last.sequence}")
         _demand(sha256(record.body.encode()).hexdigest() == record.hash, "does not have its hash")
+        _demand(encode(fields) == record.body, "is not written as entries are")
         _demand(fields["previous"] == self.last.hash, "does not hold the hash of the one before")
         columns = (fields["sequence"], fields["scope"], fields.get("key"), fields.get("redeems"))
         stored = (record.sequence, record.scope, record.key, record.redeems)
@@ -69,6 +73,10 @@ class Replay:
         if record.key is not None:
             _demand(record.key not in self._keys, "uses a key again")
             self._keys.add(record.key)
+        if fields["kind"] in _NAMES:
+            _demand(
+                fields.keys() == _NAMES[fields["kind"]] and fields["version"] == VERSION, "is not what rules decide"
+            )
         if fields["kind"] == GRANTED:
             self._granted(record.scope, fields)
         elif fields["kind"] == REDEEMED:

@@ -50,9 +50,13 @@ def node_of(scope: Scope, row: Row | None) -> Node:
             raise ValueError(scope.path)
         spent, taken, closed = row
         balance = {name: units_of(text) for name, text in _read(spent).items()}
+        if not (type(taken) is int and 0 <= taken <= (scope.slots or 0)):
+            raise ValueError(taken)
+        if scope.kind is not Kind.SLOTS and any(balance[name] > cap for name, cap in scope.caps.units.items()):
+            raise ValueError(spent)
         return Node(scope, balance, taken, {0: False, 1: True}[closed])
     except (ValueError, TypeError, AttributeError, KeyError):
-        raise TamperedError([f"the balance of scope {scope.path!r} cannot be read"]) from None
+        raise TamperedError([f"the balance of scope {scope.path!r} is none that a ledger writes"]) from None
 
 
 def entry_row(record: Record) -> Row:

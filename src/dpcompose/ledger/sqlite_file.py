@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from dpcompose.errors import StoreError
+from dpcompose.ledger.migration import require_own
 
 PATIENCE = 60.0
 """Seconds to wait for the lock of a program that takes no turns."""
@@ -63,9 +64,20 @@ def require_place(path: Path, *, create: bool) -> None:
         if not create:
             raise StoreError(str(path), "there is no such ledger", "dpcompose ledger init makes one")
         return
+    if (names := path.stat().st_nlink) > 1:
+        remedy = "Keep one name; symbolic links are followed"
+        raise StoreError(
+            str(path), f"this file has {names} names (hard links), and each would have its own log", remedy
+        )
     # SQLite would open the file for reading, and begin without an error where it cannot write.
     if not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         raise StoreError(str(path), *_CAUSES[sqlite3.SQLITE_READONLY])
+
+
+def identity(path: Path) -> tuple[int, int]:
+    """Which file this is, whatever its name."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -92,9 +104,8 @@ def connect(path: Path) -> sqlite3.Connection:
 
 def _require_own(connection: sqlite3.Connection, where: str) -> None:
     """A foreign database is left alone, journal mode included."""
-    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    if names and "migration" not in names:
-        raise StoreError(where, "a database that is no ledger", "Choose another file")
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    require_own({name for (name,) in tables}, where=where)
 
 
 def settle(path: Path) -> None:

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from dpcompose.errors import StoreError
 from dpcompose.ledger.decision import Decision, Request, View
 from dpcompose.ledger.entry import Entry
 from dpcompose.ledger.scope import Node
@@ -75,5 +76,10 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Let go of files and connections; asked after this, it raises StoreError."""
         ...
+
+
+def closed(where: str) -> StoreError:
+    """What a store says that was closed."""
+    return StoreError(where, "this ledger was closed", "Open it again")

@@ -11,6 +11,9 @@ from typing import Any, cast
 from dpcompose.errors import DomainError
 
 LONGEST_PATH = 512
+MOST_BYTES = 1000
+"""Of a path in UTF-8: two of them, or one and a key, fit a row of PostgreSQL's index."""
+
 MOST_LEVELS = 16
 LONGEST_NAME = 256
 LONGEST_DESCRIPTION = 64 * 1024
@@ -40,6 +43,8 @@ def scope_path(value: object) -> str:
         return value
     if not all(_is_part(part) for part in parts):
         raise DomainError("path", value, domain)
+    if not len(value.encode()) <= MOST_BYTES:
+        raise DomainError("path", value, f"{domain}, at most {MOST_BYTES} bytes in UTF-8")
     if not unicodedata.is_normalized("NFC", value):
         raise DomainError("path", value, "a path in Unicode's normal form NFC", "unicodedata.normalize('NFC', path)")
     return value
@@ -94,13 +99,13 @@ def description_text(value: Mapping[str, Any] | None) -> str:
 
 
 def _plain(value: object, depth: int) -> object:
-    if value is None or type(value) is str or type(value) is bool:
+    if value is None or type(value) is bool:
         return value
+    if isinstance(value, str):
+        return _unicode(value)
     if not depth > 0:
         raise DomainError("description", "...", f"at most {DEEPEST} levels")
     match value:
-        case str():
-            return value
         case int():
             if not -(10**300) < value < 10**300:
                 raise DomainError("description", "a very long integer", "integers of at most 300 digits")
@@ -114,8 +119,15 @@ def _plain(value: object, depth: int) -> object:
             for name in entries:
                 if not isinstance(name, str):
                     raise DomainError("description", name, "names of text")
-            return {cast(str, name): _plain(each, depth - 1) for name, each in entries.items()}
+            return {_unicode(cast(str, name)): _plain(each, depth - 1) for name, each in entries.items()}
         case list() | tuple():
             return [_plain(each, depth - 1) for each in cast(list[object], value)]
         case _:
             raise DomainError("description", value, "plain values: text, numbers, booleans, None, lists, mappings")
+
+
+def _unicode(value: str) -> str:
+    """`value`, unless it holds halves of surrogate pairs: JSON would join them, and read something else."""
+    if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise DomainError("description", value, "text of Unicode, without lone surrogates")
+    return value

@@ -24,7 +24,7 @@ class Turn:
     """
 
     def __init__(self, path: Path) -> None:
-        self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        self._handle = os.open(path, os.O_RDONLY | os.O_CREAT, 0o666)  # whoever may read it may wait his turn
 
     @contextmanager
     def __call__(self) -> Generator[None]:
@@ -32,10 +32,10 @@ class Turn:
         if fcntl is None:
             yield
             return
-        fcntl.flock(self._handle, fcntl.LOCK_EX)
         try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX)
             yield
-        finally:
+        finally:  # also where a signal handler raises while we wait, or just after
             fcntl.flock(self._handle, fcntl.LOCK_UN)
 
     def close(self) -> None:

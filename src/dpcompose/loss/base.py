@@ -152,4 +152,4 @@ class Pair:
     @property
     def symmetric(self) -> bool:
         """Whether both orders have the same loss."""
-        return self.remove == self.add
+        return self.remove is self.add or self.remove == self.add

@@ -131,6 +131,11 @@ class LaplaceSum:
         """K(1), nearly."""
         return float((self.times * np.minimum(self.epsilon, self.epsilon**2)).sum())
 
+    @property
+    def copies(self) -> float:
+        """How many summands there are."""
+        return float(self.times.sum())
+
     def cumulants(self, order: float) -> tuple[float, float, float]:
         at = self.curve(np.array([order]))
         return float(at.log_m[0]), float(at.first[0]), float(at.second[0])

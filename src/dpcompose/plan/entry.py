@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpcompose.errors import DomainError
-from dpcompose.numerics import check
+from dpcompose.guarantee.times import times_of
 from dpcompose.plan.key import KEYS, Value, label
 from dpcompose.plan.kind import KINDS
 from dpcompose.plan.near import choices
@@ -21,7 +21,7 @@ class Entry:
         kind: A building block, as in `KINDS`.
         parameters: The keys given and their values, in the constructor's order.
         rate: The rate of a Poisson sample, fresh each time; None without sampling.
-        times: How often it runs; an integer >= 0.
+        times: How often it runs; an integer from 0 to 10^15.
 
     Raises:
         DomainError: If a value lies outside its domain.
@@ -39,7 +39,7 @@ class Entry:
         label("name", self.name)
         if self.kind not in KINDS:
             raise DomainError("kind", self.kind, choices(self.kind, KINDS))
-        check.count("times", self.times)
+        times_of(self.times)
         mechanism = KINDS[self.kind].build(**dict(self.parameters))
         object.__setattr__(self, "mechanism", mechanism if self.rate is None else mechanism.sampled(self.rate))
 

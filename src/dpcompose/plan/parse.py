@@ -71,7 +71,8 @@ def load(path: str | Path) -> str:
     if len(content) > LARGEST_FILE:
         raise place.error("", None, f"a plan file of at most {LARGEST_FILE:,} bytes")
     try:
-        return content.decode("utf-8")
+        # Some editors begin a file with a mark that is no text.
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise place.error("", None, f"UTF-8 text; byte {error.start} is none") from None
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpcompose.report import picture
-from dpcompose.report.number import exactly, near
+from dpcompose.report.number import below, exactly
 from dpcompose.report.page import Column, Fact, Page, Table
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ def save_counting(path: str | Path, plan: CountingPlan, curves: Sequence[Accurac
 
 def _queries(number: float) -> str:
     if number < 1e15:
-        return f"{number:,.0f}"
-    return "beyond 1e300" if math.isinf(number) else near(number, 3)
+        return f"{math.floor(number):,}"
+    return "beyond 1e300" if math.isinf(number) else below(number, 3)
 
 
 def _holds(accuracy: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from dpcompose.experiment import Summary
 from dpcompose.report.document import bound_document
-from dpcompose.report.number import above, below, exactly, near
+from dpcompose.report.number import above, below, exactly, interval, near
 from dpcompose.report.page import Column, Fact, Page, Table
 
 SHOWN = 9
@@ -24,17 +24,18 @@ def experiment_page(found: Summary, *, adversary: str, budget: str = "") -> Page
     low, high = below(float(limits.lower[0]), 4), above(float(limits.upper[0]), 4)
     headline = f"delta at epsilon = {exactly(found.epsilon)}: between {low} and {high}"
     facts = [
-        Fact("adversary", f"{adversary}, {game.rounds} rounds"),
+        Fact("adversary", f"{adversary}, {game.rounds} round{'s' * (game.rounds != 1)}"),
         Fact("family", "; ".join(dict.fromkeys(_label(each) for each in game.family))),
         Fact("neighbors", f"{game.adjacency.value}, orientation {game.orientation.value}"),
         Fact("measured", f"{near(float(limits.estimate[0]))} from {found.transcripts:,} transcripts in each world"),
         Fact("certified", f"delta <= {above(found.certified.upper)} for every adversary with this family"),
     ]
     if found.exact is not None:
-        facts.append(Fact("exact", f"{found.exact.upper:.17g} for this adversary, every view solved"))
+        low, high = interval(found.exact)
+        facts.append(Fact("exact", f"{low} <= delta <= {high} for this adversary, every view solved"))
     notes = [
         "The limits hold for all epsilons and both directions together, "
-        f"except with probability {found.measured.failure:g}."
+        f"except with probability {exactly(found.measured.failure)}."
     ]
     notes += [budget] if budget else []
     if not found.sound:
@@ -92,10 +93,10 @@ def _curve(found: Summary) -> Table:
     for place in range(0, len(found.epsilons), (len(found.epsilons) - 1) // (SHOWN - 1)):
         limits = found.curve
         row = [
-            near(float(found.epsilons[place]), 4), below(float(limits.lower[place]), 4),
+            exactly(float(found.epsilons[place])), below(float(limits.lower[place]), 4),
             near(float(limits.estimate[place]), 4), above(float(limits.upper[place]), 4),
         ]  # fmt: skip
-        row += [] if found.walked is None else [near(float(found.walked[place]), 6)]
+        row += [] if found.walked is None else [above(float(found.walked[place]), 6)]
         rows.append((*row, above(float(found.ceiling[place]), 4)))
     return Table("What the adversary tells apart", tuple(columns), tuple(rows))
 
@@ -109,4 +110,4 @@ def _promised(found: Summary) -> Table:
     )
     columns = (Column("theorem", wrap=True), Column("epsilon", "right"), Column("reference"))
     cells = tuple((name, above(epsilon), reference) for epsilon, name, reference in rows)
-    return Table(f"What the theorems promise of every adversary at delta = {near(delta, 3)}", columns, cells)
+    return Table(f"What the theorems promise of every adversary at delta = {exactly(delta)}", columns, cells)

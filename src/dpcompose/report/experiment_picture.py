@@ -57,7 +57,7 @@ def _losses(axes: Axes, found: Summary) -> None:
 def _curves(axes: Axes, found: Summary, budget: tuple[float, float] | None) -> None:
     x, limits, floor = found.epsilons.tolist(), found.curve, 0.3 / found.transcripts
     lower, upper = ([max(value, floor) for value in ends.tolist()] for ends in (limits.lower, limits.upper))
-    label = f"measured, with limits that fail with probability {found.measured.failure:g}"
+    label = f"measured, with limits that fail with probability {exactly(found.measured.failure)}"
     axes.fill_between(x, lower, upper, color=WORLDS[0], alpha=0.3, linewidth=0, label=label)
     axes.plot(x, _seen(limits.estimate.tolist(), floor), color=WORLDS[0], linewidth=1.2)
     if found.walked is not None:

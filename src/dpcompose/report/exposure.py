@@ -11,9 +11,12 @@ from dpcompose.report.page import Column, Fact, Page, Table
 
 def exposure_page(found: Exposure) -> Page:
     """Both numbers, labelled."""
-    columns = (Column(""), Column("epsilon at most", "right"), Column("regime"), Column("holds", wrap=True))
+    columns = (
+        Column(""), Column("epsilon at most", "right"), Column("but with probability", "right"), Column("regime"),
+        Column("holds", wrap=True),
+    )  # fmt: skip
     rows = tuple(
-        (name, above(said.epsilon), said.regime, " ".join(filter(None, (said.holds, said.theorem))))
+        (name, above(said.epsilon), _failure(said), said.regime, " ".join(filter(None, (said.holds, said.theorem))))
         for name, said in (("promised", found.promised), ("spent", found.spent))
     )
     facts = (Fact("present in", ", ".join(found.paths)), Fact("delta", exactly(found.delta)))
@@ -22,6 +25,11 @@ def exposure_page(found: Exposure) -> Page:
         headline = f"Nothing finite is promised at delta = {exactly(found.delta)}"
     notes = ("Promised holds whatever is asked from now on; spent is about what was charged so far.",)
     return Page("Exposure of one person", headline, "plain", facts, (Table("At most", columns, rows),), notes)
+
+
+def _failure(said: Statement) -> str:
+    """With which probability the loss of an odometer is larger: it replaces the delta."""
+    return above(said.failure) if said.failure else ""
 
 
 def exposure_document(found: Exposure) -> dict[str, Any]:

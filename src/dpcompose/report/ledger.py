@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
@@ -143,8 +143,8 @@ def entry_document(entry: Entry) -> dict[str, Any]:
 def receipt_page(receipt: Receipt, *, left: Amounts) -> Page:
     """A charge that was granted."""
     facts = (
-        Fact("charged", _listed(receipt.cost, at_least)),
-        Fact("left here", _listed(left, at_most) or "nothing is capped"),
+        Fact("charged", listed(receipt.cost, at_least)),
+        Fact("left here", listed(left, at_most) or "nothing is capped"),
         Fact("key", receipt.key),
         Fact("receipt", receipt.hash),
     )
@@ -179,5 +179,6 @@ def verification_page(found: Verification, *, where: str) -> Page:
     return Page(where, agrees + (", and so does the anchor" * found.anchored), "good", tuple(facts), (), notes)
 
 
-def _listed(amounts: Amounts, shown: Any) -> str:
+def listed(amounts: Mapping[str, Amount], shown: Callable[[Amount], str]) -> str:
+    """Amounts by currency, on one line."""
     return ", ".join(f"{name} {shown(amount)}" for name, amount in amounts.items())

@@ -28,7 +28,13 @@ def near(value: float, digits: int = 6) -> str:
 
 def exactly(value: float) -> str:
     """The shortest decimal that reads back as this double; for what somebody typed."""
-    return "infinite" if value == math.inf else _trimmed(repr(value))
+    return "infinite" if value == math.inf else repr(value).removesuffix(".0")
+
+
+def trimmed(text: str) -> str:
+    """A number without the zeros that end its digits after the point."""
+    mantissa, mark, exponent = text.partition("e")
+    return (mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa) + mark + exponent
 
 
 def interval(bound: Bound) -> tuple[str, str]:
@@ -65,7 +71,3 @@ def _text(number: Decimal) -> str:
     digits = "".join(str(digit) for digit in number.as_tuple().digits)
     mantissa = digits[0] + (f".{digits[1:]}" if len(digits) > 1 else "")
     return f"{'-' if number < 0 else ''}{mantissa}e{exponent:+03d}"
-
-
-def _trimmed(text: str) -> str:
-    return text.removesuffix(".0")

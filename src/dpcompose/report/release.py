@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dpcompose.report.ledger import at_least, at_most, listed
 from dpcompose.report.number import above, near
 from dpcompose.report.page import Column, Fact, Page, Table
 
@@ -20,11 +21,11 @@ def release_page(
 ) -> Page:
     """Answers for people, each number with how far its noise reaches and a bar with that error."""
     receipt = answers[0].receipt
-    spent = ", ".join(f"{name} {above(float(amount.fraction))}" for name, amount in receipt.cost.items())
+    spent = listed(receipt.cost, at_least)
     again = "  (stored: the same key was asked before)" if answers[0].replayed else ""
     facts = (
         Fact("charged", f"{spent} to {receipt.scope}, entry {receipt.sequence}{again}"),
-        Fact("left", ", ".join(f"{name} {near(float(amount.fraction))}" for name, amount in left.items())),
+        Fact("left", listed(left, at_most)),
         Fact("key", receipt.key),
     )
     tables = tuple(_table(answer, confidence, width) for answer in answers)
@@ -48,7 +49,7 @@ def quote_page(quotes: Sequence[Quote], *, confidence: float, left: Mapping[str,
     """Prices and errors, before anything is charged."""
     columns = (Column("question"), Column("price", wrap=True), Column("error", "right"), Column("fits"))
     rows = tuple(_quoted(quote, confidence) for quote in quotes)
-    facts = (Fact("left", ", ".join(f"{name} {near(float(amount.fraction))}" for name, amount in left.items())),)
+    facts = (Fact("left", listed(left, at_most)),)
     fit = all(quote.fits for quote in quotes)
     headline = "Nothing was charged" if fit else "Not all of this fits in what is left; nothing was charged"
     notes = (f"Errors hold with probability {confidence:g} for each number by itself.", quotes[0].bias)
@@ -72,7 +73,7 @@ def quote_document(quotes: Sequence[Quote], *, confidence: float, left: Mapping[
 
 
 def _quoted(quote: Quote, confidence: float) -> tuple[str, ...]:
-    price = ", ".join(f"{name} {above(float(amount.fraction))}" for name, amount in quote.price.items())
+    price = listed(quote.price, at_least)
     error = _error(quote, confidence)
     unit = UNITS.get(quote.question.kind, "")
     shown = "follows from the count" if error is None else f"{above(error, 4)} {unit}".rstrip()

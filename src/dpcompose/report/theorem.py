@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dpcompose.report.number import above, below, trimmed
 from dpcompose.report.page import Column, Fact, Page, Table
 
 if TYPE_CHECKING:
@@ -15,8 +16,10 @@ Rows = Sequence[tuple[str, float]]
 
 
 def evaluation_page(statement: Statement, given: Given, rows: Rows) -> Page:
-    """One statement with its value, its caveats below it."""
-    headline = "; ".join(f"{name} = {value:.15g}" for name, value in rows)
+    """One statement with its value, rounded away from what would be too favorable, its caveats below it."""
+    headline = "; ".join(
+        f"{name} = {trimmed(below(value, 15) if name in statement.down else above(value, 15))}" for name, value in rows
+    )
     facts = [
         Fact("says", statement.says),
         Fact("given", ", ".join(f"{name} = {value!r}" for name, value in given.items()) or "nothing"),
