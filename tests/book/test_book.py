@@ -121,6 +121,7 @@ def test_the_counter_example_to_corollary_3_21() -> None:
     assert bound.lower > 0.998 and bound.contains(0.999823864615169952)
     with pytest.raises(UnsupportedError, match=r"false there.*0\.999823864615"):
         book.advanced_per_mechanism(0.99, slack=0.998, times=100)
+    assert book.advanced_per_mechanism(5e-324, slack=1e-6, times=1) == 0.0
 
 
 @pytest.mark.parametrize("seed", range(100))

@@ -46,6 +46,7 @@ GAUSSIAN = Density(lambda x: -x * x / 2 - math.log(2 * math.pi) / 2)
 BAD: list[tuple[Any, str]] = [
     ([0.5, -0.5, 1.0], "[1] = -0.5"),
     ([0.5, math.nan], "[1] = nan"),
+    ([1, Decimal("1e-999999999")], "10000 digits"),
     ([math.inf, 0.5], "[0] = inf"),
     ([0.5, -math.inf], "[1] = -inf"),
     ({"a": 0.5, "b": Decimal("NaN")}, "['b'] = Decimal('NaN')"),
@@ -101,7 +102,7 @@ def test_mismatched_supports(call: Callable[[Any, Any], Any]) -> None:
         call([0.5, 0.5], GAUSSIAN)
 
 
-NO_NUMBER: list[Any] = [math.nan, "1", None, True, [1], 1j]
+NO_NUMBER: list[Any] = [Decimal("1e999999999"), Decimal("1e-999999999"), math.nan, "1", None, True, [1], 1j]
 
 
 @pytest.mark.parametrize("bad", [*NO_NUMBER, -0.1, 1.1, math.inf, -math.inf, Decimal("NaN"), Fraction(-1, 10**40)])

@@ -37,7 +37,7 @@ def advanced_per_mechanism(epsilon: float, *, slack: float, times: int) -> float
     times = times_of(times, least=1)
     logarithm = -math.log(slack)
     width = 2.0 * math.sqrt(2.0 * times * logarithm)
-    each = down(epsilon / width * (1.0 - 16 * UNIT_ROUNDOFF))
+    each = max(0.0, down(epsilon / width * (1.0 - 16 * UNIT_ROUNDOFF)))
     limit = width * math.log1p(math.sqrt(2.0 * logarithm / times)) * (1.0 - 32 * UNIT_ROUNDOFF)
     if not epsilon <= limit:
         raise _refusal(epsilon, slack, times, each, limit)

@@ -25,6 +25,8 @@ Rational: TypeAlias = int | float | Fraction | Decimal
 """A number taken exactly as it is."""
 
 FLOAT_TOLERANCE = 4 * UNIT_ROUNDOFF
+MOST_DIGITS = 10_000
+"""Of a decimal: 1e999999999 is short to write, and too long to compute with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +141,8 @@ def exact(name: str, value: Any, domain: str = "a finite real number") -> Fracti
     """`value` as a rational number, exactly; a bool is no number here."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
         raise DomainError(name, value, domain)
+    if isinstance(value, Decimal) and value.is_finite() and value and not abs(value.adjusted()) <= MOST_DIGITS:
+        raise DomainError(name, value, f"{domain}, of at most {MOST_DIGITS} digits before or after the point")
     try:
         return Fraction(*_integer_ratio(value))
     except (ValueError, OverflowError):  # NaN and the infinities
