@@ -40,6 +40,11 @@ class Loss(ABC):
         """Mass whose place is not known: it counts as infinite at the upper end and as nothing at the lower."""
         return 0.0
 
+    @classmethod
+    def finite(cls) -> bool:
+        """Whether no member of the family can be infinite or have mass of unknown place."""
+        return cls.infinite_mass is Loss.infinite_mass and cls.slack is Loss.slack
+
     @property
     @abstractmethod
     def maximum(self) -> float:

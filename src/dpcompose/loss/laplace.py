@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -202,22 +203,31 @@ class LaplaceSum:
 
 
 def _few(epsilon: Reals, times: Reals, far: Reals, floor: Reals, smooth: Reals, whole: Reals, u: Reals) -> Reals:
-    """The sum over a few rows of log |phi|, rounded up; single precision is enough once the angle is reduced."""
+    """The sum over a few rows of log |phi| at increasing u, rounded up; single precision once the angle is reduced.
+
+    |phi| <= sqrt(floor + far cos^2(epsilon u)) / whole + c, c = smooth / (whole u): its square is at most that of the
+    root, and 2 c + c^2, or 1.
+    """
     bound = np.empty(len(u))
-    square, rest = (far / whole**2).astype(np.float32), (floor / whole**2).astype(np.float32)
+    half = far / whole**2 / 2
     equal = bool((times == times[0]).all())
-    for at in range(0, len(u), _BLOCK):
-        here = u[at : at + _BLOCK]
+    starts = [0, *(4**power for power in range(1, 6)), *range(_BLOCK, len(u), _BLOCK)]
+    for at, end in pairwise([start for start in starts if start < len(u)] + [len(u)]):
+        here = u[at:end]
+        rest = smooth / whole / max(float(here[0]), 1e-30)
         turns = (epsilon / math.pi) * here
-        cosine = np.cos(np.float32(math.pi) * (turns - np.rint(turns)).astype(np.float32))
-        cosine = np.abs(cosine) + np.float32(1e-5 + 1e-15 * float(turns.max()))
-        near = np.maximum(here, 1e-30).astype(np.float32)
-        each = np.sqrt(rest + square * cosine * cosine) + (smooth / whole).astype(np.float32) / near
-        each = np.minimum(each * np.float32(1 + 1e-5), 1)
+        doubt = 3e-5 + 1e-14 * float(turns[:, -1].max())
+        turns -= np.rint(turns)
+        cosine = np.cos(turns.astype(np.float32) * np.float32(2 * math.pi))
+        flat = (floor / whole**2 + half * (1 + doubt) + 2 * rest + rest * rest) * (1 + 1e-5)
+        cosine *= half.astype(np.float32)
+        cosine += flat.astype(np.float32)
+        np.minimum(cosine, np.float32(1), out=cosine)
         if equal:
-            bound[at : at + _BLOCK] = times[0] * np.log(np.maximum(np.prod(each, axis=0, dtype=float), 1e-300))
+            square = times[0] * np.log(np.maximum(np.multiply.reduce(cosine, axis=0, dtype=float), 1e-300))
         else:
-            bound[at : at + _BLOCK] = np.sum(times * np.log(each), axis=0)
+            square = np.sum(times * np.log(np.maximum(cosine, np.float32(1e-30))), axis=0)
+        bound[at:end] = 0.5 * square
     return bound
 
 

@@ -63,6 +63,8 @@ class Product:
     @cached_property
     def infinite(self) -> Bound:
         """P[L = inf], unplaced mass at the upper end only."""
+        if all(family.finite() for family in {type(loss) for loss, _ in self.reduced}):
+            return Bound(0.0, 0.0)
         low = high = 0.0
         for loss, times in self.reduced:
             mass, doubt = loss.infinite_mass, loss.infinite_doubt
@@ -153,20 +155,25 @@ class Product:
         high = _remaining(delta, self.infinite.lower) * (1 + slack)
         if high < 0:
             return Bound(math.inf, math.inf, Certificate("the infinite loss alone exceeds delta"))
-        largest = self.extremes
         if high == 0:
+            largest = self.extremes
             return Bound(
                 max(largest.lower, 0.0), math.inf if low < 0 else max(largest.upper, 0.0), Certificate("largest loss")
             )
         if self.single is not None:
-            return self._inverted(delta, largest)
+            return self._inverted(delta, self.extremes)
         if low <= 0:
             reading = invert.point_of(self.transform, high, high, tolerance=tolerance)
             return Bound(
-                max(reading.lower, 0.0), math.inf if low < 0 else max(largest.upper, 0.0), _certificate(reading)
+                max(reading.lower, 0.0), math.inf if low < 0 else max(self.extremes.upper, 0.0), _certificate(reading)
             )
         reading = self._noted(invert.point_of(self.transform, low, high, tolerance=tolerance))
-        return Bound(max(reading.lower, 0.0), max(min(reading.upper, largest.upper), 0.0), _certificate(reading))
+        upper = min(reading.upper, self.extremes.upper) if self._near_the_top(reading.upper) else reading.upper
+        return Bound(max(reading.lower, 0.0), max(upper, 0.0), _certificate(reading))
+
+    def _near_the_top(self, epsilon: float) -> bool:
+        """Whether the largest value, which takes a look at every loss, may matter."""
+        return not epsilon < 0.999 * self.transform.maximum
 
     @cached_property
     def _latest(self) -> list[Reading]:
@@ -182,7 +189,7 @@ class Product:
         if not self.reduced or self.single is not None or not math.isfinite(epsilon):
             return False
         low = _remaining(delta, self.infinite.upper) * (1 - 4 * UNIT_ROUNDOFF)
-        if epsilon >= self.extremes.upper:
+        if self._near_the_top(epsilon) and epsilon >= self.extremes.upper:
             return low >= 0
         beside = self.other._latest[0] if self.other is not None and self.other._latest else None
         return low > 0 and invert.at_most(self.transform, epsilon, low, beside=beside)

@@ -21,6 +21,8 @@ from dpcompose.numerics.saddle import Chart, short
 from dpcompose.numerics.transform import Lattice, Line, Sum, Transform, curve, facing, moment_bound, survey
 
 _NEGLIGIBLE = 52.0
+# So many nodes are not worth another look.
+_FEW = 24
 # Where the tail of a line may be bounded, from the frequency at which a Gaussian would have decayed.
 _FURTHER = np.concatenate([[1.0, 1.25], *(np.array([1.5, 2.0]) * 2.0**power for power in range(10))])
 
@@ -432,7 +434,7 @@ def _audible(transform: Transform, order: float, frequency: Reals, variance: flo
     for term in _terms(transform):
         bounds = getattr(term, "log_bounds", None)
         for bound in bounds(order) if bounds is not None else ():
-            if len(frequency) <= 64:
+            if len(frequency) <= _FEW:
                 break
             loud = loud + np.minimum(bound(frequency), 0.0)
             keep = loud > -_NEGLIGIBLE
