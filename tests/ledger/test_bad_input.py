@@ -65,6 +65,7 @@ ODD_TEXTS = [
 ]
 ODD_PATHS = [
     "", "/", "world/", "/world", "world//sales", "world/../other", "world/.", "wor ld", "world\n", "w/e\u0301",
+    "\U00020000" * 251,
     "w" * 513, "\u202eworld", "world\0", "x'; DROP TABLE entry; --", 'world" OR 1=1', "world%", "a/" * 16 + "a", 3,
 ]  # fmt: skip
 ODD_AMOUNTS = [
@@ -120,6 +121,7 @@ CASES: list[tuple[type[Exception], Callable[[Ledger], object]]] = [
     (KeyReusedError, charge(key="shuts")),
     (DomainError, opening(kind="folder")),
     (DomainError, opening(kind=None)),
+    (DomainError, opening(kind=["filter"])),
     (DomainError, opening(slots=2)),
     (DomainError, opening(cost={"epsilon": 1})),
     *((DomainError, opening(kind="slots", caps={"rho": 1}, slots=slots)) for slots in [None, 0, -1, 1.5, True, 10**13]),
@@ -192,8 +194,11 @@ def test_odd_but_honest_text_is_kept_as_it_is(ledger: Ledger) -> None:
     ledger.verify()
 
 
-@pytest.mark.parametrize("url", ["", "mysql://host/db", "sqlite://", "sqlite:", "memory", "\0"])
-def test_places_that_are_none(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "url",
+    ["", "mysql://host/db", "sqlite://", "sqlite:", "memory", "\0", ":memory:", "sqlite:///:memory:", None, 5, b"a"],
+)
+def test_places_that_are_none(url: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     if url == "memory":  # a file of that name is a file
         Ledger.open(url).close()
@@ -201,6 +206,17 @@ def test_places_that_are_none(url: str, tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(DomainError):
         Ledger.open(url)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_longest_names_fit_every_store(ledger: Ledger) -> None:
+    """PostgreSQL's index holds 2,704 bytes a row: a path and the one above it, or it and a key."""
+    rare = [chr(0x20000 + 37 * number) for number in range(256)]  # four bytes each, and nothing to compress
+    path, key = "".join(rare[:124]), "".join(rare)
+    ledger.scope(path, caps={"epsilon": 1}, actor="Ada")
+    ledger.scope(f"{path}/{path}", actor=key)
+    receipt = ledger.charge(f"{path}/{path}", cost={"epsilon": 0.1}, actor=key, key=key)
+    ledger.redeem(receipt)
+    ledger.verify()
 
 
 @pytest.mark.parametrize(

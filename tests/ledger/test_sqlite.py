@@ -70,6 +70,25 @@ def test_what_is_no_ledger_is_left_alone(tmp_path: Path) -> None:
     assert not (tmp_path / "nowhere.db").exists()
 
 
+def test_an_empty_file_is_no_ledger_until_one_is_made(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.db"
+    empty.touch()
+    with pytest.raises(StoreError, match="no ledger in this file"):
+        Ledger.open(empty, create=False)
+    Ledger.open(empty).close()
+    Ledger.open(empty, create=False).close()
+
+
+def test_a_table_called_migration_makes_no_ledger(tmp_path: Path) -> None:
+    foreign = tmp_path / "foreign.db"
+    with closing(sqlite3.connect(foreign)) as connection, connection:
+        connection.execute("CREATE TABLE migration (id)")
+    before = foreign.read_bytes()
+    with pytest.raises(StoreError, match="no ledger"):
+        Ledger.open(foreign)
+    assert foreign.read_bytes() == before
+
+
 def test_a_newer_schema_is_refused_and_left_alone(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("INSERT INTO migration VALUES (99, 'from the future')")
@@ -178,6 +197,20 @@ except StoreError as error:
     print(error)
     sys.exit(3)
 """
+
+
+def test_a_ledger_that_others_may_write_is_theirs_to_open() -> None:
+    """The file of turns is made under the umask of whoever came first, and never written."""
+    folder = Path(tempfile.mkdtemp())
+    try:
+        folder.chmod(0o777)
+        Ledger.open(folder / "ledger.db").close()
+        (folder / "ledger.db").chmod(0o666)
+        command = [sys.executable, "-c", UNPRIVILEGED, folder / "ledger.db"]
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert run.returncode == 0, run.stdout + run.stderr
+    finally:
+        shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize("read_only", ["file", "folder", "unseen"])
