@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpcompose.cli.outcome import REFUSED, outcome, say
-from dpcompose.cli.output import package_version, require_writable, write
+from dpcompose.cli.output import package_version, require_writable, write, writing
 from dpcompose.cli.patience import Patience, patience
-from dpcompose.errors import DomainError, PlanError
+from dpcompose.errors import PlanError
 
 if TYPE_CHECKING:
     from dpcompose.plan import Plan, PlanAccount, PlanRisk, Question
@@ -100,8 +100,6 @@ def _draw(
         write("--html", html, report.html(page, pictures=pictures, producer=f"Made by dpcompose {package_version()}."))
         say(f"wrote {html}")
     if plot is not None:
-        try:
+        with writing("--plot", plot):
             picture.save(plot, over_delta=curve, growth=growth, asked=asked, risk=attack)
-        except OSError as error:
-            raise DomainError("--plot", str(plot), f"a file that can be written ({error.strerror})") from None
         say(f"wrote {plot}")

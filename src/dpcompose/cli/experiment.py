@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpcompose.cli.outcome import REFUSED, outcome, say
-from dpcompose.cli.output import package_version, require_writable
+from dpcompose.cli.output import package_version, require_writable, writing
 from dpcompose.cli.patience import patience
 from dpcompose.errors import DomainError
 from dpcompose.experiment import Orientation
@@ -127,11 +127,9 @@ def _show(found: Summary, player: Player, seed: int, json: bool, plot: Path | No
     if plot is not None:
         from dpcompose.report import experiment_picture
 
-        try:
-            budget = None if promised is None else (promised.epsilon, promised.delta)
+        budget = None if promised is None else (promised.epsilon, promised.delta)
+        with writing("--plot", plot):
             experiment_picture.save(plot, found, adversary=player.value, budget=budget)
-        except OSError as error:
-            raise DomainError("--plot", str(plot), f"a file that can be written ({error.strerror})") from None
         say(f"wrote {plot}")
     if json:
         document = experiment_document(found, adversary=player.value, seed=seed)

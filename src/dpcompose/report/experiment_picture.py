@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from dpcompose.experiment import Summary
 from dpcompose.report.number import exactly
-from dpcompose.report.picture import require
+from dpcompose.report.picture import INK, quiet, require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-INK, WORLDS = "#5a5b5c", ("#0072b2", "#d55e00")
+WORLDS = "#0072b2", "#d55e00"
 THEOREMS = ("#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8a6d3b", "#7a68c8")
 
 
@@ -51,7 +51,8 @@ def _losses(axes: Axes, found: Summary) -> None:
     axes.axvline(found.epsilon, color=INK, linewidth=0.8, linestyle=":")
     axes.set(xlabel="ln of the likelihood of world 0 over that of world 1", ylabel="share of transcripts")
     axes.set(title="What the views give away")
-    _quiet(axes)
+    axes.legend(frameon=False, fontsize=8, labelcolor=INK)
+    quiet(axes)
 
 
 def _curves(axes: Axes, found: Summary, budget: tuple[float, float] | None) -> None:
@@ -78,20 +79,8 @@ def _curves(axes: Axes, found: Summary, budget: tuple[float, float] | None) -> N
     axes.set(yscale="log", ylim=(max(floor, min(upper) / 10), 1.3), xlabel="epsilon", ylabel="delta")
     axes.set(title=f"delta over epsilon, asked at {exactly(found.epsilon)}")
     axes.legend(frameon=False, fontsize=7.5, labelcolor=INK, loc="upper left", bbox_to_anchor=(1.01, 1.0))
-    _quiet(axes)
+    quiet(axes)
 
 
 def _seen(values: list[float], floor: float) -> list[float]:
     return [value if value > floor else math.nan for value in values]
-
-
-def _quiet(axes: Axes) -> None:
-    axes.grid(True, which="major", color=INK, alpha=0.2, linewidth=0.6)
-    axes.tick_params(which="both", colors=INK)
-    for text in (axes.xaxis.label, axes.yaxis.label, axes.title):
-        text.set_color(INK)
-    for name, spine in axes.spines.items():
-        spine.set_visible(name in ("left", "bottom"))
-        spine.set_color(INK)
-    if axes.get_legend_handles_labels()[0] and axes.get_legend() is None:
-        axes.legend(frameon=False, fontsize=8, labelcolor=INK)

@@ -1,6 +1,6 @@
 """The pictures of an account: epsilon over delta, how epsilon grows for each theorem, and what an attacker gains.
 
-The one file that touches matplotlib, and only when a picture is drawn.
+One of the files that touch matplotlib, and only when a picture is drawn.
 """
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_INK = "#5a5b5c"
+INK = "#5a5b5c"
 """The color of text and axes: a tone no curve has, so that an SVG can take the color of the page instead."""
 # Okabe and Ito's palette, without the yellow that vanishes on white: told apart by the color-blind, in light and dark.
 _COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8a6d3b", "#7a68c8")
@@ -81,11 +81,11 @@ def _draw_profile(axes: Axes, curve: Curve, asked: float) -> None:
     axes.plot(*_columns(points), color=_COLORS[0], linewidth=2)
     axes.set_xscale("log")
     axes.invert_xaxis()
-    axes.axvline(asked, color=_INK, linewidth=0.8, linestyle=":")
+    axes.axvline(asked, color=INK, linewidth=0.8, linestyle=":")
     axes.set(xlabel="delta", ylabel="epsilon", title="Epsilon over delta")
     if not points:
         _say(axes, "epsilon is infinite at every delta drawn")
-    _quiet(axes)
+    quiet(axes)
 
 
 def _draw_growth(axes: Axes, growth: Growth) -> None:
@@ -106,24 +106,24 @@ def _draw_growth(axes: Axes, growth: Growth) -> None:
             drawn += 1
     axes.set(xscale="log", yscale="log", xlabel=growth.unit, ylabel="epsilon", title="How epsilon grows")
     if drawn:
-        axes.legend(frameon=False, fontsize=8, labelcolor=_INK, loc="upper left")
+        axes.legend(frameon=False, fontsize=8, labelcolor=INK, loc="upper left")
     else:
         _say(axes, "no theorem gives a finite epsilon here")
-    _quiet(axes)
+    quiet(axes)
 
 
 def _draw_risk(axes: Axes, found: PlanRisk) -> None:
     rates, most = list(found.rates), [power.upper for power in found.powers]
     least = [power.lower for power in found.powers]
-    axes.fill_between(rates, most, 1.0, color=_INK, alpha=0.12, linewidth=0)
+    axes.fill_between(rates, most, 1.0, color=INK, alpha=0.12, linewidth=0)
     axes.fill_between(rates, least, most, color=_COLORS[0], alpha=0.35, linewidth=0)
     axes.plot(rates, most, color=_COLORS[0], linewidth=2, label="the best test")
-    axes.plot(rates, rates, color=_INK, linewidth=0.8, linestyle=":", label="guessing blindly")
+    axes.plot(rates, rates, color=INK, linewidth=0.8, linestyle=":", label="guessing blindly")
     shown = found.risk
     axes.plot([shown.false_positive_rate], [shown.true_positive_rate.upper], color=_COLORS[1], marker="o")
     axes.set(xscale="log", yscale="log", xlabel="false positive rate", ylabel="true positive rate")
     axes.set(title="What an attacker gains", xlim=(rates[0], 1.0), ylim=(rates[0], 1.0))
-    axes.legend(frameon=False, fontsize=8, labelcolor=_INK, loc="lower right")
+    axes.legend(frameon=False, fontsize=8, labelcolor=INK, loc="lower right")
     said = (
         f"advantage <= {above(shown.advantage.upper, 4)}",
         f"Bayes error >= {below(shown.bayes_error.lower, 4)} at prior {exactly(shown.prior)}",
@@ -131,8 +131,8 @@ def _draw_risk(axes: Axes, found: PlanRisk) -> None:
         f" at false positive rate {exactly(shown.false_positive_rate)}",
         f"reconstruction <= {above(shown.reconstruction.upper, 4)} of a secret guessed with {exactly(shown.prior)}",
     )
-    axes.text(0.03, 0.96, "\n".join(said), transform=axes.transAxes, va="top", fontsize=8, color=_INK)
-    _quiet(axes)
+    axes.text(0.03, 0.96, "\n".join(said), transform=axes.transAxes, va="top", fontsize=8, color=INK)
+    quiet(axes)
 
 
 def _columns(points: list[tuple[float, float]]) -> tuple[list[float], list[float]]:
@@ -140,22 +140,22 @@ def _columns(points: list[tuple[float, float]]) -> tuple[list[float], list[float
 
 
 def _say(axes: Axes, text: str) -> None:
-    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", color=_INK)
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", color=INK)
 
 
-def _quiet(axes: Axes) -> None:
-    axes.grid(True, which="major", color=_INK, alpha=0.2, linewidth=0.6)
-    axes.tick_params(which="both", colors=_INK)
-    axes.xaxis.label.set_color(_INK)
-    axes.yaxis.label.set_color(_INK)
-    axes.title.set_color(_INK)
+def quiet(axes: Axes) -> None:
+    """Grid, ticks, labels and spines in ink."""
+    axes.grid(True, which="major", color=INK, alpha=0.2, linewidth=0.6)
+    axes.tick_params(which="both", colors=INK)
+    for text in (axes.xaxis.label, axes.yaxis.label, axes.title):
+        text.set_color(INK)
     for name, spine in axes.spines.items():
         spine.set_visible(name in ("left", "bottom"))
-        spine.set_color(_INK)
+        spine.set_color(INK)
 
 
 def _svg(figure: Figure) -> str:
     stream = io.StringIO()
     figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
     text = stream.getvalue()
-    return text[text.index("<svg") :].strip().replace(_INK, "currentColor")
+    return text[text.index("<svg") :].strip().replace(INK, "currentColor")
