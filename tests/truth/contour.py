@@ -58,7 +58,7 @@ def delta(
     if chernoff < floor:
         return span(outside, (outside + chernoff))
     while True:
-        chosen = plan or planned(epsilon, parts, bits=bits, nodes=nodes)
+        chosen = plan or _planned_near(_snapped(epsilon, largest), tuple(parts), bits, nodes)
         with ctx.workprec(bits + 60 + chosen.lost + 2 * times.bit_length() + 2 * math.frexp(chosen.order)[1]):
             outside = 1 - _product([1 - law.outside for law, _ in parts], parts)
             largest = sum((count * law.largest for law, count in parts), arb(0))
@@ -66,6 +66,18 @@ def delta(
         if value.rel_accuracy_bits() >= 45 or plan or chosen.smoothing or bits > 1000:
             return value
         bits *= 2  # Chernoff's bound is far from the truth where the loss has two modes
+
+
+def _snapped(epsilon: Number, largest: arb) -> Number:
+    """An epsilon close by, the same for neighbors, so that they share the plan and its nodes."""
+    mantissa, exponent = math.frexp(float(epsilon))
+    near = math.ldexp(math.floor(mantissa * 4096) / 4096, exponent)
+    return near if largest - ball(epsilon) > abs(ball(epsilon)) / 100 else epsilon
+
+
+@lru_cache(maxsize=8)
+def _planned_near(epsilon: Number, parts: Parts, bits: int, nodes: int) -> Plan:
+    return planned(epsilon, parts, bits=bits, nodes=nodes)
 
 
 def epsilon(target: Number, parts: Parts) -> arb:
@@ -197,6 +209,11 @@ def _log_moment(law: Law, order: float) -> arb:
     return law.moments(order, 0.0, 1)[0].real.log()
 
 
+@lru_cache(maxsize=32)
+def _moments(law: Law, order: float, step: float, count: int, precision: int) -> list[acb]:
+    return law.moments(order, step, count)
+
+
 def _product(values: list[arb], parts: Parts) -> arb:
     product = arb(1)
     for value, (_, count) in zip(values, parts, strict=True):
@@ -212,7 +229,7 @@ def _integral(level: arb, parts: Parts, plan: Plan, largest: arb) -> arb:
     points = [acb(order, ball(step) * j) for j in range(count)]
     powers = [(-t * level + smooth * smooth * t * (t + 1) / 2).exp() for t in points]
     for law, times in parts:
-        moments = law.moments(plan.order, step, count)
+        moments = _moments(law, plan.order, step, count, ctx.prec)
         powers = [power * moment**times for power, moment in zip(powers, moments, strict=True)]
     first = powers[0].real.abs_upper()
     frequency = step * (count - 1)

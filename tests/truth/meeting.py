@@ -207,11 +207,11 @@ class _Opinions:
         self.found.seconds["lattice"] += time.process_time() - middle
 
     def _lines(self, place: float) -> list[lines.Lines | None]:
-        """Those drawn for a place close by, or new ones: four for the first place, two for others."""
+        """Those drawn for a place close by, or new ones: four for the first place, one for others."""
         for near, known in self.drawn:
             if abs(near - place) <= 1e-3 * abs(place):
                 return known
-        tilts = lines.TILTS if not self.drawn else lines.TILTS[::3]
+        tilts = lines.TILTS if not self.drawn else lines.TILTS[self.case.number % 2 * 3 :][:1]
         tolerance = float(str(self.case.options["tolerance"]))
         new = []
         for product in self.question.above:
@@ -224,11 +224,15 @@ class _Opinions:
         return new
 
     def _lattices(self, place: float) -> list[tilted.Enclosure | None]:
-        """One for each direction, tilted for the first place."""
+        """One for each direction, tilted for the first place; of what needs more than one lattice, every second."""
         if self.lattices is None:
             orders = [line.order if line else 1.0 for line in self.drawn[0][1]] or [1.0]
             points = tilted.POINTS if len(self.case.parts) < 8 else tilted.POINTS // 2
-            rows = zip(subject.in_cells(self.case.parts), subject.infinite(self.case.parts), strict=False)
+            staged = any(times > tilted.MOST[1] for _, times in self.case.parts)
+            skipped = staged and self.case.number % 2 == 1
+            rows = zip(
+                [] if skipped else subject.in_cells(self.case.parts), subject.infinite(self.case.parts), strict=False
+            )
             self.lattices = [
                 tilted.enclosure(
                     row, order=orders[at % len(orders)], target=self.case.delta, infinite=infinite, points=points

@@ -333,10 +333,8 @@ def _beyond(tilted: list[tuple[Array, Array, int]], room: float, deviation: floa
         bounds = []
         for theta in (35 / room, 2 / deviation, 4.5 / deviation, 8 / deviation):
             with np.errstate(over="ignore", invalid="ignore"):
-                log = sum(
-                    times * math.log(min(float(np.nansum(weights * np.exp(sign * theta * gaps))), 1e300))
-                    for weights, gaps, times in tilted
-                )
-            bounds.append(log * (1 + 1e-9) - theta * room)
+                moments = [float(np.nansum(weights * np.exp(sign * theta * gaps))) for weights, gaps, _ in tilted]
+            log = sum(times * math.log(moment) for moment, (_, _, times) in zip(moments, tilted, strict=True))
+            bounds.append(log * (1 + 1e-9) + 1e-9 - theta * room)
         total += math.exp(min(*bounds, 0.0))
     return min(total, 1.0)
