@@ -221,7 +221,7 @@ def _few(epsilon: Reals, times: Reals, far: Reals, floor: Reals, smooth: Reals, 
         cosine = np.cos(turns.astype(np.float32) * np.float32(2 * math.pi))
         flat = (floor / whole**2 + half * (1 + doubt) + 2 * rest + rest * rest) * (1 + 1e-5)
         cosine *= half.astype(np.float32)
-        cosine += flat.astype(np.float32)
+        cosine += np.minimum(flat, 2.0).astype(np.float32)
         np.minimum(cosine, np.float32(1), out=cosine)
         if equal:
             square = times[0] * np.log(np.maximum(np.multiply.reduce(cosine, axis=0, dtype=float), 1e-300))
