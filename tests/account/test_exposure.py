@@ -389,6 +389,8 @@ def test_charges_under_different_adjacencies_have_no_sum(ledger: Ledger, odomete
     found = of(ledger, "a", "b").spent
     assert not found.available and "different adjacencies" in found.holds
     assert of(ledger, "a").spent.epsilon == of(ledger, "b").spent.epsilon == 1.0
+    stated = [of(ledger, *paths).adjacency for paths in (["a"], ["b"], ["a", "b"])]
+    assert stated == [Adjacency.REPLACE, Adjacency.ADD_REMOVE, None]
 
 
 def test_odometers_of_several_roots_say_what_they_rest_on(ledger: Ledger) -> None:

@@ -9,6 +9,7 @@ from dpcompose.account import promised, spent
 from dpcompose.account.statement import Statement
 from dpcompose.account.tree import Tree
 from dpcompose.errors import DomainError
+from dpcompose.guarantee import Adjacency
 from dpcompose.ledger import Ledger
 from dpcompose.numerics import check
 
@@ -22,12 +23,14 @@ class Exposure:
         delta: The delta of both numbers.
         promised: The guarantee of the fixed budgets: it holds whatever is asked from now on.
         spent: A number on what has been charged so far, and the regime in which it holds.
+        adjacency: What one person's data may change, in both numbers; None where the scopes do not agree on it.
     """
 
     paths: tuple[str, ...]
     delta: float
     promised: Statement
     spent: Statement
+    adjacency: Adjacency | None
 
 
 def exposure(ledger: Ledger, *, paths: Sequence[str], delta: float) -> Exposure:
@@ -55,11 +58,13 @@ def exposure(ledger: Ledger, *, paths: Sequence[str], delta: float) -> Exposure:
     if isinstance(paths, str) or not isinstance(paths, Sequence) or not paths:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("paths", paths, "a sequence of at least one path")
     trees = [Tree.of(ledger, root, inside) for root, inside in _by_root(ledger, paths)]
+    stated = {node.budget.adjacency for tree in trees for node in tree.all() if node.budget.filter or node.charges}
     return Exposure(
         tuple(paths),
         delta,
         promised.together(trees, delta=delta),
         spent.together(trees, delta=delta),
+        next(iter(stated)) if len(stated) == 1 else None,
     )
 
 

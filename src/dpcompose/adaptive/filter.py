@@ -138,7 +138,17 @@ class Filter(ABC):
     @classmethod
     @abstractmethod
     def for_target(cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0) -> Self:
-        """The filter whose guarantee is at most (epsilon, delta), `mechanism_delta` of it for the charges."""
+        """The filter whose guarantee is at most (epsilon, delta), `mechanism_delta` of it for the charges.
+
+        Args:
+            epsilon: The target, in nats; a number in [0, 1e15].
+            delta: The target in total, in [0, 1].
+            mechanism_delta: What of it is kept for the deltas of the charges, in [0, delta]; the rest is slack.
+
+        Raises:
+            DomainError: If a number is outside its domain.
+            UnsupportedError: If delta is kept for charges by a filter that charges none.
+        """
 
     def price(
         self, mechanism: Priced, *, delta: float | None = None, adjacency: Adjacency = Adjacency.ADD_REMOVE

@@ -19,12 +19,20 @@ def exposure_page(found: Exposure) -> Page:
         (name, above(said.epsilon), _failure(said), said.regime, " ".join(filter(None, (said.holds, said.theorem))))
         for name, said in (("promised", found.promised), ("spent", found.spent))
     )
-    facts = (Fact("present in", ", ".join(found.paths)), Fact("delta", exactly(found.delta)))
+    facts = (
+        Fact("present in", ", ".join(found.paths)),
+        Fact("delta", exactly(found.delta)),
+        Fact("neighbors", _adjacency(found) or "not one for all"),
+    )
     headline = f"epsilon <= {above(found.promised.epsilon)} is promised at delta = {exactly(found.delta)}"
     if not found.promised.available:
         headline = f"Nothing finite is promised at delta = {exactly(found.delta)}"
     notes = ("Promised holds whatever is asked from now on; spent is about what was charged so far.",)
     return Page("Exposure of one person", headline, "plain", facts, (Table("At most", columns, rows),), notes)
+
+
+def _adjacency(found: Exposure) -> str | None:
+    return None if found.adjacency is None else found.adjacency.value
 
 
 def _failure(said: Statement) -> str:
@@ -37,6 +45,7 @@ def exposure_document(found: Exposure) -> dict[str, Any]:
     return {
         "paths": list(found.paths),
         "delta": found.delta,
+        "adjacency": _adjacency(found),
         "promised": _statement(found.promised),
         "spent": _statement(found.spent),
     }
