@@ -18,7 +18,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 
@@ -27,7 +29,8 @@ from dpcompose import Composition, compose
 from dpcompose.account import open_scope
 from dpcompose.adaptive import BasicFilter
 from dpcompose.ledger import Ledger
-from dpcompose.release.aggregate import exact
+from dpcompose.release import session as asking
+from dpcompose.release.aggregate import exact, statement
 from dpcompose.release.bounds import Change
 from dpcompose.release.design import Design, Drawn, Noisy
 from dpcompose.release.noise import LaplaceNoise
@@ -225,7 +228,9 @@ def sessions(count: int, alarm: float) -> Excess:
 
     def played(table: Table) -> Tally:
         session = release.Session(table, ledger=ledger, scope="world", actor="ana")
-        return Tally.of(tuple(n for each in session.batch(small) for n in _seen(each)) for _ in range(count))
+        # To write the same statements again takes most of a session's time, and tells nothing.
+        with patch.object(asking, "statement", cache(lambda _, what: statement(table, what))):
+            return Tally.of(tuple(n for each in session.batch(small) for n in _seen(each)) for _ in range(count))
 
     tallies = [played(table) for table in neighbors()]
     whole: Composition = compose(*(question.design(neighbors()[0]).mechanism for question in small))
