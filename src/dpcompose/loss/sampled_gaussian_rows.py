@@ -85,9 +85,9 @@ class SampledGaussianRows:
         """A grid for planning, good for every order up to this one; None if it is too long."""
         reached = next((most for most in self._grids if order + 1 <= most), None)
         if reached is None:
-            reached = 2.0 ** math.ceil(math.log2(max(order + 1, 16.0)))
+            reached = self._bucket(order)
             noise, rate = self._both
-            low, high = self.ends(reached - 1)
+            low, high = self.ends(order)
             step = shortened(np.minimum(0.4, 2.0 * noise) * noise)
             fits = float(((high - low) / step).max()) <= MOST_POINTS
             self._grids[reached] = built(noise, rate, low, high, step, self.ulps) if fits else None
@@ -99,11 +99,14 @@ class SampledGaussianRows:
 
     def ends(self, order: float) -> tuple[Reals, Reals]:
         """Where n r^p lives: around 0, around 1 (because E y = 0 is used) and around the mode; shape (2 m, 1) each."""
-        # A little farther than needed, so that neighboring orders share a grid.
-        power = max(1.25 ** math.ceil(math.log(max(order + 1, 1.0)) / math.log(1.25)), self._least)
+        power = self._bucket(order)
         if power not in self._ends:
             self._ends[power] = self._found_ends(power)
         return self._ends[power]
+
+    def _bucket(self, order: float) -> float:
+        """A power a little larger than needed, so that neighboring orders share a grid."""
+        return max(1.25 ** math.ceil(math.log(max(order + 1, 1.0)) / math.log(1.25)), self._least)
 
     @cached_property
     def _least(self) -> float:

@@ -24,7 +24,7 @@ _NEGLIGIBLE = 52.0
 # So many nodes are not worth another look.
 _FEW = 24
 # Where the tail of a line may be bounded, from the frequency at which a Gaussian would have decayed.
-_FURTHER = np.concatenate([[1.0, 1.25], *(np.array([1.5, 2.0]) * 2.0**power for power in range(10))])
+_FURTHER = np.concatenate([[1.0, 1.25, 1.5], 2.0 ** np.arange(1, 11)])
 
 
 def draw(
@@ -63,11 +63,7 @@ def draw(
     step = short(2 * math.pi / period, bits=24)
     relative = math.exp(min(max(log_mass - place.log_m + order * x, -100.0), 0.0))
     share = tolerance / 40 * relative
-    other = facing(transform) if two_sided and chart is not None else None
-    together = False
-    if other is not None and chart is not None:
-        seen = beside_chart(other, chart, x)
-        together = not seen.chernoff < log_mass - 0.1 and seen.serves(order)
+    together = two_sided and chart is not None and _facing_alike(transform, chart, order)
     simple = _decaying_at_once(
         transform, order, step, place.variance, share, budget, outer, two_sided=two_sided, together=together
     )
@@ -179,6 +175,15 @@ def _decaying_at_once(
     if enough[0] > 0 or two_sided or line is None:
         line = transform.line(order, nodes)
     return _ended(transform, order, step, nodes, line, float(tails[enough[0]]), outer)
+
+
+def _facing_alike(transform: Transform, chart: Chart, order: float) -> bool:
+    """Whether what faces the transform is so much like it that one moment will not tell which has the larger g."""
+    other = facing(transform)
+    if other is None:
+        return False
+    at = min(int(np.searchsorted(chart.orders, order)), len(chart.orders) - 1)
+    return float(curve(other, chart.orders).log_m[at] - chart.curve.log_m[at]) > -1.8
 
 
 @dataclass(frozen=True)
