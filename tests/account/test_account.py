@@ -22,6 +22,7 @@ from dpcompose import (
     compose,
 )
 from dpcompose.account import Account, open_partition, open_scope, open_slots, take_slot
+from dpcompose.account.spelling import Spelling
 from dpcompose.account.wording import read, written
 from dpcompose.adaptive import (
     AdvancedFilter,
@@ -414,3 +415,49 @@ def test_arguments_of_the_wrong_kind_are_named(ledger: Ledger, ask: Any) -> None
     with pytest.raises(DomainError):
         ask(ledger)
     assert [scope.path for scope in ledger.scopes("world")] == ["world"] and not spent(ledger, "world")["epsilon"]
+
+
+# Budgets in words
+
+
+@pytest.mark.parametrize("text", ["0.1", "0.3", "1e-7", "0.5"])
+@pytest.mark.parametrize("how", ["parameters", "target"])
+def test_what_is_typed_is_the_cap_exactly(ledger: Ledger, text: str, how: str) -> None:
+    """--parameter epsilon=0.1 capped at the double next to one tenth, which is larger."""
+    scope = Spelling(filter="pure", **{how: {"epsilon": text}}).open(ledger, "world", **ADA)
+    assert scope.caps["epsilon"].fraction == Fraction(text)
+
+
+def test_the_failure_of_an_odometer_is_at_most_what_was_typed(ledger: Ledger) -> None:
+    Spelling(filter="pure", parameters={"epsilon": "1"}, odometer="0.1").open(ledger, "world", **ADA)
+    (found,) = [each.odometer for each in Account(ledger, scope="world").chain]
+    assert found is not None and Fraction(found.delta) < Fraction(1, 10)
+
+
+@pytest.mark.parametrize(
+    ("spelling", "said"),
+    [
+        (Spelling(kind="heap"), "filter, slots, partition"),
+        (Spelling(filter="natural"), "pure, basic"),
+        (Spelling(filter=["pure"]), "pure, basic"),  # type: ignore[arg-type]
+        (Spelling(adjacency=["replace"]), "add-remove, replace"),  # type: ignore[arg-type]
+        (Spelling(filter="basic", parameters={"epsilon": "1"}), "those of a basic filter: epsilon, delta"),
+        (Spelling(filter="pure", parameters={"rho": "1"}), "those of a pure filter: epsilon"),
+        (Spelling(filter="pure", parameters={"epsilon": "nan"}), "epsilon"),
+        (Spelling(filter="pure", target={"delta": "0.1"}), "the target of the filter"),
+        (Spelling(filter="pure", target={"epsilon": "1"}, slots=2), "goes with kind slots"),
+        (Spelling(filter="pure", target={"epsilon": "1"}, price_delta="0.1"), "goes with kind slots"),
+        (Spelling(kind="partition", odometer="0.1"), "goes with kind filter"),
+        (Spelling(kind="slots", slots=2), "the filter that each has"),
+    ],
+)
+def test_words_that_mean_nothing_here_are_refused(ledger: Ledger, spelling: Spelling, said: str) -> None:
+    with pytest.raises(DomainError, match=said):
+        spelling.open(ledger, "world", **ADA)
+
+
+def test_a_slot_keeps_the_adjacency_of_the_slots(ledger: Ledger) -> None:
+    Spelling(kind="slots", slots=2, filter="pure", parameters={"epsilon": "1"}).open(ledger, "world", **ADA)
+    with pytest.raises(DomainError, match="add-remove, which was fixed with the slots"):
+        Spelling(adjacency="replace").open(ledger, "world/a", **ADA)
+    assert Spelling().open(ledger, "world/a", **ADA).path == "world/a"

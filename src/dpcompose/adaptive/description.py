@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import fields
+from typing import Any, cast
 
 from dpcompose.adaptive import natural
 from dpcompose.adaptive.advanced import AdvancedFilter
@@ -44,8 +45,7 @@ def from_description(description: Mapping[str, Any]) -> Filter:
     if description.get("version") != 1:
         raise DomainError("version", description.get("version"), "1", "A newer dpcompose may have written it")
     values = {key: read(key, text) for key, text in description.items() if key not in ("filter", "version")}
-    try:
-        made = FILTERS[kind](**values)
-    except TypeError:
-        raise DomainError("description", dict(description), f"the parameters of a {kind} filter") from None
-    return made
+    known = [field.name for field in fields(cast("Any", FILTERS[kind]))]
+    if sorted(values, key=str) != sorted(known):
+        raise DomainError("parameters", list(values), f"those of a {kind} filter: {', '.join(known)}")
+    return FILTERS[kind](**values)
