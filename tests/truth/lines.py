@@ -21,7 +21,7 @@ from dpcompose.numerics.drawing import draw
 from dpcompose.numerics.transform import Sum, Transform
 
 TILTS = (0.93, 0.97, 1.0, 1.03)
-BUDGET = 1_000
+BUDGET = 600
 U = 2.0**-53
 
 

@@ -227,7 +227,7 @@ class _Opinions:
         """One for each direction, tilted for the first place; of what needs more than one lattice, every second."""
         if self.lattices is None:
             orders = [line.order if line else 1.0 for line in self.drawn[0][1]] or [1.0]
-            points = tilted.POINTS if len(self.case.parts) < 8 else tilted.POINTS // 2
+            points = tilted.POINTS if len(self.case.parts) < 8 else tilted.POINTS // 4
             staged = any(times > tilted.MOST[1] for _, times in self.case.parts)
             skipped = staged and self.case.number % 2 == 1
             rows = zip(
