@@ -231,7 +231,8 @@ class AtomicSum:
         p, q, ratio = self.loss.common
         near = np.clip(ratio, -0.5, 0.5)
         deficit = np.where(np.abs(ratio) < 0.5, q * minus_log1p(np.expm1(near)), p - q - q * ratio)
-        return Points(np.log(q), ratio, deficit, np.full(len(q), self.loss.fuzz * 3 + 64 * U))
+        fuzz = np.full(len(q), self.loss.fuzz * 3 + 64 * U)
+        return Points(np.log(q), ratio, deficit, fuzz, fuzz)
 
     @cached_property
     def _mass(self) -> tuple[float, float]:

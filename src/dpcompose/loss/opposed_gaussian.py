@@ -177,7 +177,7 @@ class OpposedGaussianSum:
         fuzz = U * (
             64 + 12 * np.square(x) / (s * s) + 24 * (np.abs(x) + 1) / (s * s) + 8 * (np.abs(plus) + np.abs(minus))
         )
-        return Points(log_weight, ratio, np.maximum(deficit, 0.0), fuzz)
+        return Points(log_weight, ratio, np.maximum(deficit, 0.0), fuzz, fuzz)
 
     def _step(self, order: float, reach: float, low: float, high: float) -> tuple[float, float]:
         """The largest step whose strip bound is below e^-35 / times, and that error; as in `sampled_gaussian`."""

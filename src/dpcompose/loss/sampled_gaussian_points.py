@@ -67,5 +67,8 @@ def built(noise: Reals, rate: Reals, low: Reals, high: Reals, step: Reals, ulps:
         sampled = np.exp(norm - np.square(x - 1) / (2 * s2))
         deficit = np.where(far, rate * (sampled - weight) - weight * ratio, deficit)
     off = 4 + 2 * ulps
-    fuzz = U * (2 * np.maximum(amplified, 1.0) * (12 + off * (1 + np.maximum(z, 0.0))) + 16 + off * square / s2)
-    return Grid(x, Points(log_weight, ratio, np.maximum(deficit, 0.0), fuzz), step, low, high)
+    moved = 2 * U * (12 + off * (1 + np.maximum(z, 0.0)))
+    fuzz = np.maximum(amplified, 1.0) * moved + U * (16 + off * square / s2)
+    return Grid(
+        x, Points(log_weight, ratio, np.maximum(deficit, 0.0), fuzz, amplified * moved + 8 * U), step, low, high
+    )

@@ -130,7 +130,7 @@ class SampledGaussianSum:
         """An upper bound on K: between whole orders where that is close, from the coarse grid, or from a line."""
         if self.remove and order < _WHOLE:
             whole = self._between_whole_orders(order)
-            if order.is_integer() or whole < self.cumulants(order)[0] + 2:
+            if whole < math.inf and (order.is_integer() or whole < self.cumulants(order)[0] + 2):
                 return whole
         bound = self._by_sum(order)
         return _upper(self.line(order, np.zeros(1))) if bound is None else bound

@@ -129,7 +129,10 @@ def _placed(
     outer = float(orders[best[place]])
     whole = float(round(outer))
     # K is convex: at a whole order, where some transforms know a short sum, it is below the line through two others.
-    if whole > 2 and (np.interp(whole, orders, chernoff) - log_share + 4.0) / (whole - kept) <= 1.05 * period:
+    if (
+        whole > max(2.0, 1.01 * kept)
+        and (np.interp(whole, orders, chernoff) - log_share + 4.0) / (whole - kept) <= 1.05 * period
+    ):
         outer = whole
     period = min(period, 64 * quiet / kept)
     return _Place(kept, period, ((outer, moment_bound(transform, outer)),), log_m, variance)

@@ -93,7 +93,7 @@ def _charted(transform: Transform, excess: Excess, guess: float) -> Chart | None
         else:
             right = int(above[0])
             jump, short_of = float(gap[right] - gap[right - 1]), -float(gap[right - 1])
-            if not jump < _STEEPEST:
+            if not jump < _STEEPEST or orders[-1] < 1.15 * orders[right]:
                 return None
             chart = Chart(orders, known, right if 2 * short_of > jump else right - 1)
             return chart if jump < _STEEP else _sharpened(transform, chart, short_of / jump + right - 1)

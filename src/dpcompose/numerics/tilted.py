@@ -43,18 +43,19 @@ class Points:
         log_weight: log w, shape (n,).
         ratio: log r, finite, shape (n,).
         deficit: w (r - 1 - log r) >= 0, shape (n,).
-        fuzz: A bound on the relative error of w and of the deficit, and on the error of log r relative to itself, shape
-            (n,).
+        fuzz: A bound on the relative error of w and of the deficit, shape (n,).
+        slant: A bound on the error of log r relative to itself, shape (n,).
     """
 
     log_weight: Reals
     ratio: Reals
     deficit: Reals
     fuzz: Reals
+    slant: Reals
 
     def __getitem__(self, rows: Any) -> Points:
         """Some of the rows."""
-        return Points(self.log_weight[rows], self.ratio[rows], self.deficit[rows], self.fuzz[rows])
+        return Points(self.log_weight[rows], self.ratio[rows], self.deficit[rows], self.fuzz[rows], self.slant[rows])
 
     @cached_property
     def weight(self) -> Reals:
@@ -213,7 +214,7 @@ class Points:
     def _doubt(self, shifted: Reals) -> Reals:
         """A bound on the relative error of w and of r^p at a real power, and of their sum over the points."""
         doubt = U * (shifted.shape[-1] + 40 + 2 * ULPS + 2 * (np.abs(self.log_weight) + shifted))
-        return doubt + 3 * self.fuzz * (1 + shifted)
+        return doubt + 3 * (self.fuzz + self.slant * (1 + shifted))
 
     def _turned(self, tilted: Reals, rise: Reals, weight: Reals, frequencies: Reals) -> tuple[Reals, Reals]:
         """What the angle u log r takes from the real part of the sum, and the imaginary part."""
@@ -259,7 +260,7 @@ class Points:
         size, shifted = np.abs(self.ratio), np.abs(power * self.ratio)
         tilted = np.exp(exponent - top)
         doubt = U * (4 * exponent.shape[-1] + 104 + 2 * ULPS + 2 * (np.abs(self.log_weight) + shifted + np.abs(top)))
-        doubt = (doubt + (1 + abs(power) * size) * self.fuzz) * tilted
+        doubt = (doubt + self.fuzz + (1 + abs(power) * size) * self.slant) * tilted
         lost = row_sums(doubt) + frequencies * row_sums(doubt * size)
         lost = lost + outside * np.exp(-np.minimum(top, 0.0))
         value = exponential_sums(frequencies, tilted, sign * 1j * self.ratio)
