@@ -164,3 +164,45 @@ def test_amounts_are_shown_on_the_safe_side() -> None:
     assert (at_least(Amount.of("1e-30")), at_most(Amount.of(0))) == ("1e-30", "0")
     assert bar(Amount.of("1e-40"), Amount.of(1)) == "[#...............]   1 %"
     assert bar(Amount.of(0), Amount.of(0)) == ""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "scope l.db x --cap e=1 --filter pure", "scope l.db x --cap e=1 --epsilon 1",
+        "scope l.db x --cap e=1 --delta 0", "scope l.db x --cap e=1 --adjacency replace",
+        "scope l.db x --cap e=1 --parameter epsilon=1", "scope l.db x --cap e=1 --slots 2",
+        "scope l.db x --cap e=1 --kind slots", "scope l.db x --cap e=1 --odometer 0.1",
+        "charge l.db world/sales --cost rho=0 --cost delta=0 --delta 0.1 --key x",
+    ],
+)  # fmt: skip
+def test_no_option_is_left_unheeded(line: str, ask: Ask) -> None:
+    assert "beside" in ask(line, status=2)
+    ask("show l.db x", status=1)
+
+
+def test_no_database_is_written_over(ask: Ask) -> None:
+    Path("l.db").rename("l.json")
+    before = Path("l.json").read_bytes()
+    for line in ["verify l.json --keep l.json", "export l.json --out l.json"]:
+        assert "written over" in ask(line, status=2)
+    assert Path("l.json").read_bytes() == before
+    ask("verify l.json --keep anchor.json")
+    ask("verify l.json --anchor anchor.json --keep anchor.json")
+
+
+def test_a_place_for_the_anchor_is_looked_for_before_the_work(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Ledger, "verify", lambda *_: pytest.fail("verified for nothing"))
+    assert "directory that exists" in ask("verify l.db --keep nowhere/anchor.json", status=2)
+
+
+@pytest.mark.parametrize(
+    "head",
+    ['{"sequence":Infinity,"hash":"H"}', '{"sequence":0,"hash":"H"}', '{"sequence":true,"hash":"H"}',
+     '{"sequence":1.0,"hash":"H"}', '{"sequence":1,"hash":7}', '{"sequence":1,"hash":"h"}', '{"sequence":1}', "[]",
+     '{"sequence":1,"hash":"H","more":1}'],
+)  # fmt: skip
+def test_an_anchor_that_fits_no_chain_is_none(head: str, ask: Ask) -> None:
+    text = f'{{"format":"dpcompose ledger anchor 1","heads":{{"world":{head}}}}}'
+    Path("anchor.json").write_text(text.replace('"H"', f'"{"0" * 64}"'))
+    assert "--keep" in ask("verify l.db --anchor anchor.json", status=2)

@@ -13,6 +13,7 @@ from dpcompose.cli.outcome import REFUSED, outcome, say
 from dpcompose.errors import DomainError, OverdrawnError
 
 if TYPE_CHECKING:
+    from dpcompose.account.spelling import Spelling
     from dpcompose.ledger import Ledger, Receipt
 
 app = typer.Typer(no_args_is_help=True, help="A ledger of what has been spent, on which data, and what may still be.")
@@ -78,26 +79,28 @@ def scope(
     A filter is opened for a target, --filter concentrated --epsilon 1 --delta 1e-6, or with its own parameters,
     --filter concentrated --parameter rho=0.01 --parameter delta=0. A scope in slots takes a slot, and needs neither.
     """
+    from dpcompose.account.spelling import Spelling
+
     with outcome(), _opened(place) as ledger:
         note = {} if unit is None else {"unit": unit}
+        stated = {"epsilon": epsilon, "delta": delta, "mechanism_delta": mechanism_delta}
+        asked = Spelling(
+            kind,
+            filter,
+            _pairs("--parameter", parameter or []),
+            {name: text for name, text in stated.items() if text is not None},
+            slots,
+            price_delta,
+            adjacency,
+            odometer,
+            note,
+        )
         if cap:
+            _require_bare(asked)
             description = {"note": note} if note else None
             ledger.scope(path, kind=kind, caps=_pairs("--cap", cap), description=description, actor=actor, key=key)
         else:
-            from dpcompose.account.spelling import Spelling
-
-            stated = {"epsilon": epsilon, "delta": delta, "mechanism_delta": mechanism_delta}
-            Spelling(
-                kind,
-                filter,
-                _pairs("--parameter", parameter or []),
-                {name: text for name, text in stated.items() if text is not None},
-                slots,
-                price_delta,
-                adjacency,
-                odometer,
-                note,
-            ).open(ledger, path, actor=actor, key=key)
+            asked.open(ledger, path, actor=actor, key=key)
         balance = ledger.balance(path)
     from dpcompose.report.ledger import balance_document, tree_page
 
@@ -149,6 +152,8 @@ def _charged(
     if (plan is None) == (not cost):
         raise DomainError("PLAN", plan and str(plan), "a plan file or --cost, one of them")
     if cost:
+        if delta is not None:
+            raise DomainError("--delta", delta, "nothing beside --cost, which is charged as it is written")
         return ledger.charge(path, cost=_pairs("--cost", cost), actor=actor, key=key)
     from dpcompose.account import Account
     from dpcompose.plan import Plan
@@ -178,6 +183,15 @@ app.command()(ledger_look.export)
 
 def _opened(place: str, *, create: bool = False) -> Ledger:
     return ledger_look.opened(place, create=create)
+
+
+def _require_bare(asked: Spelling) -> None:
+    """Raise DomainError if something was said that a bare cap leaves unheeded."""
+    for name in ("filter", "parameters", "target", "slots", "price_delta", "adjacency", "odometer"):
+        if getattr(asked, name) != getattr(type(asked)(), name):
+            raise DomainError(name, getattr(asked, name), "nothing beside --cap, which caps amounts without a filter")
+    if asked.kind == "slots":
+        raise DomainError("kind", asked.kind, "filter or partition beside --cap: slots need a filter")
 
 
 def _pairs(option: str, texts: list[str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +16,8 @@ from dpcompose.errors import DomainError, TamperedError
 
 if TYPE_CHECKING:
     from dpcompose.ledger import Anchor, Ledger
+
+_DATABASE = b"SQLite format 3\0"
 
 Place = Annotated[
     str, typer.Argument(metavar="LEDGER", help="A file, or postgresql://user@host/database.", envvar="DPCOMPOSE_LEDGER")
@@ -85,6 +88,7 @@ def verify(
     """Check every hash, decide every entry again, compare every balance; with --anchor, that nothing is gone."""
     with outcome(), patience() as progress, opened(place) as ledger:
         wanted = None if anchor is None else _anchor(anchor)
+        _require_harmless("--keep", keep)
         try:
             found = ledger.verify(wanted, progress)
         except TamperedError as error:
@@ -113,6 +117,7 @@ def export(
     """Write a document for a public registry of deployments: mechanisms, units, totals; no actors and no keys."""
     with outcome(), patience() as progress, opened(place) as ledger:
         require_writable("--out", out, ".json")
+        _require_harmless("--out", out)
         from dpcompose.report import dumps
         from dpcompose.report.deployments import deployments_document
 
@@ -134,7 +139,7 @@ def opened(place: str, *, create: bool = False) -> Ledger:
     """The ledger at `place`."""
     from dpcompose.ledger import Ledger
 
-    if place == "memory:":
+    if place in ("memory:", ":memory:"):
         raise DomainError("LEDGER", place, "a file or a database: what is in memory ends with the command")
     return Ledger.open(place, create=create)
 
@@ -151,8 +156,20 @@ def _anchor(file: Path) -> Anchor:
 
     try:
         return Anchor.read(file.read_text(encoding="utf-8").strip())
-    except (OSError, UnicodeDecodeError) as error:
-        raise DomainError("--anchor", str(file), f"a file that can be read ({error})") from None
+    except OSError as error:
+        raise DomainError("--anchor", str(file), f"a file that can be read ({error.strerror})") from None
+    except ValueError:
+        raise DomainError("--anchor", str(file), "a file that `dpcompose ledger verify --keep` wrote") from None
+
+
+def _require_harmless(option: str, file: Path | None) -> None:
+    """Raise DomainError before anything is done if `file` cannot be written, or is a database: a ledger, perhaps."""
+    if file is None:
+        return
+    require_writable(option, file, file.suffix.lower())
+    with suppress(OSError), file.open("rb") as old:
+        if old.read(len(_DATABASE)) == _DATABASE:
+            raise DomainError(option, str(file), "a file of its own, not a database, which would be written over")
 
 
 def _show(page: Any) -> None:

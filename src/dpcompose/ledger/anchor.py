@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 
 from dpcompose.errors import DomainError
@@ -11,6 +12,7 @@ from dpcompose.ledger.store import Snapshot
 from dpcompose.ledger.text import encode
 
 _FORMAT = "dpcompose ledger anchor 1"
+_HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -35,9 +37,7 @@ class Anchor:
             document = json.loads(text)
             if document["format"] != _FORMAT:
                 raise ValueError(document["format"])
-            heads = {
-                str(root): Head(int(head["sequence"]), str(head["hash"])) for root, head in document["heads"].items()
-            }
+            heads = {root: _head(**head) for root, head in document["heads"].items()}
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise DomainError("anchor", text, "the JSON text of an anchor, as `Anchor.to_json` writes it") from None
         return cls(tuple(sorted(heads.items())))
@@ -46,3 +46,10 @@ class Anchor:
         """The anchor as one line of JSON."""
         heads = {root: {"sequence": head.sequence, "hash": head.hash} for root, head in self.heads}
         return encode({"format": _FORMAT, "heads": heads})
+
+
+def _head(sequence: object, hash: object) -> Head:
+    """The head of a chain that has at least one entry: another would be found in every ledger, or in none."""
+    if not (type(sequence) is int and sequence > 0 and isinstance(hash, str) and _HASH.fullmatch(hash)):
+        raise ValueError(sequence, hash)
+    return Head(sequence, hash)
