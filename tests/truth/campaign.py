@@ -142,6 +142,7 @@ def _line(name: str, found: Findings) -> None:
         "compositions": count["compositions"],
         "answers": count["answers"],
         "without news": count["without news"],
+        "over 1% wide": count["over 1% wide"],
         **wide,
         "proved": f"{count['proved']} of {count['tried']}",
         **{kind: count[kind] for kind in ("unproved", "own proof", "refused", "no line", *VIOLATIONS)},

@@ -132,6 +132,7 @@ def _asked(
         found.counts["answers"] += 1
         vacuous = answer.upper == math.inf or (answer.lower <= 0 and answer.upper >= 1 and asked == "delta")
         found.counts["without news"] += vacuous
+        found.counts["over 1% wide"] += not vacuous and answer.width > 0.01 * abs(answer.upper)
         return answer
     except UnsupportedError as error:
         found.note("refused", f"{case.code}.{asked}(**{question}, **{options})  # {error}")
