@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpcompose.cli.app import app
+from dpcompose.ledger import Ledger
 
 pytest.importorskip("ibis", reason="the extra `data` is not installed")
 pytest.importorskip("opendp", reason="the extra `data` is not installed")
@@ -94,3 +95,30 @@ def test_questions_of_a_file(home: Path) -> None:
     assert [answer["question"] for answer in document["answers"]] == ["units", "histogram"]
     assert json.loads((home / "a.json").read_text()) == document
     assert float(document["left"]["epsilon"]) == pytest.approx(2)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["--count", "--spend", "epsilon=0.1", "--confidence", "2"], "--confidence = 2.0: expected a number in (0, 1)"),
+        (["--count"], "--spend = None: expected what it may cost, such as epsilon=0.1"),
+        (["--sum", "city", "--lower", "0", "--upper", "9", "--spend", "epsilon=0.1"], "--schema city=float64"),
+        (["--histogram", "city", "--edges", "0,1", "--spend", "epsilon=0.1"], "--schema city=float64"),
+        (["--count", "--by", "city", "--spend", "epsilon=0.1"], "spend = {'epsilon': 0.1}: expected a delta > 0"),
+        (["--questions", "q.toml", "--count", "--spend", "epsilon=0.1"], "either that file or --count, not both"),
+        (["--questions", "q.toml", "--spend", "epsilon=0.1"], "question[2]: column = 'size': expected one of person"),
+        (["--questions", "q.toml"], "--spend = None: expected what it may cost"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_what_is_refused_before_the_charge_says_that_there_was_none(home: Path, asked: list[str], said: str) -> None:
+    (home / "q.toml").write_text(
+        '[[question]]\nkind = "count"\n[[question]]\nkind = "mean"\ncolumn = "size"\nlower = 0\nupper = 1\n'
+    )
+    found = run(home, *asked)
+    assert found.returncode == 2
+    assert said in found.stderr
+    assert found.stderr.endswith("Nothing was charged\n")
+    ledger = Ledger.open(home / "ledger.db")
+    assert [entry for entry in ledger.entries("world") if entry.kind == "granted"] == []
+    ledger.close()

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import typer
 
 from dpcompose.cli import release_options as to
 from dpcompose.cli.outcome import outcome, say
 from dpcompose.cli.output import package_version, require_writable, write
 from dpcompose.cli.patience import patience
-from dpcompose.errors import DomainError
+from dpcompose.errors import DomainError, MissingExtraError, PlanError, UnsupportedError
+from dpcompose.numerics import check
 
 if TYPE_CHECKING:
     from dpcompose.release import Answer, Question, Session, Table
@@ -31,7 +35,13 @@ class _Asked:
         """The questions of the file, or the one that the options spell."""
         from dpcompose.release.file import questions
 
+        spelled = [name for name, value in {**self.kinds, **self.grid}.items() if value not in (None, False)]
+        spelled += ["by"] if self.by else []
+        if file is not None and spelled:
+            raise DomainError("--questions", str(file), f"either that file or --{spelled[0]}, not both")
         asked = questions(file) if file is not None else (self.question(),)
+        if self.spend is None and any(question.spend is None for question in asked):
+            raise DomainError("--spend", None, "what it may cost, such as epsilon=0.1, or epsilon=0.1,delta=1e-6")
         if out is not None and len(asked) > 1 and out.suffix != ".json":
             raise DomainError("--out", str(out), "a .json file for several questions")
         return asked
@@ -91,7 +101,8 @@ def release(
     out: to.Out = None,
 ) -> None:
     """Answer questions about a TABLE privately: charged to a ledger first, with noise of a stated size."""
-    with outcome(), patience() as progress:
+    with _charged_or_not(), patience() as progress:
+        check.open_probability("--confidence", confidence)
         require_writable("--out", out, ".csv", ".parquet", ".json")
         progress("opening the table", 0, 3)
         bounds = {"max_groups_per_unit": max_groups, "max_rows_per_group": max_rows_per_group}
@@ -106,10 +117,27 @@ def release(
         if quote:
             _quote(session, asked, shared, confidence, json)
             return
-        progress("charging, then asking", 1, 3)
+        progress("checking, charging, asking", 1, 3)
         found = session.batch(asked, spend=named if shared else None, key=key)
         left = session.account.left()
     _show(found, confidence, left, json, out)
+
+
+@contextmanager
+def _charged_or_not() -> Generator[None]:
+    """As `outcome`, and for what is refused before the charge a word that there was none; other errors say so."""
+    before = False
+    try:
+        with outcome():
+            try:
+                yield
+            except (DomainError, PlanError, UnsupportedError, MissingExtraError):
+                before = True
+                raise
+    except typer.Exit:
+        if before:
+            say("Nothing was charged")
+        raise
 
 
 def _opened(source: str, schema: Sequence[str] | None, **given: Any) -> Table:

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from dpcompose.errors import DomainError
 from dpcompose.release.aggregate import Aggregation
 from dpcompose.release.bins import Edges
 from dpcompose.release.design import Design, Drawn, digest
-from dpcompose.release.question import Question, Values, measured, noise_of
+from dpcompose.release.question import Question, Values, measured, noise_of, of_numbers
 from dpcompose.release.table import Table
 
 
@@ -33,8 +32,7 @@ class Histogram(Question):
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         by, public = self._groups(table)
-        if not table.column(self.column).numeric:
-            raise DomainError("column", self.column, "a column of numbers")
+        of_numbers(table, self.column)
         asked, bins = self._spend(spend), Edges.stated(self.edges)
         aggregation = Aggregation(by, public, bins=(self.column, bins))
         bounds = table.bounds.within(None if public is None else len(public))

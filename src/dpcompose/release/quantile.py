@@ -12,7 +12,7 @@ from dpcompose.release.aggregate import Aggregation
 from dpcompose.release.bins import Points
 from dpcompose.release.decimals import exact
 from dpcompose.release.design import Chosen, Design, Drawn
-from dpcompose.release.question import Question, Values
+from dpcompose.release.question import Question, Values, of_numbers
 from dpcompose.release.selection import Selection
 from dpcompose.release.table import Table
 from dpcompose.release.threshold import Threshold
@@ -48,15 +48,15 @@ class Quantile(Question):
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         by, public = self._groups(table)
-        column, q = table.column(self.column), exact("q", self.q)
-        if not column.numeric:
-            raise DomainError("column", self.column, "a column of numbers")
+        column, q = of_numbers(table, self.column), exact("q", self.q)
         if not (0 < q < 1 and q.denominator <= FINEST):
             raise DomainError("q", self.q, "a share in (0, 1), of at most 10^6 parts")
         asked, grid = self._spend(spend), self._points(column.kind in ("integer", "boolean")).grid
         aggregation = Aggregation(by, public, bins=(self.column, Points(grid)))
         bounds = table.bounds.within(None if public is None else len(public))
         change = bounds.change(max(q.numerator, q.denominator - q.numerator)).l1
+        if public is None:
+            Threshold.require(asked)
         part = asked if public is not None else asked.share(Fraction(1, 2), delta=False)
         threshold = None
         if public is None:

@@ -118,9 +118,24 @@ def key_columns(table: Table, by: Sequence[str], keys: Sequence[Key]) -> tuple[V
     )
 
 
+def of_numbers(table: Table, name: str) -> Column:
+    """The column of that name, which can be added up or put into bins.
+
+    Raises:
+        DomainError: If there is none, or it holds something else.
+    """
+    column = table.column(name)
+    if not column.numeric:
+        remedy = f"It holds {column.type}; schema= (--schema {name}=float64) gives text a type"
+        raise DomainError("column", name, "a column of numbers", remedy)
+    return column
+
+
 def measured(table: Table, aggregation: Aggregation, changes: Sequence[Change], spend: Spend) -> _Measured:
     """The steps for measures that one unit changes so far: the amount in equal parts, one for private keys."""
     private = aggregation.public is None
+    if private:
+        Threshold.require(spend)
     if len(changes) > 1 and spend.delta and not private and spend.currency == "epsilon":
         # Several Gaussians within one (epsilon, delta): shared out in rho, where nothing is lost.
         rho = calibrate(Concentrated, epsilon=below(spend.amount), delta=below(spend.delta), parameter="increasing")

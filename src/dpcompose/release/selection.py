@@ -39,7 +39,7 @@ class Selection:
         """The least scale whose certified price is within the epsilon, or within the rho, epsilon^2 / 8."""
         if spend.delta and spend.currency == "epsilon":
             domain = "an epsilon without a delta, where a quantile is chosen among candidates"
-            raise DomainError("spend", spend.plain(), domain)
+            raise DomainError("spend", spend.typed(), domain)
         epsilon = below(spend.amount)
         if spend.currency == "rho":
             epsilon = math.sqrt(8 * epsilon) * (1 - 1e-13)

@@ -233,7 +233,16 @@ class Session:
         if not 1 <= len(questions) <= MOST_QUESTIONS:
             raise DomainError("questions", len(questions), f"1 to {MOST_QUESTIONS:,} questions")
         part = None if spend is None else self.part(questions, spend)
-        return [question.design(self.table, part) for question in questions]
+        if len(questions) == 1:
+            return [questions[0].design(self.table, part)]
+        designs: list[Design] = []
+        for position, question in enumerate(questions, start=1):
+            try:
+                designs.append(question.design(self.table, part))
+            except DomainError as error:
+                name = f"question[{position}]: {error.name}"
+                raise DomainError(name, error.value, error.domain, error.remedy) from None
+        return designs
 
     def _stored(self, designs: Sequence[Design], questions: Sequence[Question], receipt: Receipt) -> tuple[Answer, ...]:
         found = self.answers.find(receipt)

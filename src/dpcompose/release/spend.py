@@ -59,8 +59,12 @@ class Spend:
         """The same amount with that delta."""
         return Spend(self.amount, self.currency, delta)
 
+    def typed(self) -> dict[str, float]:
+        """The amounts as a person reads them, to nearest."""
+        return {self.currency: float(self.amount)} | ({"delta": float(self.delta)} if self.delta else {})
+
     def plain(self) -> dict[str, str]:
-        """The amounts as text."""
+        """The amounts as text, exact."""
         return {self.currency: str(self.amount)} | ({"delta": str(self.delta)} if self.delta else {})
 
 

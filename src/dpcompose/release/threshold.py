@@ -40,13 +40,18 @@ class Threshold:
         Raises:
             DomainError: If no delta was named.
         """
-        if not spend.delta > 0:
-            domain = "a delta > 0, beside the epsilon or rho, where keys are private"
-            raise DomainError("spend", spend.plain(), domain, "Name a delta, or give the keys")
+        Threshold.require(spend)
         rho = spend.currency == "rho"
         alone = Spend(spend.amount, spend.currency)
         noise = GaussianNoise.costing(change, alone) if rho else LaplaceNoise.costing(change, alone)
         return cls(noise, below(spend.delta), rho)
+
+    @staticmethod
+    def require(spend: Spend) -> None:
+        """Raise DomainError unless the whole spend of a question names a delta."""
+        if not spend.delta > 0:
+            domain = "a delta > 0, beside the epsilon or rho, where keys are private"
+            raise DomainError("spend", spend.typed(), domain, "Name a delta, or give the keys")
 
     @property
     def least(self) -> int:

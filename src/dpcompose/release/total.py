@@ -7,11 +7,10 @@ from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import Any
 
-from dpcompose.errors import DomainError
 from dpcompose.release.aggregate import Aggregation
 from dpcompose.release.design import Design, Drawn
 from dpcompose.release.grid import Grid
-from dpcompose.release.question import Question, Values, measured, noise_of
+from dpcompose.release.question import Question, Values, measured, noise_of, of_numbers
 from dpcompose.release.table import Table
 
 
@@ -24,11 +23,7 @@ class _Clamped(Question):
     granularity: Any = None
 
     def _grid(self, table: Table) -> Grid:
-        column = table.column(self.column)
-        if not column.numeric:
-            domain = "a column of numbers"
-            raise DomainError("column", self.column, domain, f"It holds {column.type}; schema= gives text a type")
-        whole = column.kind in ("integer", "boolean")
+        whole = of_numbers(table, self.column).kind in ("integer", "boolean")
         return Grid.stated(self.lower, self.upper, self.granularity, whole=whole)
 
     def _spec(self, grid: Grid) -> dict[str, object]:

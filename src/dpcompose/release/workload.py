@@ -56,7 +56,7 @@ class Coordinated(Question):
         asked = self._spend(spend)
         if asked.delta and asked.currency == "epsilon":
             domain = "an epsilon or a rho without a delta, where counts are coordinated"
-            raise DomainError("spend", asked.plain(), domain)
+            raise DomainError("spend", asked.typed(), domain)
         rounds = check.count("rounds", self.rounds, least=1)
         change = table.bounds.within(len(cells)).change(1)
         # A query adds up cells: one unit moves it by all its rows at most.
