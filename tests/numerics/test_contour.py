@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -12,6 +13,7 @@ from flint import acb, arb, ctx
 from laws.members import MEMBERS, Member
 
 from dpcompose import Adjacency, Composition, compose
+from dpcompose.loss.gaussian import GaussianSum
 from dpcompose.loss.laplace import LaplaceLoss
 from dpcompose.loss.product import Product
 from dpcompose.numerics import invert, saddle
@@ -154,3 +156,11 @@ def test_the_laplace_line_where_its_modulus_is_small(times: int) -> None:
                 assert truth <= log.real + error
                 # A modulus that may vanish is only bounded from above; its error says so.
                 assert truth >= log.real - error or error >= times
+
+
+@pytest.mark.parametrize(("x", "least"), [(1.0, math.inf), (1.5, math.exp(-129.0))])
+def test_a_bound_on_far_aliases_is_not_cut_where_one_factor_is_no_float(x: float, least: float) -> None:
+    """Chernoff's bound at order 2000 is e^1872 at x = 1 and e^872 at x = 1.5; the first alias has e^-1000 of that."""
+    line = draw(GaussianSum(1.0), order=1.0, x=1.0, log_mass=-1.0, tolerance=1e-3, budget=1000)
+    far = replace(line, order=1000.0, step=2 * math.pi, outer=((2000.0, 3881.0),), maximum=math.inf)
+    assert far._aliases(x) >= least

@@ -20,6 +20,9 @@ from dpcompose.numerics.transform import Curve, Line, blockwise
 MOST_POINTS = 60_000
 # With more nodes than that a survey of both directions is no longer cheaper than two.
 _SHARED = 64
+# With longer grids each direction has its own.
+_SHORT = 512
+_ALL = slice(None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,46 +59,65 @@ class SampledGaussianRows:
         """The powers of r that belong to the line through `order`."""
         return np.where(self.sign > 0, order + 1, -order)
 
-    def curve(self, orders: Reals) -> Curve | None:
-        """K of one copy of each row and its derivatives, shape (2 m, n); None where too many points would be needed."""
-        key = orders.tobytes()
+    def _covering(self, order: float, own: slice) -> slice:
+        """All rows, or the own ones where the others would need a much longer grid."""
+        low, high = self.ends(order)
+        return _ALL if float(((high - low) / self._coarse_step).max()) <= _SHORT else own
+
+    def curve(self, orders: Reals, own: slice) -> Curve | None:
+        """K of one copy of each row and its derivatives, shape (m, n); None where too many points would be needed."""
+        covering = self._covering(float(orders.max()), own)
+        key = covering.start, orders.tobytes()
         if key not in self._curves:
-            grid = self.coarse(float(orders.max()))
-            self._curves[key] = found = grid and grid.points.curve(self.powers(orders), sign=self.sign)
-            if found is not None:
-                self._known.update((order, (found, at)) for at, order in enumerate(orders.tolist()))
-        return self._curves[key]
+            grid = self._grid(float(orders.max()), covering)
+            self._curves[key] = grid and grid.points.curve(self.powers(orders)[covering], sign=self.sign[covering])
+            for at, order in enumerate(orders.tolist()):
+                self._known[order] = key, at
+        found = self._curves[key]
+        return found and _rows_of(found, own if covering is _ALL else _ALL, slice(None))
 
-    def moments(self, order: float) -> Curve | None:
-        """`curve` at one order, shape (2 m, 1): from a table if it is in one."""
-        if order not in self._known:
-            return self.curve(np.array([order]))
-        found, at = self._known[order]
-        return Curve(*(part[:, at : at + 1] for part in (found.log_m, found.first, found.second)))
+    def moments(self, order: float, own: slice) -> Curve | None:
+        """`curve` at one order, shape (m, 1): from a table if it is in one."""
+        key, at = self._known.get(order, ((0, b""), 0))
+        found = self._curves.get(key)
+        if found is None or key[0] not in (_ALL.start, own.start):
+            return self.curve(np.array([order]), own)
+        return _rows_of(found, own if key[0] is _ALL.start else _ALL, slice(at, at + 1))
 
     @cached_property
-    def _curves(self) -> dict[bytes, Curve | None]:
+    def _curves(self) -> dict[tuple[int | None, bytes], Curve | None]:
         return {}
 
     @cached_property
-    def _known(self) -> dict[float, tuple[Curve, int]]:
+    def _known(self) -> dict[float, tuple[tuple[int | None, bytes], int]]:
         return {}
 
-    def coarse(self, order: float) -> Grid | None:
-        """A grid for planning, good for every order up to this one; None if it is too long."""
-        reached = next((most for most in self._grids if order + 1 <= most), None)
-        if reached is None:
-            reached = self._bucket(order)
-            noise, rate = self._both
-            low, high = self.ends(order)
-            step = shortened(np.minimum(0.4, 2.0 * noise) * noise)
-            fits = float(((high - low) / step).max()) <= MOST_POINTS
-            self._grids[reached] = built(noise, rate, low, high, step, self.ulps) if fits else None
-        return self._grids[reached]
+    def coarse(self, order: float, own: slice) -> Grid | None:
+        """A grid of the own rows for planning, good for every order up to this one; None if it is too long."""
+        covering = self._covering(order, own)
+        grid = self._grid(order, covering)
+        return grid[own] if grid is not None and covering is _ALL else grid
+
+    def _grid(self, order: float, rows: slice) -> Grid | None:
+        known = self._grids.setdefault(rows.start, {})
+        reached = next((most for most in known if order + 1 <= most), None)
+        if reached is not None:
+            return known[reached]
+        (low, high), step, (noise, rate) = self.ends(order), self._coarse_step[rows], self._both
+        if not float(((high - low)[rows] / step).max()) <= MOST_POINTS:
+            return None
+        reached = self._bucket(order)
+        known[reached] = built(noise[rows], rate[rows], low[rows], high[rows], step, self.ulps)
+        return known[reached]
 
     @cached_property
-    def _grids(self) -> dict[float, Grid | None]:
+    def _grids(self) -> dict[int | None, dict[float, Grid]]:
         return {}
+
+    @cached_property
+    def _coarse_step(self) -> Reals:
+        noise, _ = self._both
+        return shortened(np.minimum(0.4, 2.0 * noise) * noise)
 
     def ends(self, order: float) -> tuple[Reals, Reals]:
         """Where n r^p lives: around 0, around 1 (because E y = 0 is used) and around the mode; shape (2 m, 1) each."""
@@ -144,11 +166,11 @@ class SampledGaussianRows:
 
         `together`: all rows at once, because the others will be asked for next.
         """
-        if not together or len(nodes) > _SHARED:
+        if not together or len(nodes) > _SHARED or self._covering(order, own) is not _ALL:
             return self._surveyed(order, nodes, edges, own)
         key = order, nodes.tobytes(), edges.tobytes()
         if key not in self._surveys:
-            self._surveys[key] = self._surveyed(order, nodes, edges, slice(None))
+            self._surveys[key] = self._surveyed(order, nodes, edges, _ALL)
         line, bounds = self._surveys[key]
         return Line(line.log[own], line.error[own]), bounds[own]
 
@@ -157,11 +179,11 @@ class SampledGaussianRows:
         return {}
 
     def _surveyed(self, order: float, nodes: Reals, edges: Reals, own: slice) -> tuple[Line, Reals]:
-        one, count = self.moments(order), len(nodes)
+        one, count = self.moments(order, own), len(nodes)
         if one is None:
             rows = len(self.sign[own])
             return unknown(rows, count), np.zeros((rows, len(edges)))
-        variance = one.second[own] * 1.01
+        variance = one.second * 1.01
         depth = min(8 + math.log(float(self.times.max())), 38.0)
         frequencies = np.concatenate([nodes, edges])
         far, envelope = self.shifted(order, frequencies, own, spread=np.sqrt(variance), depth=depth)
@@ -174,15 +196,19 @@ class SampledGaussianRows:
         self, order: float, frequencies: Reals, own: slice, *, spread: Reals | None = None, depth: float = 38.0
     ) -> tuple[Line, Reals]:
         """`shifted_line` of the rows `own`; what lies beyond its ends is below e^-depth, as is what its step leaves."""
-        one, sign = self.moments(order), self.sign[own]
+        one, sign = self.moments(order, own), self.sign[own]
         if one is None:
             count = len(frequencies)
             return unknown(len(sign), count), np.zeros((len(sign), count))
         powers, (noise, rate), (low, high) = self.powers(order)[own], self._both, self.ends(order)
-        top = one.log_m[own] + 0.01
+        top = one.log_m + 0.01
         spare = np.maximum(self._sides[own] - math.sqrt(2 * (depth + 3)) * noise[own], 0.0)
         ends = low[own] + spare, high[own] - spare
         return shifted_line(noise[own], rate[own], sign, powers, frequencies, ends, top, spread, depth)
+
+
+def _rows_of(curve: Curve, rows: slice, orders: slice) -> Curve:
+    return Curve(curve.log_m[rows, orders], curve.first[rows, orders], curve.second[rows, orders])
 
 
 def share(x: Reals, noise: Reals, rate: Reals) -> Reals:

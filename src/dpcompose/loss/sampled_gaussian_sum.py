@@ -113,18 +113,18 @@ class SampledGaussianSum:
         return float((2 * self.noise**2 * -np.log(self.rate)).min()) + 1 if self.remove else math.inf
 
     def cumulants(self, order: float) -> tuple[float, float, float]:
-        one = self.rows.moments(order)
+        one = self.rows.moments(order, self._own)
         if one is None:
             return math.inf, math.inf, math.inf
-        log_m, first, second = (float((self.times * part[self._own]).sum()) for part in _parts(one))
+        log_m, first, second = (float((self.times * part).sum()) for part in _parts(one))
         return log_m, first, second
 
     def curve(self, orders: Reals) -> Curve:
         """K and its derivatives at many orders, over one grid."""
-        one = self.rows.curve(orders)
+        one = self.rows.curve(orders, self._own)
         if one is None:
             return Curve(*np.full((3, len(orders)), np.inf))
-        return Curve(*((self.times * part[self._own]).sum(axis=0) for part in _parts(one)))
+        return Curve(*((self.times * part).sum(axis=0) for part in _parts(one)))
 
     def moment_bound(self, order: float) -> float:
         """An upper bound on K: between whole orders where that is close, from the coarse grid, or from a line."""
@@ -239,8 +239,7 @@ class SampledGaussianSum:
 
     def _coarse(self, order: float) -> Grid | None:
         """The grid for planning."""
-        grid = self.rows.coarse(order)
-        return grid and grid[self._own]
+        return self.rows.coarse(order, self._own)
 
     @cached_property
     def _grids(self) -> dict[tuple[float, bytes], Grid]:

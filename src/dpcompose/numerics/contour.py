@@ -176,8 +176,7 @@ class Contour:
             return below
         above = math.inf
         for order, log_m in self.outer:
-            ratio = _geometric(-(order - self.order) * period)
-            above = min(above, math.exp(min(chernoff_bound(order, log_m, x), 700.0)) * ratio)
+            above = min(above, _geometric(-(order - self.order) * period, log_first=chernoff_bound(order, log_m, x)))
         return (below + above) * (1 + 1e-12)
 
     def _on_lattice(self, x: Reals) -> tuple[Reals, Complexes, Reals]:
@@ -223,9 +222,11 @@ def relative_value(variance: float, order: float) -> float:
     return 1 / (order * (order + 1) * math.sqrt(2 * math.pi * curvature))
 
 
-def _geometric(exponent: float) -> float:
-    """q / (1 - q) for q = e^exponent, exponent < 0."""
-    return math.exp(exponent) / -math.expm1(exponent) if exponent < 0 else math.inf
+def _geometric(exponent: float, *, log_first: float = 0.0) -> float:
+    """e^log_first (q + q^2 + ...) for q = e^exponent; infinite where that is no float."""
+    if not (exponent < 0 and exponent + log_first < 700):
+        return math.inf
+    return math.exp(exponent + log_first) / -math.expm1(exponent) * (1 + 1e-12)
 
 
 def _expm1(z: Complexes) -> Complexes:

@@ -31,6 +31,8 @@ _SERIAL = 1 << 15
 _CAREFUL, _MANY = 64, 256
 # Above this largest exponent E r^p is far from 1.
 _STEEP = 3.0
+# e to this and its multiples by a few thousand are floats.
+_LARGEST = 600.0
 
 
 @dataclass(frozen=True)
@@ -70,23 +72,34 @@ class Points:
     def curve(self, powers: Reals, *, sign: Reals | float = 1.0) -> Curve:
         """log E r^p and its first two derivatives along `sign` p at many real powers, shape (..., m); for planning."""
         shifted = powers[..., :, None] * self.ratio[..., None, :]
-        ratio = self.ratio
-        if float(shifted.max()) < 600:
-            weight = self.weight[..., None, :]
-            rise = weight * np.expm1(shifted)
-            excess = rise.sum(axis=-1)
-            first = applied(rise, ratio) + row_sums(self.weight * ratio)
-            second = applied(rise + weight, ratio * ratio)
-            mass, log_mass = 1 + excess, np.log1p(np.maximum(excess, -0.999))
-        else:
-            exponent = self.log_weight[..., None, :] + shifted
-            top = exponent.max(axis=-1)
-            tilted = np.exp(exponent - top[..., None])
-            mass = tilted.sum(axis=-1)
-            first, second = applied(tilted, ratio), applied(tilted, ratio * ratio)
-            log_mass = top + np.log(mass)
-        first = first / mass
-        return Curve(log_mass, sign * first, np.maximum(second / mass - first * first, 1e-300))
+        top = shifted.max(axis=-1)
+        if float(top.max()) < _LARGEST:
+            return self._curve_from_one(shifted, sign)
+        if float(top.min()) >= _LARGEST:
+            return self._scaled_curve(shifted, sign)
+        small = top < _LARGEST
+        near = self._curve_from_one(np.where(small[..., None], shifted, 0.0), sign)
+        far = self._scaled_curve(shifted, sign)
+        pairs = ((near.log_m, far.log_m), (near.first, far.first), (near.second, far.second))
+        return Curve(*(np.where(small, one, other) for one, other in pairs))
+
+    def _curve_from_one(self, shifted: Reals, sign: Reals | float) -> Curve:
+        """`curve` where the moments are within the range of floats: what is close to 1 keeps its distance from it."""
+        ratio, weight = self.ratio, self.weight[..., None, :]
+        rise = weight * np.expm1(shifted)
+        excess = rise.sum(axis=-1)
+        first = applied(rise, ratio) + row_sums(self.weight * ratio)
+        second = applied(rise + weight, ratio * ratio)
+        return _curve(1 + excess, np.log1p(np.maximum(excess, -0.999)), first, second, sign)
+
+    def _scaled_curve(self, shifted: Reals, sign: Reals | float) -> Curve:
+        """`curve` where the moments may be too large for a float."""
+        exponent = self.log_weight[..., None, :] + shifted
+        top = exponent.max(axis=-1)
+        tilted = np.exp(exponent - top[..., None])
+        mass = tilted.sum(axis=-1)
+        first, second = applied(tilted, self.ratio), applied(tilted, self.ratio * self.ratio)
+        return _curve(mass, top + np.log(mass), first, second, sign)
 
     def moment_bound(self, power: float, outside: Reals) -> tuple[Reals, Reals]:
         """An upper bound on log of the sum of w r^p and of what the points leave out, and how much of it is rounding.
@@ -266,6 +279,11 @@ class Points:
         value = exponential_sums(frequencies, tilted, sign * 1j * self.ratio)
         line = logarithm_of_excess(value.real - 1, value.imag, lost)
         return Line(line.log + (top - math.log(mass)), line.error + 8 * U * (np.abs(top) + 1))
+
+
+def _curve(mass: Reals, log_mass: Reals, first: Reals, second: Reals, sign: Reals | float) -> Curve:
+    first = first / mass
+    return Curve(log_mass, sign * first, np.maximum(second / mass - first * first, 1e-300))
 
 
 def _curved(shifted: Reals, weight: Reals, tilted: Reals) -> tuple[Reals, Reals, Reals]:
