@@ -37,7 +37,7 @@ class AdvancedFilter(Filter):
     True
 
     Args:
-        epsilon: The target, in nats; finite, >= 0.
+        epsilon: The target, in nats; in [0, 1e15].
         delta: The target in total; in [0, 1].
         slack: What the theorem uses of delta, the rest is for the charges; 0 < slack <= delta.
 

@@ -28,7 +28,7 @@ class BasicFilter(Filter):
     Fraction(1, 2)
 
     Args:
-        epsilon: The cap on the sum of the epsilons; finite, >= 0.
+        epsilon: The cap on the sum of the epsilons; in [0, 1e15].
         delta: The cap on the sum of the deltas; in [0, 1].
 
     Raises:

@@ -30,7 +30,7 @@ class ConcentratedFilter(Filter):
     True
 
     Args:
-        rho: The cap on the sum of the rho; finite, >= 0.
+        rho: The cap on the sum of the rho; in [0, 1e15].
         delta: The cap on the sum of the deltas of the charges; in [0, 1].
 
     Raises:

@@ -30,7 +30,7 @@ class GaussianFilter(Filter):
     True
 
     Args:
-        mu: Finite, >= 0.
+        mu: In [0, 1e15].
 
     Raises:
         DomainError: If mu is outside its domain.

@@ -30,7 +30,7 @@ class PureFilter(Filter):
     (True, 'epsilon')
 
     Args:
-        epsilon: The cap, in nats; finite, >= 0. A float means exactly that double.
+        epsilon: The cap, in nats; in [0, 1e15]. A float means exactly that double.
 
     Raises:
         DomainError: If epsilon is outside its domain.

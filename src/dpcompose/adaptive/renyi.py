@@ -34,7 +34,7 @@ class RenyiFilter(Filter):
 
     Args:
         order: Finite, > 1.
-        budget: The cap on the sum of the divergences, in nats; finite, >= 0.
+        budget: The cap on the sum of the divergences, in nats; in [0, 1e15].
 
     Raises:
         DomainError: If a number is outside its domain.
