@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from campaigns.release import audit, kills, neighbors
+from campaigns.release import audit, kills, neighbors, samplers
+
+from dpcompose.release import sampler
 
 
 def test_neighbors_differ_in_numbers_only() -> None:
@@ -35,3 +39,16 @@ def test_a_kill_leaves_no_answer_without_its_charge() -> None:
     wrong, answers, _ = kills.run(12, seed=3)
     assert wrong == []
     assert answers > 0
+
+
+@pytest.mark.parametrize("name", samplers.SAMPLERS)
+def test_the_samplers_draw_what_they_state(name: str) -> None:
+    # 5,000 draws: beyond the margin by chance with probability at most 1e-9.
+    assert samplers.worst(samplers.SAMPLERS[name], 5000, 1e-9) <= 1
+
+
+def test_a_sampler_that_rounds_is_found() -> None:
+    # Scale 11 in place of 10: P(0) is 0.0454 in place of 0.0499, 13 standard errors of 400,000 draws; the margin is 8.
+    coarse = samplers.SAMPLERS["Laplace, scale 10"]
+    other = replace(coarse, draw=lambda number: sampler.discrete_laplace([0] * number, scale=11.0))
+    assert samplers.worst(other, 400_000, 1e-9) > 1
