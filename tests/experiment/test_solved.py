@@ -93,6 +93,26 @@ def test_free_orientation_reaches_more_than_the_same_one_allows() -> None:
     assert free.lower <= turning.upper
 
 
+def _lost(database: tuple[object, ...]) -> float:
+    return -1.0 if "Bob" in database else 0.0
+
+
+@pytest.mark.parametrize("orientation", Orientation)
+def test_a_replaced_record_stays_where_it_is_unless_worlds_may_be_turned(orientation: Orientation) -> None:
+    """A statistic that falls turned the pair also where the orientation is the same: above what is certified."""
+    p, rate = 1 / (1 + np.exp(-1.0)), 0.1
+    one = [1 - p, p]
+    zero = [rate * p + (1 - rate) * (1 - p), rate * (1 - p) + (1 - rate) * p]
+    pair = DominatingPair.atoms(upper=zero, lower=one, adjacency=Adjacency.REPLACE)
+    queries = [Query(pair, ("Bob",), ("Eve",), statistic) for statistic in (Holds("Bob"), _lost)]
+    game = Experiment(Repeater(*queries), family=[pair], rounds=2, adjacency=Adjacency.REPLACE, orientation=orientation)
+    certified = (pair * 2).delta(epsilon=0.108, adjacency=Adjacency.REPLACE, orientation=orientation)
+    found = game.solve().delta(0.108)
+    assert found.lower <= certified.upper
+    # Turned once, the pair tells more than twice the same way.
+    assert (found.lower > 0.025) == (orientation is Orientation.FREE)
+
+
 def test_the_same_orientation_refuses_to_turn() -> None:
     mechanism = RandomizedResponse(1.0).sampled(0.1)
     query = about_bob(mechanism)
