@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import BigInteger, Column, Index, Integer, MetaData, Table, Text, text
 
 TABLES = MetaData()
@@ -13,12 +15,16 @@ MIGRATION = Table(
     Column("name", Text, nullable=False),
 )
 
-# `root` is the top-level scope; it leads every key, so that a distributed database can keep one tree on one machine.
+
+def _place() -> tuple[Column[str], Column[str]]:
+    """The top-level scope leads every key, so that a distributed database can keep one tree on one machine."""
+    return Column("root", Text, primary_key=True), Column("path", Text, primary_key=True)
+
+
 SCOPE = Table(
     "scope",
     TABLES,
-    Column("root", Text, primary_key=True),
-    Column("path", Text, primary_key=True),
+    *_place(),
     Column("kind", Text, nullable=False),
     Column("caps", Text, nullable=False),
     Column("slots", BigInteger),
@@ -30,8 +36,7 @@ SCOPE = Table(
 BALANCE = Table(
     "balance",
     TABLES,
-    Column("root", Text, primary_key=True),
-    Column("path", Text, primary_key=True),
+    *_place(),
     Column("spent", Text, nullable=False),
     Column("taken", BigInteger, nullable=False),
     Column("closed", Integer, nullable=False),
@@ -51,19 +56,12 @@ ENTRY = Table(
     sqlite_with_rowid=False,
 )
 
-KEY_IS_USED_ONCE = Index(
-    "key_is_used_once",
-    ENTRY.c.root,
-    ENTRY.c.key,
-    unique=True,
-    sqlite_where=text("key IS NOT NULL"),
-    postgresql_where=text("key IS NOT NULL"),
-)
-CHARGE_IS_REDEEMED_ONCE = Index(
-    "charge_is_redeemed_once",
-    ENTRY.c.root,
-    ENTRY.c.redeems,
-    unique=True,
-    sqlite_where=text("redeems IS NOT NULL"),
-    postgresql_where=text("redeems IS NOT NULL"),
-)
+
+def _once(name: str, column: Column[Any]) -> Index:
+    """Below a top-level scope, no two entries have the same value there."""
+    present = text(f"{column.name} IS NOT NULL")
+    return Index(name, ENTRY.c.root, column, unique=True, sqlite_where=present, postgresql_where=present)
+
+
+KEY_IS_USED_ONCE = _once("key_is_used_once", ENTRY.c.key)
+CHARGE_IS_REDEEMED_ONCE = _once("charge_is_redeemed_once", ENTRY.c.redeems)
