@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from dpcompose import Gaussian
 from dpcompose.loss.gaussian import GaussianSum
 from dpcompose.loss.product import Product
 from dpcompose.loss.two_point import TwoPointLoss
@@ -92,3 +93,10 @@ class TestWalk:
     def test_a_step_of_nothing_still_moves(self) -> None:
         assert invert.walk(lambda point: point > 1.0, 1.0, 0.0, 10.0) > 1.0
         assert invert.walk(lambda point: point > -1.0, -1.0, 0.0, 10.0) > -1.0
+
+
+def test_two_rare_samples_at_a_tiny_delta() -> None:
+    """But for probability 1e-194 both answers are within 30 sigma, where the two losses add up to less than 0.0031."""
+    composition = Gaussian(6.2062755948229915).sampled(1.2364016265586158e-05) * 2
+    for tolerance in (1e-4, 1e-9, 1e-12):
+        assert composition.epsilon(delta=9.785336051854345e-126, tolerance=tolerance).lower < 0.0031

@@ -175,9 +175,11 @@ def _budget(tolerance: float) -> int:
 
 
 def _narrower(one: Reading, two: Reading) -> Reading:
-    """Both enclose the truth: so does the intersection."""
+    """Both enclose the truth: so does the intersection. Were there none, neither could be believed."""
     lower, upper = max(one.lower, two.lower), min(one.upper, two.upper)
-    return Reading(min(lower, upper), max(lower, upper), two.contour, two.bracket, one.chart)
+    if lower > upper:
+        lower, upper = min(one.lower, two.lower), max(one.upper, two.upper)
+    return Reading(lower, upper, two.contour, two.bracket, one.chart)
 
 
 def _on_contour(
