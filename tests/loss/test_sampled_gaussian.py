@@ -1,0 +1,88 @@
+"""Sampled Gaussian losses: what is cheap bounds what is dear, and both directions agree with each made by itself."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import numpy as np
+import pytest
+
+from dpcompose.loss.sampled_gaussian_rows import SampledGaussianRows
+from dpcompose.loss.sampled_gaussian_shifted import _multiples, _stepped_sums
+from dpcompose.loss.sampled_gaussian_sum import SampledGaussianSum
+from dpcompose.numerics.tilted import exponential_sums
+from dpcompose.numerics.transform import facing
+
+SEEDS = range(40)
+
+
+def drawn(seed: int) -> tuple[SampledGaussianSum, float]:
+    """One to four rows in one direction, and an order."""
+    rng = Random(seed)
+    rows = [(10 ** rng.uniform(-0.5, 1), 10 ** rng.uniform(-4, -0.1), 10 ** rng.uniform(0, 7)) for _ in range(4)]
+    columns = np.array(rows[: rng.choice([1, 1, 1, 2, 4])])
+    times = np.floor(columns[:, 2:3])
+    losses = SampledGaussianRows(columns[:, 0:1], columns[:, 1:2], times, rng.choice([0, 2]))
+    return SampledGaussianSum(losses, rng.random() < 0.5), math.ldexp(round(2**16 * 10 ** rng.uniform(-1, 1.2)), -16)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_survey_bounds_the_line(seed: int) -> None:
+    transform, order = drawn(seed)
+    step = math.ldexp(round(2**16 * 3 / math.sqrt(transform.cumulants(order)[2])), -18)
+    nodes, edges = step * np.arange(12), step * np.array([12.0, 15.0, 18.0, 24.0, 48.0, 96.0])
+    line = transform.line(order, nodes)
+    for together in (True, False):
+        rough, bounds = transform.survey(order, nodes, edges, together=together)
+        distance = np.abs(np.exp(rough.log - line.log) - 1)
+        assert np.all(distance <= np.expm1(rough.error + line.error))
+        beyond = np.concatenate([np.linspace(left, right, 9) for left, right in zip(edges, 2 * edges, strict=True)])
+        beyond.sort()
+        exact = transform.line(order, np.concatenate([[0.0], beyond]))
+        least = (exact.log.real - exact.error)[1:] - (exact.log.real + exact.error)[0]
+        block = np.searchsorted(edges, beyond, side="right") - 1
+        assert np.all(least <= bounds[block])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_moment_is_bounded_from_above_and_closely(seed: int) -> None:
+    transform, order = drawn(seed)
+    line = transform.line(order, np.zeros(1))
+    low, high = float(line.log[0].real - line.error[0]), float(line.log[0].real + line.error[0])
+    for at in (order, math.ceil(order)):
+        bound = transform.moment_bound(float(at))
+        assert bound >= low
+        assert at > order or bound <= high + 2.1
+    summed = transform._by_sum(order)
+    assert summed is None or low <= summed <= high + 0.1 + 1e-6 * abs(high)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_other_direction_is_what_it_would_be_by_itself(seed: int) -> None:
+    transform, order = drawn(seed)
+    transform.curve(np.array([order, 4 * order]))
+    other = facing(transform)
+    assert isinstance(other, SampledGaussianSum)
+    losses = transform.rows
+    alone = SampledGaussianSum(
+        SampledGaussianRows(losses.noise, losses.rate, losses.times, losses.ulps), not transform.remove
+    )
+    assert other.cumulants(order) == pytest.approx(alone.cumulants(order), rel=1e-6, abs=1e-12)
+    nodes = np.array([0.0, 0.25, 1.5])
+    one, two = other.line(order, nodes), alone.line(order, nodes)
+    assert np.all(np.abs(np.exp(one.log - two.log) - 1) <= np.expm1(one.error + two.error))
+
+
+def test_products_of_waves_are_the_sums_of_exponentials() -> None:
+    rng = np.random.default_rng(3)
+    first = rng.normal(size=(2, 70)) + 1j * rng.normal(size=(2, 70))
+    modulus, argument = 3 * rng.normal(size=(2, 70)), rng.random((2, 70))
+    frequencies = 0.28125 * np.array([*range(9), 11.0, 13.0, 18.0, 36.0, 72.0])
+    multiples = _multiples(frequencies)
+    assert multiples == [*range(9), 11, 13, 18, 36, 72]
+    found = _stepped_sums(multiples, frequencies[1], first, modulus, argument)
+    expected = exponential_sums(frequencies, first, 1j * modulus - argument)
+    assert np.all(np.abs(found - expected) <= 1e-13 * np.abs(first).sum(axis=-1)[:, None])
+    assert _multiples(frequencies + 0.01) is None
+    assert _multiples(frequencies[:5]) is None
