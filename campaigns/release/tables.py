@@ -49,6 +49,9 @@ CITIES = [
 ]
 AMOUNTS = [0.0, -0.0, 1.5, -2.25, 1e-320, -1e-300, 5e-324, 1e300, -1e300, 1.7976931348623157e308, 0.1, 0.005, 2.675]
 AMOUNTS += [float("inf"), float("-inf"), float("nan"), 9007199254740993.0, 99.995, 0.125, 1e-9]
+FAR = 3_000_000
+"""A date as days since 1970, in a year that Python's dates do not reach."""
+DAYS = [*(date(1969, 12, 30) + timedelta(days=day) for day in range(6)), FAR]
 POINTS = [0, 1, -1, 7, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63), 1000, 12]
 
 
@@ -70,7 +73,7 @@ def _row(rng: random.Random, person: str | None, nothing: float) -> tuple[Any, .
         None if person is None else int(person[1:]) if person[1:].isdigit() else 77,
         rng.choice(CITIES),
         rng.choice([0, 1, 2, 3, -5, 2**40, 2**63 - 1]),
-        date(1969, 12, 30) + timedelta(days=rng.randrange(6)),
+        rng.choice(DAYS),
         rng.random() < 0.5,
         amount,
         rng.choice([0.1, -3.25, float("nan"), float("inf"), 3e38, 1e-45]),
@@ -99,7 +102,9 @@ def on_postgres(url: str, found: Sequence[tuple[Any, ...]], name: str = "people"
         cursor.execute(f"CREATE TABLE {name} ({columns})")
         marks = ", ".join(["%s"] * len(SCHEMA))
         if found:
-            cursor.executemany(f"INSERT INTO {name} VALUES ({marks})", list(found))
+            day = SCHEMA.get_field_index("day")
+            rows = [(*row[:day], "infinity" if row[day] == FAR else row[day], *row[day + 1 :]) for row in found]
+            cursor.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)
     return ibis.postgres.from_connection(psycopg.connect(url, autocommit=True)).table(name)
 
 
