@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import log_ndtr, ndtr
 
 from dpcompose.loss.base import Loss
 from dpcompose.loss.mixture import ReplacedMoments
@@ -68,17 +68,16 @@ class OpposedGaussianLoss(Loss):
         half = epsilon / 2
         steep = math.log1p(-q) - math.log(q) + 1 / (2 * s * s)
         c = s * s * (_asinh_scaled(steep, half) - half)
-        terms = (
-            (1 - q, c / s),
-            (q, (c + 1) / s),
-            (-math.exp(min(epsilon, 700.0)) * (1 - q), c / s),
-            (-math.exp(min(epsilon, 700.0)) * q, (c - 1) / s),
-        )
-        values = [weight * float(ndtr(z)) for weight, z in terms]
+        plus = ((1 - q, c / s), (q, (c + 1) / s))
+        minus = ((math.log1p(-q), c / s), (math.log(q), (c - 1) / s))
+        # Where the loss is above epsilon, e^epsilon Q is below P: no exponent is positive.
+        values = [weight * _below(z) for weight, z in plus]
+        values += [-math.exp(min(epsilon + log_weight + float(log_ndtr(z)), 0.0)) for log_weight, z in minus]
+        places = [z for _, z in plus + minus]
         doubt = math.fsum(
-            abs(value) * U * (64 + 8 * z * z + 4 * abs(epsilon)) for value, (_, z) in zip(values, terms, strict=True)
+            abs(value) * U * (64 + 16 * z * z + 8 * abs(epsilon)) for value, z in zip(values, places, strict=True)
         )
-        floor = max(-math.expm1(epsilon), 0.0) * (1 - 8 * U)
+        floor = -math.expm1(epsilon) * (1 - 8 * U) if epsilon < 0 else 0.0
         value = math.fsum(values)
         return Bound(max(value - doubt, floor, 0.0), min(up(max(value + doubt, floor * (1 + 32 * U), 1e-320)), 1.0))
 
@@ -90,6 +89,11 @@ class OpposedGaussianLoss(Loss):
             ulps=1,
             rising=False,
         )
+
+
+def _below(z: float) -> float:
+    """P(N <= z); far out through its logarithm, because ndtr loses digits before it underflows."""
+    return float(ndtr(z)) if z > -30 else math.exp(float(log_ndtr(z)))
 
 
 def _asinh_scaled(log_scale: float, half: float) -> float:

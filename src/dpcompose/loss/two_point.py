@@ -206,7 +206,7 @@ class TwoPointSum:
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
         log_modulus, _, error = self._log(order, edges)
-        magnitude = np.exp(log_modulus + np.minimum(error, 1.0))
+        magnitude = np.exp(np.minimum(log_modulus + error, 0.0))
         half = np.minimum((order + 0.5) * self.epsilon, 350.0)
         variance = (self.epsilon / np.cosh(half)) ** 2 * (1 + 1e-9)
         return np.sum(self.times * blockwise(magnitude, variance, edges), axis=0)
