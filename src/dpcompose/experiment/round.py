@@ -70,7 +70,7 @@ class Rules:
             pair, remedy = (query.zero, query.one), "Orientation.FREE lets the adversary place every pair anew"
             raise DomainError("databases", pair, "the record in world 0, as the orientation is the same", remedy)
         zero, one = (_value(query, database) for database in (query.zero, query.one))
-        # Where a record is replaced, each database holds one: world 0 holds that of the pair unless worlds may be turned.
+        # Where a record is replaced, each database holds one: that of the pair is in world 0, unless it may be turned.
         turned = side < 0 or (side == 0 and zero < one and self.orientation is Orientation.FREE)
         holder = World.ONE if turned else World.ZERO
         return channel_of(query.mechanism, Between(zero, one, holder, self.adjacency))
