@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 from dpcompose.loss.sampled_gaussian_rows import SampledGaussianRows
 from dpcompose.loss.sampled_gaussian_shifted import _multiples, _stepped_sums
 from dpcompose.loss.sampled_gaussian_sum import SampledGaussianSum
+from dpcompose.numerics import invert
+from dpcompose.numerics.beside import draw_beside
 from dpcompose.numerics.tilted import exponential_sums
 from dpcompose.numerics.transform import facing
 
@@ -86,3 +89,31 @@ def test_products_of_waves_are_the_sums_of_exponentials() -> None:
     assert np.all(np.abs(found - expected) <= 1e-13 * np.abs(first).sum(axis=-1)[:, None])
     assert _multiples(frequencies + 0.01) is None
     assert _multiples(frequencies[:5]) is None
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_other_direction_is_judged_rightly_beside_the_first(seed: int) -> None:
+    transform, _ = drawn(seed)
+    other = facing(transform)
+    assert other is not None
+    for mass in (1e-3, 1e-9):
+        reading = invert.point_of(transform, mass, mass, tolerance=1e-9)
+        if not 1e-6 < reading.lower < reading.upper < 1.001 * reading.lower:
+            continue
+        truth = invert.value_at(other, reading.lower, tolerance=1e-6)
+        for beside in (reading, None):
+            if truth.lower > 1e-300:
+                assert not invert.at_most(other, reading.lower, 0.999 * truth.lower, beside=beside)
+            if 0 < truth.upper < 1.01 * truth.lower:
+                assert invert.at_most(other, reading.lower, 1.1 * truth.upper, beside=beside)
+
+
+def test_a_line_with_gaps_serves_no_other_variable() -> None:
+    transform, _ = drawn(0)
+    reading = invert.point_of(transform, 1e-6, 1e-6, tolerance=1e-9)
+    line, other = reading.contour, facing(transform)
+    assert line is not None and other is not None and line.name == "contour"
+    assert draw_beside(other, line) is not None
+    kept = np.arange(line.nodes) != 3
+    gap = replace(line, frequency=line.frequency[kept], log=line.log[kept], kernel=line.kernel[kept])
+    assert draw_beside(other, gap) is None

@@ -205,6 +205,19 @@ class Contour:
         return self.kernel * math.exp(x - anchor) / -_expm1(-self.lattice.spacing * line)
 
 
+def simple_kernel(order: float, frequency: Reals) -> Complexes:
+    """2 / (t (t + 1)), halved at frequency 0."""
+    line = order + 1j * frequency
+    weight = np.where(frequency == 0, 1.0, 2.0)
+    return weight / (line * (line + 1))
+
+
+def centered(log: Complexes) -> tuple[Complexes, float]:
+    """log M less its real part at the first node, and that."""
+    scale = float(log[0].real)
+    return log - scale, scale
+
+
 def kernel_peak(order: Reals) -> Reals:
     """log of the largest (1 - e^-y) e^(-order y), y >= 0."""
     return order * np.log(order) - (order + 1) * np.log1p(order)

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpcompose.numerics import saddle
+from dpcompose.numerics.beside import draw_beside, seen_beside
 from dpcompose.numerics.contour import Bracket, Contour, chernoff_bound, relative_value
-from dpcompose.numerics.drawing import beside_chart, draw, draw_beside
+from dpcompose.numerics.drawing import draw
 from dpcompose.numerics.saddle import Chart
 from dpcompose.numerics.transform import Transform, moment_bound
 
@@ -103,7 +104,7 @@ def at_most(transform: Transform, x: float, mass: float, *, beside: Reading | No
     chart = beside.chart if beside is not None and hasattr(transform, "curve") else None
     if chart is None or beside is None or beside.contour is None:
         return upper_at(transform, x) <= mass
-    seen = beside_chart(transform, chart, x)
+    seen = seen_beside(transform, chart, x)
     if seen.chernoff < math.log(mass) - 0.01:
         return chernoff_bound(seen.order, moment_bound(transform, seen.order), x) <= math.log(mass)
     contour = draw_beside(transform, beside.contour) if seen.serves(beside.contour.order) else None

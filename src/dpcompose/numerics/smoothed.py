@@ -1,0 +1,93 @@
+"""The line of L + Z with a small Gaussian Z, which falls whatever L is; the gap between the two is known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpcompose.numerics.audible import NEGLIGIBLE, audible, terms_of
+from dpcompose.numerics.contour import Contour, centered, simple_kernel
+from dpcompose.numerics.elementary import Complexes, Reals, U
+from dpcompose.numerics.saddle import short
+from dpcompose.numerics.transform import Transform, moment_bound
+
+
+def reach_of(smoothing: float, share: float) -> float:
+    """The frequency beyond which the smoothing Gaussian has made the line negligible."""
+    return math.sqrt(2 * (max(-math.log(share), 0.0) + 8.0)) / smoothing
+
+
+def smoothed(
+    transform: Transform,
+    order: float,
+    step: float,
+    share: float,
+    smoothing: float,
+    outer: tuple[tuple[float, float], ...],
+) -> Contour:
+    """The line of L + Z, Z of standard deviation `smoothing`, and the bump that bounds the gap."""
+    count = math.ceil(reach_of(smoothing, share) / step) + 1
+    end = count * step
+    variance = smoothing * smoothing
+    frequency, log, error, dropped = _screened(transform, order, step * np.arange(count), variance)
+    log, scale = centered(log)
+    lift = variance * order * (order + 1) / 2
+    log = log + lift - variance * frequency**2 / 2 + 1j * variance * frequency * (order + 0.5)
+    error = error + 4 * U * (lift + variance * frequency**2 + variance * frequency * (order + 1))
+    weight = np.where(frequency == 0, 1.0, 2.0)
+    gap = variance * _exp(variance / 8) * (1 + 8 * U)
+    # Beyond the last node: e^lift times the integral of e^(-s^2 u^2 / 2) (1/u^2 + gap), both below by u >= end.
+    gauss = _exp(lift - variance * end * end / 2)
+    tail = 2 * gauss * (1 / (variance * end) + step) * (1 / end**2 + gap) / step
+    # Nodes screened out: |M| <= e^(-NEGLIGIBLE) M(order) each.
+    lost = 2 * _exp(lift - dropped) * (1 / (order * (order + 1)) + math.pi / (2 * order * step))
+    lost += 2 * _exp(lift - dropped) * gap * count
+    if not outer:
+        unit = 1 / math.sqrt(transform.cumulants(order)[2] + 1 / order**2)
+        outer = tuple(
+            (beyond, moment_bound(transform, beyond))
+            for beyond in (short(order + far * unit, bits=24) for far in (1.2, 3.0))
+        )
+    raised = tuple((beyond, bound + variance * beyond * (beyond + 1) / 2 * (1 + 8 * U)) for beyond, bound in outer)
+    return Contour(
+        order,
+        step,
+        frequency,
+        log,
+        error,
+        scale,
+        simple_kernel(order, frequency),
+        gap * weight + 0j,
+        (tail + lost) * (1 + 1e-9),
+        raised,
+        math.inf,
+        None,
+        smoothing,
+        "smoothed contour",
+    )
+
+
+def _screened(
+    transform: Transform, order: float, frequency: Reals, variance: float
+) -> tuple[Reals, Complexes, Reals, float]:
+    """The line at the nodes that matter: after each term, those whose product is below e^(-NEGLIGIBLE) are dropped."""
+    frequency = audible(transform, order, frequency, variance)
+    log = np.zeros(len(frequency), dtype=np.complex128)
+    error = np.zeros(len(frequency))
+    scale = 0.0
+    for term in terms_of(transform):
+        line = term.line(order, frequency)
+        scale += float(line.log[0].real)
+        log = log + line.log
+        error = error + line.error + U * np.abs(log)
+        faint = log.real - scale - variance * frequency**2 / 2 + error < -NEGLIGIBLE - 1
+        if faint.any():
+            keep = ~faint
+            frequency, log, error = frequency[keep], log[keep], error[keep]
+    return frequency, log, error, NEGLIGIBLE
+
+
+def _exp(x: float) -> float:
+    """e^x, infinite where that overflows: for bounds only."""
+    return math.exp(x) if x < 700 else math.inf
