@@ -14,6 +14,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.release.bounding import bounded, first, ordered
 from dpcompose.release.column import Key
 from dpcompose.release.engine import Statement, run, unsaid
 from dpcompose.release.expression import Expression
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 LARGEST_SUM = 2**62
 """Sums are clamped to this size: 1-Lipschitz, and the noise has room in 64 bits."""
-MODULUS = 2**31 - 1
 MOST_CELLS = 10**7
 LARGEST_KEY = 2**63 - 1
 Numbers = tuple[int, ...]
@@ -106,7 +106,7 @@ def _statement(table: Table, what: Aggregation) -> Expression:
         of_unit = _grouped(rows, units, {"rows": lambda each: each.count()})
         most = min(table.bounds.rows, table.bounds.rows_per_group)
         return _grouped(of_unit, [], {"rows": lambda each: _clamped(_at_most(each.rows, most).sum())})
-    kept = _bounded(table, rows, units, keys, what)
+    kept = bounded(table, rows, units, keys, what)
     cells = [*keys, "bin"] if what.bins is not None else keys
     sums = {"sum": lambda each: _clamped(table.engine.exact_sum(each.value - _center(what)))} if what.value else {}
     if what.public is not None:
@@ -232,73 +232,13 @@ def _wanted(table: Table, what: Aggregation) -> list[Any]:
     return conditions
 
 
-def _bounded(table: Table, rows: Expression, units: list[str], keys: list[str], what: Aggregation) -> Expression:
-    """What is kept of each unit: its first groups, its first rows in each, its first rows in all.
-
-    Rows are ordered by every column that is used, NULLs last; ties are identical rows. Numbers come first, in an order
-    that is scrambled by integer arithmetic: by size, a unit's smallest would be kept and every sum pulled down. Then
-    keys, as integers or by code point.
-    """
-    bounds, cells = table.bounds, None if what.public is None else len(what.public)
-    few = cells is not None and cells <= bounds.groups
-    if not few and bounds.groups < bounds.rows:
-        rows, few = _first(rows, units, _order(table, rows, keys, what), bounds.groups, dense=True), True
-    used = [name for name in ("bin", "value") if name in rows.columns]
-    if bounds.rows_per_group < bounds.rows:
-        rows = _first(rows, [*units, *keys], _order(table, rows, used, what), bounds.rows_per_group)
-    groups = min(bounds.groups, cells) if cells is not None else bounds.groups
-    if not (few and groups * bounds.rows_per_group <= bounds.rows and bounds.rows_per_group < bounds.rows):
-        rows = _first(rows, units, _order(table, rows, [*used, *keys], what), bounds.rows)
-    return rows
-
-
-def _order(table: Table, rows: Expression, names: list[str], what: Aggregation) -> list[Any]:
-    ordered: list[Any] = []
-    for name in names:
-        column = rows[name]
-        if name.startswith("key") and column.type().is_string():
-            column = table.engine.by_code_point(column)
-        if name in ("bin", "value"):
-            ordered.append(_scrambled(column, _least(what) if name == "value" else 0).asc())
-        if name != "bin" and not (name == "value" and _distinctly(what)):
-            ordered.append(column.asc(nulls_first=False))
-    return ordered
-
-
-def _least(what: Aggregation) -> int:
-    return what.value[1].first if what.value is not None else 0
-
-
-def _distinctly(what: Aggregation) -> bool:
-    """Whether different values stay different when they are scrambled; bins do, for there are fewer than 2^31 - 1."""
-    assert what.value is not None
-    return what.value[1].last - what.value[1].first < MODULUS
-
-
-def _scrambled(column: Expression, least: int) -> Expression:
-    """An integer that is alike on every engine and has nothing to do with the size: products stay below 2^62.
-
-    The factor is odd, so that different places stay different.
-    """
-    place = (column - least) % MODULUS
-    return (place * 1103515245 + 12345) % 2**31
-
-
-def _first(rows: Expression, of: list[str], order: list[Any], most: int, *, dense: bool = False) -> Expression:
-    import ibis
-
-    window = ibis.window(group_by=of, order_by=order)
-    rank = ibis.dense_rank() if dense else ibis.row_number()
-    return rows.mutate(rank=rank.over(window)).filter(lambda each: each["rank"] < most).drop("rank")
-
-
 def _distinct(table: Table, rows: Expression, units: list[str], keys: list[str], what: Aggregation) -> Expression:
     """Distinct units of every group, each unit in its first groups only."""
     pairs = rows.select(*units, *keys).distinct()
     bounds = table.bounds
     most = min(bounds.groups, bounds.rows)
     if keys and (what.public is None or most < len(what.public)):
-        pairs = _first(pairs, units, _order(table, pairs, keys, what), most)
+        pairs = first(pairs, units, ordered(table, pairs, keys, what), most)
     return _grouped(pairs, keys, {"units": lambda each: each.count()})
 
 
