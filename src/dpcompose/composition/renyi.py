@@ -46,7 +46,7 @@ def divergence(asked: Question, order: float) -> Bound:
     # A pair that different mechanisms attain at different epsilons has the moments of none of them.
     low = 0.0 if asked.alone else max((_at(product, order, -1.0) for product in asked.below), default=0.0)
     high = Curve.of(asked).divergence(order)
-    if not asked.promises and math.isfinite(high):
+    if not asked.promises and not Curve.of(asked).lost:
         high = min(high, Curve.of(asked).largest)
     return Bound(
         min(max(low, 0.0), max(high, 0.0)), max(high, 0.0), Certificate("moment generating function", unit="absolute")
@@ -112,7 +112,12 @@ class Curve:
 
     def divergence(self, order: float) -> float:
         """An upper bound on the divergence of an order, both directions; infinite where a mass may be lost outright."""
-        return math.inf if any(delta > 0 for delta, _ in self._failures) else self._kept(order)
+        return math.inf if self.lost else self._kept(order)
+
+    @property
+    def lost(self) -> bool:
+        """Whether some mass may be lost outright: then every divergence may be infinite."""
+        return any(delta > 0 for delta, _ in self._failures)
 
     def _kept(self, order: float) -> float:
         """log E e^((order - 1) L) / (order - 1) of what is not lost outright, rounded up."""

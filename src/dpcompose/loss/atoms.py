@@ -255,16 +255,37 @@ class AtomicSum:
         """Sum of w y over the common support: P's mass there minus Q's."""
         return self._mass[1]
 
+    @cached_property
+    def _unsure(self) -> float:
+        """By how much the masses of P and of Q may be off as a whole: what is linear in t then does not cancel."""
+        off = (
+            0.0 if self.loss.lost else sum(abs(math.fsum([*side, -1.0])) for side in (self.loss.upper, self.loss.lower))
+        )
+        return (self.loss.fuzz + 2 * U if self.loss.fuzz else 0.0) + off
+
+    def _outside(self, order: float, frequencies: Reals) -> Reals:
+        """An error of (2 |t| + 1) `_unsure` M(order), in the units of `Points.line`."""
+        points = self._points
+        top = max(float((points.log_weight + (order + 1) * points.ratio).max()), 0.0)
+        log_m = self.cumulants(order)[0] / self.times + 1e-6
+        return (2 * (order + frequencies) + 1) * (self._unsure * self._mass[0] * math.exp(min(log_m - top, 700.0)))
+
     def line(self, order: float, frequencies: Reals) -> Line:
         one = self._points.line(
-            order + 1, frequencies, sign=1.0, drift=self._drift, mass=self._mass[0], careful=careful_nodes(self.times)
+            order + 1,
+            frequencies,
+            sign=1.0,
+            drift=self._drift,
+            mass=self._mass[0],
+            outside=self._outside(order, frequencies),
+            careful=careful_nodes(self.times),
         )
         return Line(self.times * one.log, self.times * one.error + 4 * U * self.times * np.abs(one.log))
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
-        one = self._points.line(
-            order + 1, np.concatenate([[0.0], edges]), sign=1.0, drift=self._drift, mass=self._mass[0]
-        )
+        nodes = np.concatenate([[0.0], edges])
+        outside = self._outside(order, nodes)
+        one = self._points.line(order + 1, nodes, sign=1.0, drift=self._drift, mass=self._mass[0], outside=outside)
         magnitude = np.exp(one.log.real[1:] - one.log.real[0] + one.error[1:] + one.error[0])
         _, _, ratio = self.loss.common
         variance = min(self.cumulants(order)[2] / self.times * 1.01, float(ratio[-1] - ratio[0]) ** 2 / 4 + 1e-12)

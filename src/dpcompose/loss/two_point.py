@@ -21,6 +21,9 @@ from dpcompose.numerics.elementary import Reals, U
 from dpcompose.numerics.moments import Ends, Moments, ends
 from dpcompose.numerics.transform import Curve, Lattice, Line, Transform, blockwise
 
+# Above this (t + 1) epsilon the moment is e^(t epsilon) up to the last digits.
+_HUGE = 30.0
+
 
 @dataclass(frozen=True)
 class TwoPointLoss(Loss):
@@ -185,7 +188,7 @@ class TwoPointSum:
         error = (
             self.times * error
             + 4 * U * (np.abs(real) + np.abs(imaginary))
-            + 48 * U * self.times * self._log_moment(order)
+            + self._blur(order) * U * self.times * self._log_moment(order)
         )
         rows = U * len(self.epsilon)
         error = error + rows * (np.abs(real) + np.abs(imaginary))
@@ -212,14 +215,18 @@ class TwoPointSum:
         return np.sum(self.times * blockwise(magnitude, variance, edges), axis=0)
 
     def _log_moment(self, order: Reals | float) -> Reals:
-        """K per copy: near 0 through expm1, relative error at most 48 U either way."""
+        """K per copy: through M - 1 unless that is huge, relative error at most `_blur` U either way."""
         epsilon = self.epsilon
-        small = np.minimum(epsilon, 1.0 / (order + 1))
+        small = np.minimum(epsilon, _HUGE / (order + 1))
         near = np.log1p(
             np.expm1(order * small) * np.expm1((order + 1) * small) * np.exp(-order * small) / (1 + np.exp(small))
         )
         far = order * epsilon + np.log1p(np.exp(-(2 * order + 1) * epsilon)) - np.log1p(np.exp(-epsilon))
-        return np.where((order + 1) * epsilon <= 1, near, far)
+        return np.where((order + 1) * epsilon <= _HUGE, near, far)
+
+    def _blur(self, order: float) -> Reals:
+        """Each exponential errs by the rounding of its exponent and 4 U."""
+        return 48 + 4 * np.minimum((order + 1) * self.epsilon, _HUGE)
 
     def _log(self, order: float, frequencies: Reals) -> tuple[Reals, Reals, Reals]:
         """log |phi|, arg phi and their joint error for phi = M(order + iu) / M(order), rows by frequencies."""
