@@ -54,15 +54,15 @@ QUESTIONS: dict[str, release.Question] = {
     "units by private keys": release.Units(by="city", spend=_PRIVATE),
     "sum": release.Sum("amount", lower=0, upper=3, granularity=1, spend=_SPEND),
     "mean": release.Mean("amount", lower=0, upper=4, granularity=1, spend=_SPEND),
-    "histogram": release.Histogram("amount", edges=[0, 2, 4], by="city", keys=_CITIES, spend=_SPEND),
+    "histogram": release.Histogram("amount", edges=[0, 2, 4, "1e21"], by="city", keys=_CITIES, spend=_SPEND),
     "quantile": release.Quantile("amount", 0.5, lower=0, upper=4, granularity=1, spend=_SPEND),
 }
 
 
 def neighbors() -> tuple[Table, Table]:
-    """A table, and the same with a unit that alone holds a key and pulls every number one way."""
+    """A table, and the same with a unit that alone holds a key, shares another, and pulls every number one way."""
     rows = [("p1", "a", 1.0), ("p2", "a", 2.0), ("p2", "b", 0.0), ("p3", "b", 4.0)]
-    unit = [("q", "c", 9.0), ("q", "c", 1e300)]
+    unit = [("q", "c", 9.0), ("q", "a", 1e20)]
     return _table(rows), _table(rows + unit)
 
 
@@ -75,7 +75,7 @@ def _table(rows: Sequence[tuple[str, str, float]]) -> Table:
 Outcome = tuple[Any, ...]
 
 
-PLACES, LEVELS, LENGTHS = 6, range(-60, 121), range(13)
+PLACES, LEVELS, LENGTHS = 9, range(-60, 121), range(13)
 STATISTICS: dict[str, tuple[Callable[[Outcome], int], range]] = {
     "parts": (len, LENGTHS),
     "sum": (lambda seen: sum(_numbers(seen)), LEVELS),
@@ -208,6 +208,13 @@ def _at(seen: Outcome, place: int) -> int:
 def price(design: Design, delta: float) -> float:
     """The certified epsilon of what is charged."""
     return compose(design.mechanism).epsilon(delta=delta).upper
+
+
+def totals(asked: release.Question, table: Table) -> Counter[tuple[Any, ...]]:
+    """The exact integers of a question, by group, bin and measure."""
+    found = exact(table, asked.design(table).aggregation)
+    cells = ((key, bin, numbers) for key, bins in found.items() for bin, numbers in bins.items())
+    return Counter({(key, bin, at): n for key, bin, numbers in cells for at, n in enumerate(numbers)})
 
 
 def audited(asked: release.Question, draws: int, alarm: float) -> Excess:

@@ -20,6 +20,13 @@ def test_no_event_tells_neighbors_apart_too_well(name: str) -> None:
     assert not audited(name).violated
 
 
+@pytest.mark.parametrize("name", audit.QUESTIONS)
+def test_the_neighbors_of_the_audit_differ_as_far_as_is_charged(name: str) -> None:
+    first, second = (audit.totals(audit.QUESTIONS[name], table) for table in audit.neighbors())
+    change = sum(abs(first[place] - second[place]) for place in first.keys() | second.keys())
+    assert change >= 2
+
+
 def audited(name: str) -> audit.Excess:
     return audit.audited(audit.QUESTIONS[name], 2000, 1e-9)
 
