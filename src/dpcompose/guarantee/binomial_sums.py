@@ -145,11 +145,14 @@ class Law:
             rest = times - index
             descent = math.log(rest / index) - epsilon
             bend = 2.5 * times / (index * rest)
-            steep = (descent + math.sqrt(descent * descent + bend)) / 2.0
+            root = math.sqrt(descent * descent + bend)
             further = descent + 2.0 * epsilon
-            shallow = (further + math.sqrt(further * further + bend)) / 2.0
+            other = math.sqrt(further * further + bend)
+            steep, shallow = (descent + root) / 2.0, (further + other) / 2.0
+            # 1 / steep - 1 / shallow, which a tiny epsilon would cancel.
+            gap = epsilon * (1.0 + (further + descent) / (root + other)) / (steep * shallow)
             log_mass = normal - math.lgamma(index + 1.0) - math.lgamma(rest + 1.0) - index * epsilon
-            step = (log_target - log_mass - math.log(1.0 / steep - 1.0 / shallow)) / steep
+            step = (log_target - log_mass - math.log(max(gap, 5e-324))) / steep
             moved = min(max(index + step, 0.5), most)
             if abs(step) * steep < 0.02 or moved == index:
                 return moved, steep

@@ -221,10 +221,11 @@ def _root(target: float, epsilon: float, times: int) -> tuple[float, float]:
         solved = _in_cell(tail, target, 2.0 * epsilon)
         slope = tail.descent / tail.total
         if solved is not None:
-            return max(solved, 0.0), max((tail.error + 1e-15) / slope, 2.0 * math.ulp(solved))
+            width = (tail.error + 1e-15) / slope if slope > 0.0 else 0.0
+            return max(solved, 0.0), max(width, 2.0 * math.ulp(solved))
         excess = tail.logarithm() - math.log(target)
         lower, upper = (point, upper) if excess > 0.0 else (lower, point)
-        following = point + excess / slope
+        following = point + excess / slope if slope > 0.0 else math.nan
         if not lower < following < upper:
             following = lower + (upper - lower) / 2.0
         if following in (lower, upper):
