@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 from itertools import pairwise
@@ -212,3 +213,19 @@ def test_no_proof_is_offered() -> None:
         (RandomizedResponse(1.0).sampled(0.1) * 2).delta(epsilon=0.1, orientation=FREE, proof=True)
     symmetric = Gaussian(1.0) * 2
     assert symmetric.delta(epsilon=0.1, orientation=FREE, proof=True) == symmetric.delta(epsilon=0.1, proof=True)
+
+
+def test_a_pair_of_replaced_records_may_lie_either_way_round() -> None:
+    """A sampled answer, twice: a round each way may tell more than two alike."""
+    upper, lower = [0.3, 0.7], [0.25, 0.75]
+    pair = DominatingPair.atoms(upper=upper, lower=lower, adjacency=Adjacency.REPLACE)
+    for epsilon in (0.0, 0.05, 0.108, 0.2):
+        found = 0.0
+        for ways in itertools.product(((upper, lower), (lower, upper)), repeat=2):
+            outcomes = itertools.product(range(2), repeat=2)
+            masses = [tuple(math.prod(way[side][o] for way, o in zip(ways, out, strict=True)) for side in (0, 1))
+                      for out in outcomes]  # fmt: skip
+            found = max(found, math.fsum(max(p - math.exp(epsilon) * q, 0.0) for p, q in masses))
+        bound = (pair * 2).delta(epsilon=epsilon, adjacency=Adjacency.REPLACE)
+        assert found <= bound.upper * (1 + 1e-12) + 1e-15
+        assert bound.upper <= 1.1 * found + 0.01

@@ -13,6 +13,7 @@ from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.loss.atomized import atomized
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Pair
+from dpcompose.loss.envelope import envelope
 from dpcompose.mechanism.base import Mechanism
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound, down, up
@@ -98,7 +99,12 @@ class DominatingPair(Mechanism):
         if adjacency is not self.holds_under:
             stated = f"its pair is stated under {self.holds_under.value} and says nothing under {adjacency.value}"
             raise UnsupportedError(self.label, stated)
-        return ((self.pair, 1),)
+        if adjacency is not Adjacency.REPLACE or self.pair.symmetric:
+            return ((self.pair, 1),)
+        # Of two tables with a record replaced neither is the one with the record: the pair may lie either way round,
+        # and another time the other way.
+        either = envelope((self.pair.remove, self.pair.add))
+        return ((Pair(either, either, False, (self.pair,), alone=True), 1),)
 
 
 def _adjacency(value: object) -> Adjacency:
