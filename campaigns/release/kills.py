@@ -2,9 +2,10 @@
 
 python -m campaigns.release.kills [KILLS] [SEED]      (1,000 kills: about five minutes)
 
-Each turn forks a process that asks on and on, some keys again, and writes every answer to a pipe. It is killed after a
-random time: while it opens the ledger, or in one of its first dozen questions. Afterwards every answer that came out
-must have a charge that was redeemed; asked again, its key must give the same numbers; and no key has two answers.
+Each turn forks a process that asks on and on, some keys again, and writes every answer to a pipe. It is killed at a
+random instant: while it opens the ledger or asks first, or after up to eight answers, amid the next question or two.
+Afterwards every answer that came out must have a charge that was redeemed; asked again, its key must give the same
+numbers; and no key has two answers.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from dpcompose.ledger import Ledger
 from dpcompose.release import arrow, sampler
 
 KEYS = 40
-LONGEST = 0.25
+OPENING, QUESTION = 0.15, 0.05
+"""Seconds: about what it takes to open a session and ask, and twice what a question takes."""
 
 
 def session(home: Path, ledger: Ledger) -> release.Session:
@@ -91,10 +93,13 @@ def killed(home: Path, seed: str) -> list[tuple[str, object]]:
         finally:
             os._exit(1)
     os.close(writing)
-    time.sleep(random.Random(f"wait {seed}").uniform(0, LONGEST))
-    os.kill(process, signal.SIGKILL)
+    rng = random.Random(f"wait {seed}")
+    lines = rng.choice([0, 0, 1, 2, 3, 5, 8])
     with os.fdopen(reading, "rb") as stream:
-        text = stream.read()
+        text = b"".join(stream.readline() for _ in range(lines))
+        time.sleep(rng.uniform(0, QUESTION if lines else OPENING))
+        os.kill(process, signal.SIGKILL)
+        text += stream.read()
     os.waitpid(process, 0)
     whole = text[: text.rfind(b"\n") + 1].decode()
     return [tuple(json.loads(line)) for line in whole.splitlines()]
