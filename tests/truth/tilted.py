@@ -82,7 +82,8 @@ class Side:
         error = U * (64 + 8 * exponent)
         listed = Listed(self.losses[kept], weights, error, spacing, float(self.losses[masses.argmax()]))
         outside = self.outside + (len(logs) * 1e-304 if sign > 0 else 0.0)  # what was not kept
-        return _Part(listed, times, self.lost, self.vague, self.shift, outside, float(self.losses[1] - self.losses[0]))
+        step = float(self.losses[1] - self.losses[0]) if len(self.losses) > 1 else spacing
+        return _Part(listed, times, self.lost, self.vague, self.shift, outside, step)
 
 
 @dataclass(frozen=True)
