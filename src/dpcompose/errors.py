@@ -34,6 +34,10 @@ from typing import Any
 class DPComposeError(Exception):
     """The root of every error that dpcompose raises on purpose."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As it is, so that a pool of processes hands it on: most are made from more than their message."""
+        return _restored, (type(self), self.args, dict(self.__dict__))
+
 
 class DomainError(DPComposeError, ValueError):
     """A value lies outside the domain of the call that received it."""
@@ -273,3 +277,10 @@ def _shown(value: Any) -> str:
         # Such as an integer of more digits than Python converts.
         return f"<{type(value).__name__}>"
     return text if len(text) <= 80 else f"{text[:60]}... ({len(text)} characters)"
+
+
+def _restored(kind: type[DPComposeError], args: tuple[Any, ...], fields: dict[str, Any]) -> DPComposeError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(fields)
+    return error

@@ -44,7 +44,8 @@ class Patience:
         """Take the bar away."""
         self._timer.cancel()
         with self._lock:
-            self._bar.stop()
+            if self._terminal:
+                self._bar.stop()
 
     def _begin(self) -> None:
         with self._lock:
