@@ -13,6 +13,8 @@ from dpcompose.numerics.transform import Line, Transform, survey
 
 # Where the tail of a line may be bounded, from the frequency at which a Gaussian would have decayed.
 _FURTHER = np.concatenate([[1.0, 1.25, 1.5], 2.0 ** np.arange(1, 11)])
+# With more nodes than that a survey of both directions is no cheaper than two.
+_FEW = 64
 
 
 def decaying_at_once(
@@ -33,7 +35,9 @@ def decaying_at_once(
         return None
     count = math.ceil(reach) + 1
     edges, nodes = beyond(transform, step, count), step * np.arange(count)
-    line, log_bound = survey(transform, order, nodes, edges, together=together)
+    together = together and count <= _FEW
+    seen = nodes if together or not two_sided else nodes[:1]
+    line, log_bound = survey(transform, order, seen, edges, together=together)
     tails = blocks(log_bound, edges, step)[::-1].cumsum()[::-1]
     enough = np.flatnonzero(tails <= 2 * share * math.pi)
     if not len(enough) or edges[enough[0]] > min(budget, max(4 * count, 64)) * step:
