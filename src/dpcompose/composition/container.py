@@ -64,7 +64,7 @@ class Composable:
 
     def __mul__(self, times: int) -> Composition:
         times = _times("times", times)
-        return _gathered((part, count * times) for part, count in self._counted())
+        return Composition(tuple([(part, _times("times", count * times)) for part, count in self._counted() if times]))
 
     def __rmul__(self, times: int) -> Composition:
         return self * times
@@ -322,6 +322,8 @@ def _gathered(entries: Iterable[tuple[Part, int]]) -> Composition:
 
 def _times(name: str, value: object) -> int:
     """A count of at most 10^15: every integer up to there is a float, and so are the sums that count with it."""
+    if type(value) is int and 0 <= value <= MOST_TIMES:
+        return value
     times = check.count(name, value)
     if not times <= MOST_TIMES:
         raise DomainError(name, times, "an integer of at most 10^15")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections import Counter
 from collections.abc import Callable
@@ -202,7 +201,7 @@ class Move(Composable):
 
 def _mirrored(pair: Pair) -> Pair:
     inside = tuple(_mirrored(each) for each in pair.inside)
-    return dataclasses.replace(pair, remove=pair.add, add=pair.remove, inside=inside)
+    return pair._replace(remove=pair.add, add=pair.remove, inside=inside)
 
 
 def _added_or_removed(adjacency: Adjacency) -> Adjacency:

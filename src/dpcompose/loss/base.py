@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcompose.errors import UnsupportedError
 from dpcompose.numerics.ball import Field
@@ -136,8 +135,7 @@ class Loss(ABC):
         return None
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(NamedTuple):
     """A mechanism's losses under one adjacency: with the record against without it, and the other order.
 
     Args:

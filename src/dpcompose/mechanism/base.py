@@ -95,6 +95,11 @@ def set_fields(target: object, **values: object) -> None:
         object.__setattr__(target, name, value)
 
 
+def alike(loss: Loss) -> Pairs:
+    """One attained loss that is the same in both orders."""
+    return ((Pair(loss, loss), 1),)
+
+
 def symmetric(*losses: tuple[Loss, int]) -> Pairs:
     """Attained losses that are the same in both orders, as pairs."""
     return tuple([(Pair(loss, loss), times) for loss, times in losses])

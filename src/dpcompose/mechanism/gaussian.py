@@ -10,7 +10,7 @@ from dpcompose.loss.base import Pair
 from dpcompose.loss.gaussian import GaussianLoss
 from dpcompose.loss.opposed_gaussian import OpposedGaussianLoss
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
-from dpcompose.mechanism.base import Mechanism, checked_sensitivities, plain, rounded, sensitivities, symmetric
+from dpcompose.mechanism.base import Mechanism, alike, checked_sensitivities, plain, rounded, sensitivities
 from dpcompose.numerics import check
 
 
@@ -52,12 +52,12 @@ class Gaussian(Mechanism):
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """One symmetric loss of mu = sensitivity / sigma."""
         sensitivity = sensitivities(self.sensitivity, self.replace_sensitivity, adjacency)
-        return symmetric((GaussianLoss(sensitivity / self.sigma, rounded(self.sigma)), 1))
+        return alike(GaussianLoss(sensitivity / self.sigma, rounded(self.sigma)))
 
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
         """For replacing: (1 - q) N(0) + q N(-D) against (1 - q) N(0) + q N(D), D the add-remove sensitivity."""
         noise = self.sigma / self.sensitivity
         if adjacency is Adjacency.REPLACE:
-            return symmetric((OpposedGaussianLoss(noise, rate), 1))
+            return alike(OpposedGaussianLoss(noise, rate))
         ulps = rounded(self.sensitivity)
         return ((Pair(SampledGaussianLoss(noise, rate, True, ulps), SampledGaussianLoss(noise, rate, False, ulps)), 1),)

@@ -12,7 +12,7 @@ from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.loss.gaussian import GaussianLoss
 from dpcompose.loss.twice import two_in_a_row
 from dpcompose.loss.two_point import TwoPointLoss
-from dpcompose.mechanism.base import Stated, adjacency_of, set_fields, symmetric
+from dpcompose.mechanism.base import Stated, adjacency_of, alike, set_fields
 from dpcompose.numerics import check
 
 LARGEST_EPSILON = 1e5
@@ -52,8 +52,8 @@ class BlackBox(Stated):
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """The two-point loss, or the pair of its trade-off function iterated twice."""
         if self._doubled(adjacency):
-            return symmetric((two_in_a_row(self.stated.epsilon, delta=self.stated.delta, categories=2), 1))
-        return symmetric((TwoPointLoss(self.stated.epsilon, self.stated.delta), 1))
+            return alike(two_in_a_row(self.stated.epsilon, delta=self.stated.delta, categories=2))
+        return alike(TwoPointLoss(self.stated.epsilon, self.stated.delta))
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -128,7 +128,7 @@ class GaussianDP(Stated):
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """The Gaussian loss of mu, or of 2 mu."""
         mu = 2 * self.mu if self._doubled(adjacency) else self.mu
-        return symmetric((GaussianLoss(mu, 0), 1)) if mu > 0 else ()
+        return alike(GaussianLoss(mu, 0)) if mu > 0 else ()
 
 
 def described(mechanism: Stated, *first: object, **fields: object) -> str:

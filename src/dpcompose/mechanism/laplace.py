@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from dpcompose.composition.container import Pairs
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.loss.laplace import LaplaceLoss
-from dpcompose.mechanism.base import Mechanism, checked_sensitivities, plain, rounded, sensitivities, symmetric
+from dpcompose.mechanism.base import Mechanism, alike, checked_sensitivities, plain, rounded, sensitivities
 from dpcompose.numerics import check
 
 
@@ -48,4 +48,4 @@ class Laplace(Mechanism):
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """One symmetric loss of epsilon = sensitivity / scale."""
         epsilon = sensitivities(self.sensitivity, self.replace_sensitivity, adjacency) / self.scale
-        return symmetric((LaplaceLoss(epsilon, rounded(self.scale)), 1))
+        return alike(LaplaceLoss(epsilon, rounded(self.scale)))

@@ -13,7 +13,7 @@ from dpcompose.loss.base import Loss
 from dpcompose.loss.law import ResponseLaw
 from dpcompose.loss.twice import two_in_a_row
 from dpcompose.loss.two_point import TwoPointLoss
-from dpcompose.mechanism.base import Stated, adjacency_of, set_fields, symmetric
+from dpcompose.mechanism.base import Stated, adjacency_of, alike, set_fields
 from dpcompose.mechanism.guaranteed import bounded_epsilon, described
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF
@@ -70,8 +70,8 @@ class RandomizedResponse(Stated):
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """+epsilon, -epsilon, or 0 for an answer that is neither the one truth nor the other."""
         if self._doubled(adjacency):
-            return symmetric((two_in_a_row(self.stated, delta=0.0, categories=self.categories), 1))
-        return symmetric((_loss(self.stated, self.categories), 1))
+            return alike(two_in_a_row(self.stated, delta=0.0, categories=self.categories))
+        return alike(_loss(self.stated, self.categories))
 
 
 def _loss(epsilon: float, categories: int) -> Loss:
