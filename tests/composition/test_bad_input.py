@@ -33,6 +33,7 @@ from dpcompose import (
     compose,
 )
 from dpcompose.composition import Composable, Parallel, Profile, compare, parallel
+from dpcompose.mechanism.base import Mechanism
 
 NOT_A_NUMBER: list[Any] = [
     True,
@@ -317,3 +318,24 @@ class TestCalibration:
             assert found.bound.upper <= epsilon
             assert found.neighbor is not None and found.neighbor.upper > epsilon
             assert found.bound.upper == pytest.approx(epsilon, rel=1e-6)
+
+
+def test_a_part_that_states_nothing_is_refused() -> None:
+    """Neither a loss nor a Renyi curve: it must not be added up as if it cost nothing."""
+
+    class Silent(Mechanism):
+        def pairs(self, adjacency: Adjacency) -> None:
+            return None
+
+        @property
+        def label(self) -> str:
+            return "silent"
+
+    for ask in (lambda c: c.epsilon(delta=1e-5), lambda c: c.delta(epsilon=1.0), lambda c: c.renyi(2.0)):
+        with pytest.raises(UnsupportedError, match=r"silent.*neither a privacy loss nor a Renyi curve"):
+            ask(compose(Silent(), Gaussian(1.0)))
+
+
+def test_a_mechanism_without_losses_cannot_be_made() -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        Mechanism()  # type: ignore[abstract]

@@ -23,9 +23,6 @@ class Choice(Composable):
 
     options: tuple[Part, ...]
 
-    def _counted(self) -> Iterable[tuple[Part, int]]:
-        return ((self, 1),)
-
     def __repr__(self) -> str:
         return f"one_of({', '.join(repr(option) for option in self.options)})"
 

@@ -55,7 +55,8 @@ class Composable:
     """What a mechanism and a composition have in common: both can be composed, sampled and asked."""
 
     def _counted(self) -> Iterable[tuple[Part, int]]:
-        raise NotImplementedError
+        """The parts with their counts: a composition has several, all else is one."""
+        return ((self, 1),)  # pyright: ignore[reportReturnType]
 
     def __add__(self, other: Composable) -> Composition:
         if not isinstance(other, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -153,9 +152,6 @@ class Grouped(Composable):
 
     part: Part
     size: int
-
-    def _counted(self) -> Iterable[tuple[Part, int]]:
-        return ((self, 1),)
 
     @property
     def label(self) -> str:

@@ -176,6 +176,8 @@ def gathered(
     for part, times in _ordered(composition.parts):
         try:
             found = part.pairs(adjacency)
+            if found is None and part.promise(adjacency) is None:
+                raise UnsupportedError(part.label, "it states neither a privacy loss nor a Renyi curve")
         except UnsupportedError as refusal:
             refusals.append(refusal)
             continue
@@ -202,7 +204,7 @@ def _ordered(parts: tuple[tuple[Part, int], ...]) -> Sequence[tuple[Part, int]]:
         return parts
     try:
         return sorted(parts, key=_by_values)
-    except TypeError:  # fields that have no order, such as one left at None: any order of all will do
+    except (AttributeError, TypeError, ValueError):  # fields that have no order, such as one left at None
         return sorted(parts, key=_by_text)
 
 

@@ -175,9 +175,6 @@ class Move(Composable):
     part: Part
     enters: bool
 
-    def _counted(self) -> tuple[tuple[Part, int], ...]:
-        return ((self, 1),)
-
     @property
     def label(self) -> str:
         """What a report calls it."""

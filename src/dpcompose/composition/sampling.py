@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from dpcompose.composition.chain import Ways, joint_rate, sampled_ways
-from dpcompose.composition.container import Composable, Composition, Pairs, Part
+from dpcompose.composition.container import Composable, Composition, Pairs
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.concentrated import ConcentratedDP
@@ -27,9 +27,6 @@ class Sampled(Composable):
 
     base: Composition
     rate: float
-
-    def _counted(self) -> tuple[tuple[Part, int], ...]:
-        return ((self, 1),)
 
     def __repr__(self) -> str:
         inner = repr(self.base)

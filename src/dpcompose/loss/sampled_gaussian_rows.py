@@ -202,8 +202,10 @@ class SampledGaussianRows:
             return unknown(len(sign), count), np.zeros((len(sign), count))
         powers, (noise, rate), (low, high) = self.powers(order)[own], self._both, self.ends(order)
         top = one.log_m + 0.01
-        spare = np.maximum(self._sides[own] - math.sqrt(2 * (depth + 3)) * noise[own], 0.0)
-        ends = low[own] + spare, high[own] - spare
+        ends = low[own], high[own]
+        if spread is not None:  # a survey may leave out more
+            spare = np.maximum(self._sides[own] - math.sqrt(2 * (depth + 3)) * noise[own], 0.0)
+            ends = low[own] + spare, high[own] - spare
         return shifted_line(noise[own], rate[own], sign, powers, frequencies, ends, top, spread, depth)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
 from typing import Any, cast
 
-from dpcompose.composition.container import Composable, Pairs, Part
+from dpcompose.composition.container import Composable, Pairs
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.concentrated import ConcentratedDP
@@ -17,11 +17,8 @@ from dpcompose.loss.sampled import sampled_pair
 from dpcompose.numerics import check
 
 
-class Mechanism(Composable):
+class Mechanism(Composable, ABC):
     """A building block. A member names its losses under each adjacency; sampling and composition follow."""
-
-    def _counted(self) -> Iterable[tuple[Part, int]]:
-        return ((self, 1),)
 
     def __repr__(self) -> str:
         """The call that makes it: what is at its default is left out."""
@@ -36,9 +33,9 @@ class Mechanism(Composable):
         """What a report calls it: its own repr."""
         return repr(self)
 
+    @abstractmethod
     def pairs(self, adjacency: Adjacency) -> Pairs | None:
         """The privacy losses under an adjacency; None if only a Renyi curve is known."""
-        raise NotImplementedError
 
     def promise(self, adjacency: Adjacency) -> ConcentratedDP | None:
         """The zero-concentrated guarantee of a mechanism without losses."""
