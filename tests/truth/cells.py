@@ -110,7 +110,8 @@ class Listed:
         with np.errstate(over="ignore"):
             q = np.bincount(at, np.minimum(upper * np.exp(-losses), 1.0), len(edges) - 1)
         reach = float(np.abs(losses).max(initial=0.0))
-        return p, q, p * self.error, q * (self.error + U * (8 + 8 * reach))
+        tiny = np.bincount(at, minlength=len(edges) - 1) * 1e-323  # below the normal floats no error is relative
+        return p, q, p * self.error + tiny, q * (self.error + U * (8 + 8 * reach)) + tiny
 
 
 def gaussian(mu: float) -> TailsAt:

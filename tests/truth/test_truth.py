@@ -347,3 +347,14 @@ def test_the_right_values_beside_the_defects_of_peers() -> None:
     assert abs(right[9] - 19.51387046139) < 4e-8
     assert contour.delta(1.4658, laplace) < 1e-6  # a Gaussian more only raises it
     assert right[11] == pytest.approx(pure(0.1, 1000, 1e-8, 1e-5), rel=1e-9)
+
+
+def test_the_lattice_knows_masses_below_the_normal_floats() -> None:
+    """One atom decides, and what Q gives it is about the smallest float there is."""
+    item = subject.discrete_gaussian(0.3626846857056123, 2, records=2)
+    (build,) = item.cells
+    for order in (2.3, 2.6, 3.0):
+        found = tilted.enclosure([(build(), 1)], order=order, target=1.86e-175)
+        assert found is not None
+        low, high = found(364.9075099754416)
+        assert low <= 1.84678705e-175 <= high
