@@ -60,7 +60,7 @@ def _at(product: Product, order: float, side: float) -> float:
     if not product.reduced:
         return 0.0
     line = product.transform.line(order - 1, np.zeros(1))
-    value = (float(line.log[0].real) + side * float(line.error[0])) / (order - 1)
+    value = float(line.log[0].real + line.error[0] if side > 0 else line.floor[0]) / (order - 1)
     return value + side * 8 * UNIT_ROUNDOFF * abs(value)
 
 

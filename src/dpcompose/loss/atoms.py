@@ -264,10 +264,14 @@ class AtomicSum:
         return (self.loss.fuzz + 2 * U if self.loss.fuzz else 0.0) + off
 
     def _outside(self, order: float, frequencies: Reals) -> Reals:
-        """An error of (2 |t| + 1) `_unsure` M(order), in the units of `Points.line`."""
+        """An error of (2 |t| + 1) `_unsure` max(M(order), 1), in the units of `Points.line`.
+
+        It is of the size of M where all masses are off by a factor, and of that of 1 where they are off as a whole:
+        M is smaller than 1 where the infinite loss left hardly more than negative ones.
+        """
         points = self._points
         top = max(float((points.log_weight + (order + 1) * points.ratio).max()), 0.0)
-        log_m = self.cumulants(order)[0] / self.times + 1e-6
+        log_m = max(self.cumulants(order)[0] / self.times, 0.0) + 1e-6
         return (2 * (order + frequencies) + 1) * (self._unsure * self._mass[0] * math.exp(min(log_m - top, 700.0)))
 
     def line(self, order: float, frequencies: Reals) -> Line:
@@ -286,7 +290,7 @@ class AtomicSum:
         nodes = np.concatenate([[0.0], edges])
         outside = self._outside(order, nodes)
         one = self._points.line(order + 1, nodes, sign=1.0, drift=self._drift, mass=self._mass[0], outside=outside)
-        magnitude = np.exp(one.log.real[1:] - one.log.real[0] + one.error[1:] + one.error[0])
+        magnitude = np.exp(one.log.real[1:] + one.error[1:] - one.floor)
         _, _, ratio = self.loss.common
         variance = min(self.cumulants(order)[2] / self.times * 1.01, float(ratio[-1] - ratio[0]) ** 2 / 4 + 1e-12)
         return self.times * blockwise(magnitude, variance, edges)

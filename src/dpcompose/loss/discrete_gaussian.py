@@ -160,8 +160,8 @@ class DiscreteGaussianSum:
         )
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
-        log, error = self._log(order, np.concatenate([[0.0], edges]))
-        magnitude = np.exp(log.real[:, 1:] - log.real[:, :1] + error[:, 1:] + error[:, :1])
+        line = Line(*self._log(order, np.concatenate([[0.0], edges])))
+        magnitude = np.exp(line.log.real[:, 1:] + line.error[:, 1:] - line.floor)
         variance = (
             np.maximum(self.shift**2 / self.sigma**2 + self._theta(order)[2], 0.0) * 1.01
             + 1e-9 * self.shift**2 / self.sigma**2

@@ -149,11 +149,13 @@ class OpposedGaussianSum:
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
         line = self.line(order, np.concatenate([[0.0], edges]))
-        log = (line.log.real + line.error)[1:] - (line.log.real - line.error)[0]
+        floor = float(line.floor[0])
+        if not floor > -math.inf:
+            return np.zeros(len(edges))
+        log = (line.log.real + line.error)[1:] - floor
         variance = self.cumulants(order)[2]
         blocks = blockwise(np.exp(np.minimum(log, 0.0) / self.times), variance / self.times * 1.01, edges)
-        floor = (line.log.real - line.error)[0] / self.times
-        return self.times * np.minimum(blocks, self._shifted_envelope(order, edges, floor))
+        return self.times * np.minimum(blocks, self._shifted_envelope(order, edges, floor / self.times))
 
     @property
     def _coarse(self) -> float:

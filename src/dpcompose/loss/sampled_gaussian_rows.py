@@ -106,7 +106,7 @@ class SampledGaussianRows:
         (low, high), step, (noise, rate) = self.ends(order), self._coarse_step[rows], self._both
         if not float(((high - low)[rows] / step).max()) <= MOST_POINTS:
             return None
-        reached = self._bucket(order)
+        reached = self.bucket(order)
         known[reached] = built(noise[rows], rate[rows], low[rows], high[rows], step, self.ulps)
         return known[reached]
 
@@ -121,12 +121,12 @@ class SampledGaussianRows:
 
     def ends(self, order: float) -> tuple[Reals, Reals]:
         """Where n r^p lives: around 0, around 1 (because E y = 0 is used) and around the mode; shape (2 m, 1) each."""
-        power = self._bucket(order)
+        power = self.bucket(order)
         if power not in self._ends:
             self._ends[power] = self._found_ends(power)
         return self._ends[power]
 
-    def _bucket(self, order: float) -> float:
+    def bucket(self, order: float) -> float:
         """A power a little larger than needed, so that neighboring orders share a grid."""
         return max(1.25 ** math.ceil(math.log(max(order + 1, 1.0)) / math.log(1.25)), self._least)
 
@@ -188,7 +188,7 @@ class SampledGaussianRows:
         frequencies = np.concatenate([nodes, edges])
         far, envelope = self.shifted(order, frequencies, own, spread=np.sqrt(variance), depth=depth)
         line = Line(far.log[:, :count], far.error[:, :count])
-        floor = (line.log.real - line.error)[:, :1]
+        floor = line.floor
         magnitude = np.exp(np.minimum((far.log.real + far.error)[:, count:] - floor, 0.0))
         return line, np.minimum(blockwise(magnitude, variance, edges), envelope[:, count:] - floor)
 

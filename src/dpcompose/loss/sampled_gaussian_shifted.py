@@ -14,7 +14,7 @@ from dpcompose.numerics.elementary import ULPS, Complexes, Reals, U, between, ro
 from dpcompose.numerics.tilted import applied, exponential_sums, logarithm_of_excess
 from dpcompose.numerics.transform import Line
 
-_SHIFTS = (0.15, 0.4, 1.0, 2.2)
+_SHIFTS = (0.15, 0.4, 1.0, 1.5)
 _MOST_POINTS = 60_000
 _CHUNK = 1 << 18
 _MANY, _LARGEST = 100, 1 << 16
@@ -90,7 +90,7 @@ def shifted_line(
     lost = U * (4 * x.shape[-1] + 96 + 32 * products) * row_sums(faded)
     lost = lost + 4 * ULPS * U * (row_sums(faded * doubt))
     lost = lost + 16 * ULPS * U * frequencies * row_sums(faded * wide)
-    tails = _tails(noise, rate, x, exponent - top, power, step)
+    tails = _tails(noise, rate, x, theta, exponent - top, power, step)
     strip = 1.05 * (np.exp(-depth - upper) + math.exp(-depth)) * 2 * np.exp(np.maximum(top_moment - top, -700.0))
     line = logarithm_of_excess(value.real - 1, sign * value.imag, lost + tails + strip)
     line = Line(line.log + top, line.error + 8 * U * (np.abs(top) + 1))
@@ -170,15 +170,30 @@ def shifted_envelope(noise: Reals, rate: Reals, power: float, edges: Reals, floo
         decay = np.exp(-edges[:, None] * (argument * (1 - 8 * U))[:, None, :])
         decayed = applied(decay, np.exp(log_term))
         # e^-16 from the strip, and the two ends of the range, where the integrand is a Gaussian tail beyond 9 s.
-        error = 2.1 * math.exp(-16.0) + _tails(noise, rate, x, log_term, power, step)
+        error = 2.1 * math.exp(-16.0) + _tails(noise, rate, x, theta, log_term, power, step)
         best = np.minimum(best, theta * theta * s2 / 2 + np.log(decayed + error) + 1e-9)
     return best
 
 
-def _tails(noise: Reals, rate: Reals, x: Reals, log_term: Reals, power: Reals | float, step: Reals) -> Reals:
-    """What lies beyond the first and the last point, in the units of the terms."""
+def _tails(
+    noise: Reals,
+    rate: Reals,
+    x: Reals,
+    theta: Reals | float,
+    log_term: Reals,
+    power: Reals | float,
+    step: Reals,
+) -> Reals:
+    """What lies beyond the first and the last point, in the units of the terms; infinite where they may rise there.
+
+    With w = q e^(z + i theta) / r the logarithm of |r| has the slope Re w / s^2, which for theta up to pi / 2 rises
+    with x, from 0 to 1.
+    """
     s2, first, last = noise**2, x[:, :1], x[:, -1:]
-    right = np.exp(log_term[:, -1:]) / np.expm1(step * (last - np.maximum(power, 0.0)) / s2)
-    share = 1 / (1 + np.exp(np.minimum(-(2 * first - 1) / (2 * s2) - np.log(rate / (1 - rate)), 700.0)))
-    slope = np.maximum(-first - np.maximum(-power, 0.0) * share, 0.0)
-    return right + np.exp(log_term[:, :1]) / np.expm1(step * slope / s2)
+    falling = np.maximum(last - np.maximum(power, 0.0), 0.0)
+    right = np.exp(log_term[:, -1:]) / np.expm1(step * falling / s2)
+    odds = np.exp(np.minimum((2 * first - 1) / (2 * s2) + np.log(rate / (1 - rate)), 300.0))
+    cosine = np.cos(theta)
+    share = odds * (cosine + odds) / (1 + odds * (2 * cosine + odds))
+    rising = np.maximum(-first - np.maximum(-power, 0.0) * share, 0.0)
+    return right + np.exp(log_term[:, :1]) / np.expm1(step * rising / s2)

@@ -195,7 +195,9 @@ class SampledGaussianSum:
     def finest_envelope(self, order: float, edges: Reals) -> Reals:
         """`log_envelope` with the best of several shifts: where one was not enough."""
         line, bounds = self.rows.survey(order, np.zeros(1), edges, self._own, together=False)
-        floor = (line.log.real - line.error)[:, :1]
+        floor = line.floor
+        if not np.isfinite(floor).all():
+            return (self.times * bounds).sum(axis=0)
         beyond = shifted_envelope(self.noise, self.rate, self._power(order), edges, floor, self._ends(order))
         return (self.times * np.minimum(bounds, beyond)).sum(axis=0)
 
@@ -248,7 +250,7 @@ class SampledGaussianSum:
     def _fine(self, order: float, step: Reals) -> Grid:
         """A grid of that step, or the one for planning, if it is fine enough."""
         low, high = self._ends(order)
-        key = float(high[0, 0] - low[0, 0]), step.tobytes()
+        key = self.rows.bucket(order), step.tobytes()
         if key not in self._grids:
             coarse = self._coarse(order)
             if coarse is None or coarse.x.shape[-1] > _SHORT or not bool((coarse.step == step).all()):

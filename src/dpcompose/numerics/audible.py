@@ -22,7 +22,7 @@ def audible(transform: Transform, order: float, frequency: Reals, variance: floa
     edges = frequency[8] * 1.2 ** np.arange(math.ceil(math.log(frequency[-1] / frequency[8]) / math.log(1.2)) + 1)
     blocks = transform.log_envelope(order, edges) - variance * edges**2 / 2
     block = np.searchsorted(edges, frequency, side="right") - 1
-    frequency = frequency[(block < 0) | (blocks[block] > -NEGLIGIBLE)]
+    frequency = frequency[(block < 0) | ~(blocks[block] <= -NEGLIGIBLE)]
     loud = -variance * frequency**2 / 2
     for term in terms_of(transform):
         bounds = getattr(term, "log_bounds", None)
@@ -30,7 +30,7 @@ def audible(transform: Transform, order: float, frequency: Reals, variance: floa
             if len(frequency) <= _FEW:
                 break
             loud = loud + np.minimum(bound(frequency), 0.0)
-            keep = loud > -NEGLIGIBLE
+            keep = ~(loud <= -NEGLIGIBLE)
             frequency, loud = frequency[keep], loud[keep]
     return frequency
 

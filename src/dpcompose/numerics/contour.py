@@ -47,7 +47,7 @@ class Contour:
         scale: A real number near log M(order).
         kernel: What multiplies M(t) e^(-t x) at each node, node weights included, shape (n,).
         bump: The smoothing gap in the same form, or None.
-        tail: A bound on the nodes left out, as a multiple of e^(scale - order x) step / (2 pi).
+        tail: A bound on the nodes left out, as a multiple of M(order) e^(-order x) step / (2 pi).
         outer: Orders beyond `order`, and upper bounds on log M (smoothed) there, for the aliases above x.
         maximum: No alias above this value; inf if there may be.
         lattice: The lattice, or None.
@@ -119,11 +119,16 @@ class Contour:
             return math.inf
         unit = math.exp(exponent) * self.step / (2 * math.pi)
         shift = U * (4 * abs(self.scale) + (6 * self.order + 4) * (abs(x) + 1.0) + 16)
-        return 2 * (float(loose.sum()) + self.tail) * unit + 2 * shift * value + self._aliases(x)
+        return 2 * (float(loose.sum()) + self._tail) * unit + 2 * shift * value + self._aliases(x)
 
     @cached_property
     def _size(self) -> Reals:
         return np.exp(self.log.real)
+
+    @cached_property
+    def _tail(self) -> float:
+        """The tail in the units of the sum, whose M(order) is off by its error."""
+        return self.tail * math.exp(min(float(self.error[0]), 700.0))
 
     @cached_property
     def _loud(self) -> Reals:
@@ -142,15 +147,17 @@ class Contour:
         unit = math.exp(max(exponent, -710.0)) * self.step / (2 * math.pi)
         shift = U * (4 * abs(self.scale) + (6 * self.order + 4) * (abs(anchor) + 1.0) + 16)
         aliasing = self._aliases(x)
-        truncation = self.tail * unit
+        truncation = self._tail * unit
         gap = max(bump, 0.0) * unit * (1 + shift)
         rounding = (rounding + shift * (abs(value) + rounding)) * unit
+        if exponent < -600:  # what is below the normal floats is rounded absolutely
+            rounding += 2e-323 * (1 + self.step) * (1 + abs(value) + self._tail + abs(bump))
         upper = value * unit + rounding + truncation
         lower = value * unit - rounding - truncation - aliasing - gap
-        if exponent < -710:
-            return Bracket(0.0, upper, 0.0, 0.0, 0.0, upper)
         if not lower <= upper:
             return _NOTHING
+        if exponent < -710:
+            return Bracket(0.0, upper, 0.0, 0.0, 0.0, upper)
         return Bracket(min(lower, upper), upper, aliasing, 2 * truncation, gap, 2 * rounding)
 
     def slope(self, x: float) -> tuple[float, float]:

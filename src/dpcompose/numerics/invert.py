@@ -10,6 +10,7 @@ import numpy as np
 
 from dpcompose.numerics import saddle
 from dpcompose.numerics.beside import draw_beside, seen_beside
+from dpcompose.numerics.bound import up
 from dpcompose.numerics.contour import Bracket, Contour, chernoff_bound, relative_value
 from dpcompose.numerics.drawing import draw
 from dpcompose.numerics.saddle import Chart
@@ -59,7 +60,7 @@ def value_at(transform: Transform, x: float, *, tolerance: float) -> Reading:
     bracket = contour.bracket(x)
     if not bracket.upper < 0.5:
         # Perhaps no line is any good so far out: one moment says at least how far.
-        return replace(_read(contour, bracket), upper=min(bracket.upper, _one_moment(transform, x, order)))
+        return replace(_read(contour, bracket), upper=min(_one_moment(transform, x, order), bracket.upper))
     return replace(_read(contour, bracket), chart=chart)
 
 
@@ -88,7 +89,7 @@ def _one_moment(transform: Transform, x: float, *orders: float) -> float:
         bound = moment_bound(transform, order)
         bound += 16 * 2.0**-53 * (abs(bound) + abs(order * x)) - order * x
         best = min(best, math.exp(bound)) if -745 < bound < 0 else (min(best, 5e-324) if bound <= -745 else best)
-    return min(best * (1 + 1e-12), 1.0)
+    return min(up(up(best * (1 + 1e-12))), 1.0)
 
 
 @np.errstate(all="ignore")  # an overflow ends as an infinite or undefined bracket, which certifies nothing

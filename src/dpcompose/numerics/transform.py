@@ -22,11 +22,17 @@ class Line:
 
     Args:
         log: Complex values of log M, any branch.
-        error: For each value, a bound on |true log M - log| modulo 2 pi i.
+        error: For each value, a bound on |true log M - log| modulo 2 pi i; from 1 on, only log |M| <= log + error.
     """
 
     log: Complexes
     error: Reals
+
+    @property
+    def floor(self) -> Reals:
+        """A lower bound on log |M| at the first frequency, shape (..., 1); -inf if none is known."""
+        error = self.error[..., :1]
+        return np.where(error < 1, self.log.real[..., :1] - error, -np.inf)
 
 
 @dataclass(frozen=True)
