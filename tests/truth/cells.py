@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -45,12 +46,16 @@ class Cells(Protocol):
         """P[L < loss]."""
         ...
 
+    def roughly(self, losses: Array) -> tuple[Array, Array]:
+        """Both at many losses, to a millionth: these decide where to look, and bound nothing."""
+        ...
+
     def masses(self, edges: Array) -> Masses:
         """P and Q mass of the cells [edge, next edge), and bounds on the errors of either."""
         ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Smooth:
     """By its tails P[L >= l], P[L < l], Q[L >= l], Q[L < l] at an array of losses."""
 
@@ -63,6 +68,9 @@ class Smooth:
 
     def below(self, loss: float) -> float:
         return float(self._at(np.array([loss]))[1][0])
+
+    def roughly(self, losses: Array) -> tuple[Array, Array]:
+        return self._at(losses)[:2]
 
     def masses(self, edges: Array) -> Masses:
         above, below, q_above, q_below = self._at(edges)
@@ -86,7 +94,7 @@ def rounded(tail: Array) -> Array:
         return np.where(tail > 0, tail * U * (64 - 16 * np.log(tail)), 0.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Listed:
     """By its finite losses, increasing, and their P masses, each good to `error` of itself."""
 
@@ -101,6 +109,18 @@ class Listed:
 
     def below(self, loss: float) -> float:
         return float(self.upper[self.losses < loss].sum())
+
+    def roughly(self, losses: Array) -> tuple[Array, Array]:
+        at = np.searchsorted(self.losses, losses, side="left")
+        rising, falling = self._sums
+        return falling[at], rising[at]
+
+    @cached_property
+    def _sums(self) -> tuple[Array, Array]:
+        """The mass below each loss and below infinity, and that of the rest."""
+        rising, falling = np.zeros(len(self.upper) + 1), np.zeros(len(self.upper) + 1)
+        rising[1:], falling[:-1] = np.cumsum(self.upper), np.cumsum(self.upper[::-1])[::-1]
+        return rising, falling
 
     def masses(self, edges: Array) -> Masses:
         at = np.searchsorted(edges, self.losses, side="right") - 1

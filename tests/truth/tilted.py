@@ -19,12 +19,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
 from truth.cells import ROUNDED, Array, Cells, Listed, Masses, U
 
 POINTS = 1 << 12
+_DOUBLED = 2.0 ** np.arange(-30, 61)
+_LADDER = np.concatenate([-_DOUBLED[::-1], [0.0], _DOUBLED])
 MOST = {1: 200, -1: 20}  # copies on one lattice: the lower end is the coarser one
 Parts = Sequence[tuple[Cells, int]]
 
@@ -163,9 +166,9 @@ def _side(given: list[_Part], order: float, target: float, points: int, sign: in
     ends = [_ends(part.cells, order, target, total) for part in parts]
     widest = max(high - low for low, high in ends)
     variance = room = 0.0
-    for part, (low, high) in zip(parts, ends, strict=True):
-        each = _Grid.of(part.cells, (low, high), max(high - low, 1e-300) / 1000, 0.0).spread(order)
-        variance, room = variance + part.times * each, room + part.times * (high - low)
+    for part, each in zip(parts, ends, strict=True):
+        variance += part.times * _variance(part.cells, order, each)
+        room += part.times * (each[1] - each[0])
     reach = min(8 * math.sqrt(variance) + widest, room)
     step = _aligned(2 * reach / (points - 16), parts)
     count = sum(part.times for part in parts)
@@ -180,28 +183,31 @@ def _side(given: list[_Part], order: float, target: float, points: int, sign: in
     return replace(side, outside=float(outside) * (1 + 1e-12))
 
 
+@lru_cache(maxsize=256)
 def _ends(cells: Cells, order: float, target: float, count: int) -> tuple[float, float]:
     """Between which losses to look: the rest is negligible, above untilted, as it goes to infinity, below tilted."""
-    high = _search(cells.above, 1e-5 * target / count, 1.0)
-    low = -_search(lambda loss: _damped(cells, order, -loss), 1e-10 / count, 1.0)
+
+    def damped(losses: Array) -> Array:
+        return cells.roughly(-losses)[1] * np.exp(np.minimum(-order * losses, 600.0))
+
+    high = _search(lambda losses: cells.roughly(losses)[0], 1e-5 * target / count)
+    low = -_search(damped, 1e-10 / count)
     return min(low, high), max(low, high)
 
 
-def _damped(cells: Cells, order: float, loss: float) -> float:
-    return cells.below(loss) * math.exp(min(order * loss, 600.0))
+def _search(falling: Callable[[Array], Array], tiny: float) -> float:
+    """About the least x with falling(x) <= tiny, a little above it; 2^60 if there is none below."""
+    points = _LADDER
+    for _ in range(3):
+        found = int(np.argmax(np.append(falling(points[:-1]) <= tiny, True)))
+        points = np.linspace(points[max(found - 1, 0)], points[found], 65)
+    return float(points[-1])
 
 
-def _search(falling: Callable[[float], float], tiny: float, start: float) -> float:
-    """About the least x > -start with falling(x) <= tiny; one with falling(x) <= tiny if there is any below 2^60."""
-    low, high = -start, start
-    while falling(high) > tiny and high < 2.0**60:
-        low, high = high, 2 * high
-    while falling(low) <= tiny and low > -(2.0**60):
-        low, high = 2 * low, low
-    for _ in range(24):
-        middle = (low + high) / 2
-        low, high = (low, middle) if falling(middle) <= tiny else (middle, high)
-    return high
+@lru_cache(maxsize=256)
+def _variance(cells: Cells, order: float, ends: tuple[float, float]) -> float:
+    """That of the tilted loss, roughly."""
+    return _Grid.of(cells, ends, max(ends[1] - ends[0], 1e-300) / 1000, 0.0).spread(order)
 
 
 def _aligned(step: float, parts: list[_Part]) -> float:
@@ -234,6 +240,8 @@ class _Grid:
 
     def spread(self, order: float) -> float:
         """The variance under the tilt, roughly."""
+        if not self.masses[0].any():
+            return self.step**2 / 12
         losses = self.start + self.step * np.arange(len(self.masses[0]))
         with np.errstate(divide="ignore"):
             logs = np.log(self.masses[0]) + order * losses
@@ -274,12 +282,10 @@ class _Grid:
 
 def _composed(rows: list[tuple[float, Array]], parts: list[_Part], order: float, step: float, points: int) -> Side:
     """The sum of all of them, on a circle of so many points."""
-    log_product, spread = np.zeros(points // 2 + 1, complex), np.zeros(points // 2 + 1)
-    loud = np.zeros(points // 2 + 1)
     scale = vague = shift = before = origin = mean = variance = 0.0
     tilted: list[tuple[Array, Array, int]] = []
-    error = 8 * U * math.log2(points)
-    for (start, masses), part in zip(rows, parts, strict=True):
+    folded = np.zeros((len(parts), points))
+    for (start, masses), part, circle in zip(rows, parts, folded, strict=True):
         times = part.times
         losses = start + step * np.arange(len(masses))
         with np.errstate(divide="ignore"):
@@ -292,15 +298,7 @@ def _composed(rows: list[tuple[float, Array]], parts: list[_Part], order: float,
         weights /= total
         first = float(np.dot(weights, losses))
         center = round((first - start) / step)
-        folded = np.bincount((np.arange(len(masses)) - center) % points, weights, points)
-        spectrum = np.fft.rfft(folded)
-        size = np.abs(spectrum)
-        with np.errstate(divide="ignore"):
-            logarithm = np.log(spectrum)
-            spread += times * (np.log(size + error) - np.log(np.maximum(size - error, 1e-300)))
-        log_product += times * np.where(size > 0, logarithm, -1e3)
-        loud += times * np.log(size + error)
-        spread += 8 * U * times * np.minimum(np.abs(logarithm), 1e3)
+        circle[:] = np.bincount((np.arange(len(masses)) - center) % points, weights, points)
         scale += times * (top + math.log(total))
         largest = float(np.abs(losses).max())
         before += times * math.log1p(part.lost)
@@ -310,11 +308,7 @@ def _composed(rows: list[tuple[float, Array]], parts: list[_Part], order: float,
         mean += times * first
         variance += times * float(np.dot(weights, (losses - first) ** 2))
         tilted.append((weights, losses - first, times))
-    with np.errstate(under="ignore"):
-        product = np.where(loud < -700, 0.0, np.exp(np.where(loud < -700, 0.0, log_product)))
-        errors = np.exp(loud) * -np.expm1(-np.minimum(spread + 16 * U, 700.0))
-    each = (2 * float(errors.sum()) + 2 * error * float(np.abs(product).sum())) / points
-    sums = np.fft.irfft(product, points)
+    sums, each = _convolved(folded, np.array([float(part.times) for part in parts]))
     middle = round((mean - origin) / step)
     index = np.arange(middle - points // 2, middle + points // 2)
     room = step * (points // 2 - 2) - abs(origin + step * middle - mean)
@@ -322,6 +316,28 @@ def _composed(rows: list[tuple[float, Array]], parts: list[_Part], order: float,
     vague = math.expm1(vague) if vague < 1 else math.inf
     shift += 8 * U * (abs(origin) + step * points)
     return Side(order, origin + step * index, sums[index % points], each, lost, scale, vague, shift, 0.0)
+
+
+def _convolved(folded: Array, times: Array) -> tuple[Array, float]:
+    """The weights of the sum on the circle, from those of the parts, shape (parts, points); the error of each."""
+    points = folded.shape[1]
+    error = 8 * U * math.log2(points)
+    spectra = np.fft.rfft(folded)
+    sizes = np.abs(spectra)
+    loud = times @ np.log(sizes + error)
+    kept = loud > -700.0  # of what is no louder only that is known
+    spectra, sizes, loud = spectra[:, kept], sizes[:, kept], loud[kept]
+    with np.errstate(divide="ignore"):
+        logarithms = np.where(sizes > 0, np.log(spectra), -1e3)
+        spread = times @ (np.log(sizes + error) - np.log(np.maximum(sizes - error, 1e-300)))
+    spread += U * (8 + len(times)) * (times @ np.minimum(np.abs(logarithms), 1e3))
+    product = np.zeros(points // 2 + 1, complex)
+    with np.errstate(under="ignore"):
+        product[kept] = np.exp(times @ logarithms)
+        errors = np.exp(loud) * -np.expm1(-np.minimum(spread + 16 * U, 700.0))
+    missed = float(errors.sum()) + 1e-303 * points
+    each = (2 * missed + 2 * error * float(np.abs(product).sum())) / points
+    return np.fft.irfft(product, points), each
 
 
 def _beyond(tilted: list[tuple[Array, Array, int]], room: float, deviation: float) -> float:
