@@ -65,7 +65,7 @@ class Composable:
 
     def __mul__(self, times: int) -> Composition:
         times = _times("times", times)
-        return Composition(tuple([(part, _times("times", count * times)) for part, count in self._counted() if times]))
+        return Composition(((self, times),) if times else ())  # pyright: ignore[reportArgumentType]
 
     def __rmul__(self, times: int) -> Composition:
         return self * times
@@ -268,6 +268,10 @@ class Composition(Composable):
     def _counted(self) -> Iterable[tuple[Part, int]]:
         return self.parts
 
+    def __mul__(self, times: int) -> Composition:
+        times = _times("times", times)
+        return Composition(tuple([(part, _times("times", count * times)) for part, count in self.parts if times]))
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Composition) and dict(self.parts) == dict(other.parts)
 
@@ -304,20 +308,17 @@ def compose(*items: Composable) -> Composition:
             raise DomainError("item", item, "a mechanism or a composition", getattr(item, "instead_of_composing", ""))
     if len(items) == 1 and isinstance(items[0], Composition):
         return items[0]
-    return _gathered(entry for item in items for entry in item._counted())  # pyright: ignore[reportPrivateUsage]
-
-
-def _gathered(entries: Iterable[tuple[Part, int]]) -> Composition:
     counts: dict[Part, int] = {}
-    for part, times in entries:
-        if not times:
-            continue
-        known = len(counts)
-        earlier = counts.setdefault(part, times)  # one hash where a lookup and an assignment take two
-        if len(counts) == known:
-            counts[part] = _times("times", earlier + times)
-        elif times > 1:
-            _times("times", times)
+    for item in items:
+        for part, times in item._counted():  # pyright: ignore[reportPrivateUsage]
+            if not times:
+                continue
+            known = len(counts)
+            earlier = counts.setdefault(part, times)  # one hash where a lookup and an assignment take two
+            if len(counts) == known:
+                counts[part] = _times("times", earlier + times)
+            elif times > 1:
+                _times("times", times)
     return Composition(tuple(counts.items()))
 
 

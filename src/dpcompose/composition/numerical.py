@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
 
 from dpcompose.composition import free
-from dpcompose.composition.container import Composition, Part
+from dpcompose.composition.container import Composition, Pairs, Part
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
 from dpcompose.loss.base import Pair
@@ -16,6 +18,18 @@ from dpcompose.loss.product import Product
 from dpcompose.loss.proof import ProvedProduct
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound, Certificate
+
+MANY = 16
+
+
+@runtime_checkable
+class KnowsSums(Protocol):
+    """A part whose kind adds up the losses of many at once, which is cheaper than to ask each for its own."""
+
+    @classmethod
+    def summed_pairs(cls, members: Sequence[tuple[Any, int]], adjacency: Adjacency) -> Pairs | None:
+        """The losses of all members; None if they are to be asked one by one after all."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -131,7 +145,7 @@ def question(
     if not isinstance(orientation, Orientation):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("orientation", orientation, "an Orientation, such as Orientation.SAME")
     tolerance, proof = check.open_probability("tolerance", tolerance), check.flag("proof", proof)
-    pairs, promises = gathered(composition, adjacency)
+    pairs, promises = gathered(composition, adjacency, summed=not proof)
     above = _directions(pairs)
     alone = not promises and len(pairs) == 1 and pairs[0][1] == 1 and pairs[0][0].alone
     below = above if alone or all(pair.attained for pair, _ in pairs) else _below(pairs)
@@ -165,15 +179,18 @@ def unproved(what: str, *, proof: bool) -> None:
 
 
 def gathered(
-    composition: Composition, adjacency: Adjacency
+    composition: Composition, adjacency: Adjacency, *, summed: bool = False
 ) -> tuple[tuple[tuple[Pair, int], ...], tuple[tuple[Part, int], ...]]:
-    """All pairs, and the parts that have none but a Renyi curve; refuses with the list of parts that lack both."""
+    """All pairs, and the parts that have none but a Renyi curve; refuses with the list of parts that lack both.
+
+    `summed`: with one pair in place of many, where a kind of part can add them up in floats.
+    """
     if not isinstance(adjacency, Adjacency):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("adjacency", adjacency, "an Adjacency, such as Adjacency.ADD_REMOVE")
-    pairs: list[tuple[Pair, int]] = []
+    parts, pairs = _summed(composition.parts, adjacency) if summed else (composition.parts, [])
     promises: list[tuple[Part, int]] = []
     refusals: list[UnsupportedError] = []
-    for part, times in _ordered(composition.parts):
+    for part, times in _ordered(parts):
         try:
             found = part.pairs(adjacency)
             if found is None and part.promise(adjacency) is None:
@@ -198,7 +215,29 @@ def gathered(
     return tuple(pairs), tuple(promises)
 
 
-def _ordered(parts: tuple[tuple[Part, int], ...]) -> Sequence[tuple[Part, int]]:
+def _summed(
+    parts: Sequence[tuple[Part, int]], adjacency: Adjacency
+) -> tuple[Sequence[tuple[Part, int]], list[tuple[Pair, int]]]:
+    """The parts that are to be asked for their pairs, and the pairs of all others."""
+    if len(parts) < MANY:
+        return parts, []
+    kinds: dict[type[Part], list[tuple[Part, int]]] = defaultdict(list)
+    for entry in parts:
+        kinds[type(entry[0])].append(entry)
+    asked: list[tuple[Part, int]] = []
+    pairs: list[tuple[Pair, int]] = []
+    for kind in sorted(kinds, key=lambda kind: kind.__qualname__):
+        members = kinds[kind]
+        one = members[0][0] if len(members) >= MANY else None
+        found = one.summed_pairs(members, adjacency) if isinstance(one, KnowsSums) else None
+        if found is None:
+            asked.extend(members)
+        else:
+            pairs.extend(found)
+    return asked, pairs
+
+
+def _ordered(parts: Sequence[tuple[Part, int]]) -> Sequence[tuple[Part, int]]:
     """One fixed order, so that equal compositions have answers equal to the last bit."""
     if len(parts) < 2:
         return parts

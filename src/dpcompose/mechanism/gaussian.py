@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from typing import Self
 
 from dpcompose.composition.container import Pairs
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.loss.base import Pair
-from dpcompose.loss.gaussian import GaussianLoss
+from dpcompose.loss.gaussian import GaussianLoss, gaussian_sum
 from dpcompose.loss.opposed_gaussian import OpposedGaussianLoss
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.mechanism.base import Mechanism, alike, checked_sensitivities, plain, rounded, sensitivities
@@ -51,8 +53,17 @@ class Gaussian(Mechanism):
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """One symmetric loss of mu = sensitivity / sigma."""
-        sensitivity = sensitivities(self.sensitivity, self.replace_sensitivity, adjacency)
-        return alike(GaussianLoss(sensitivity / self.sigma, rounded(self.sigma)))
+        return alike(GaussianLoss(self._mu(adjacency), rounded(self.sigma)))
+
+    def _mu(self, adjacency: Adjacency) -> float:
+        return sensitivities(self.sensitivity, self.replace_sensitivity, adjacency) / self.sigma
+
+    @classmethod
+    def summed_pairs(cls, members: Sequence[tuple[Self, int]], adjacency: Adjacency) -> Pairs | None:
+        """One symmetric loss for all, unless a subclass has losses of its own."""
+        if cls.pairs is not Gaussian.pairs:
+            return None
+        return alike(gaussian_sum([(each._mu(adjacency), times) for each, times in members], ulps=1))
 
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
         """For replacing: (1 - q) N(0) + q N(-D) against (1 - q) N(0) + q N(D), D the add-remove sensitivity."""
