@@ -58,7 +58,7 @@ def delta(
     if chernoff < floor:
         return span(outside, (outside + chernoff))
     while True:
-        chosen = plan or _planned_near(_snapped(epsilon, largest), tuple(parts), bits, nodes)
+        chosen = plan or planned_near(epsilon, parts, bits=bits, nodes=nodes)
         with ctx.workprec(bits + 60 + chosen.lost + 2 * times.bit_length() + 2 * math.frexp(chosen.order)[1]):
             outside = 1 - _product([1 - law.outside for law, _ in parts], parts)
             largest = sum((count * law.largest for law, count in parts), arb(0))
@@ -68,15 +68,18 @@ def delta(
         bits *= 2  # Chernoff's bound is far from the truth where the loss has two modes
 
 
-def _snapped(epsilon: Number, largest: arb) -> Number:
-    """An epsilon close by, the same for neighbors, so that they share the plan and its nodes."""
-    mantissa, exponent = math.frexp(float(epsilon))
-    near = math.ldexp(math.floor(mantissa * 4096) / 4096, exponent)
-    return near if largest - ball(epsilon) > abs(ball(epsilon)) / 100 else epsilon
+def planned_near(epsilon: Number, parts: Parts, *, bits: int = 60, nodes: int = NODES) -> Plan:
+    """The plan for an epsilon close by, the same for neighbors, so that they share its nodes."""
+    with ctx.workprec(64):
+        largest = sum((count * law.largest for law, count in parts), arb(0))
+        mantissa, exponent = math.frexp(float(epsilon))
+        near = math.ldexp(math.floor(mantissa * 4096) / 4096, exponent)
+        far = largest - ball(epsilon) > abs(ball(epsilon)) / 100
+    return _planned(near if far else epsilon, tuple(parts), bits, nodes)
 
 
 @lru_cache(maxsize=8)
-def _planned_near(epsilon: Number, parts: Parts, bits: int, nodes: int) -> Plan:
+def _planned(epsilon: Number, parts: Parts, bits: int, nodes: int) -> Plan:
     return planned(epsilon, parts, bits=bits, nodes=nodes)
 
 

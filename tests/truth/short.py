@@ -11,50 +11,70 @@ a percent.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from flint import acb, arb, ctx
 
 from truth import contour
 from truth.ball import Number, ball, span, widen
-from truth.contour import Plan
+from truth.contour import Parts, Plan
 from truth.normal import SampledGaussian
 
 UNIT = 2.0**-53
 ROWS = 64
+Summed = tuple[float, float]
+Sums = Callable[[Plan, float, float, int], tuple[Summed, Summed]]
 
 
 def delta(epsilon: Number, law: SampledGaussian, *, times: int, nodes: int = 1 << 20) -> arb:
     """A ball around delta(epsilon) of `times` steps."""
     plan = contour.planned(epsilon, [(law, times)], bits=48, nodes=nodes)
+    return summed(epsilon, [(law, times)], plan, partial(_sums, law, times))
+
+
+def summed(epsilon: Number, parts: Parts, plan: Plan, sums: Sums) -> arb:
+    """A ball around delta(epsilon), from the sums along a line.
+
+    Args:
+        epsilon: Where.
+        parts: The losses, none of them infinite.
+        plan: The line.
+        sums: From the plan, epsilon, the step and the number of nodes: the sums over the nodes, the first of them
+            halved, of M(t) e^{-iu epsilon} times the smoothing over its own value at `order`, with the kernel
+            1/(t(t+1)) and without, each with a bound on its error, M(order) being 1.
+    """
     with ctx.workprec(128):
         level, order, smooth = ball(epsilon), ball(plan.order), ball(plan.smoothing)
         step = float((2 * arb.pi() / ball(plan.period)).mid())
         count = max(2, math.ceil(plan.last / step) + 1)
-        whole = law.moments(plan.order, 0.0, 1)[0].real
-        value, bump, error = _sums(law, plan, times, float(level), step, count, whole)
-        scale = whole**times * (smooth**2 * order * (order + 1) / 2 - order * level).exp() * ball(step) / arb.pi()
-        last = ball(step) * (count - 1)
-        decay = contour.log_decay(law, plan.order, float(last), times).exp() * (-((smooth * last) ** 2) / 2).exp()
+        value, bump = (widen(ball(near), ball(by)) for near, by in sums(plan, float(level), step, count))
+        scale = (smooth**2 * order * (order + 1) / 2 - order * level).exp() * ball(step) / arb.pi()
+        last, decay = ball(step) * (count - 1), arb(0)
+        for law, times in parts:
+            scale *= law.moments(plan.order, 0.0, 1)[0].real ** times
+            decay += contour.log_decay(law, plan.order, float(last), times)
+        decay = decay.exp() * (-((smooth * last) ** 2) / 2).exp()
         tail = decay / last / ball(step)
         gap = arb(0)
         if plan.smoothing:
             size = smooth**2 * (smooth**2 / 8).exp()
             rest = decay / (smooth**2 * last) / ball(step)
-            gap = (size * (widen(ball(bump), ball(error)) + rest)).nonnegative_part()
+            gap = (size * (bump + rest)).nonnegative_part()
             tail += size * rest
-        alias = contour.alias(level, [(law, times)], plan, 2 * arb.pi() / ball(step), times * law.largest)
-        high = scale * (widen(ball(value), ball(error)) + tail)
-        low = scale * (widen(ball(value), ball(error)) - tail - gap) - alias
+        largest = sum((times * law.largest for law, times in parts), arb(0))
+        alias = contour.alias(level, parts, plan, 2 * arb.pi() / ball(step), largest)
+        high, low = scale * (value + tail), scale * (value - tail - gap) - alias
         return span(low, high).intersection(arb(0.5, 0.5))
 
 
-def _sums(
-    law: SampledGaussian, plan: Plan, times: int, level: float, step: float, count: int, whole: arb
-) -> tuple[float, float, float]:
-    """The sums over the nodes of the kernel 1/(t(t+1)) and of 1, M(order) being 1, and a bound on the error of both."""
+def _sums(law: SampledGaussian, times: int, plan: Plan, level: float, step: float, count: int) -> tuple[Summed, Summed]:
+    """As `summed` asks for."""
     columns = math.isqrt(count - 1) + 1
     rows = (count + columns - 1) // columns
+    with ctx.workprec(128):
+        whole = law.moments(plan.order, 0.0, 1)[0].real
     with ctx.workprec(100):
         logs, values, missed, cut = law.rule(plan.order, tallest=2.0)
         turns = [acb(0, ball(step)) * value for value in values]
@@ -64,7 +84,7 @@ def _sums(
         swing = np.array([complex((column * sway).exp()) for column in range(columns)])
         absolute = float(sum((abs(log.exp()).upper() for log in logs), arb(0)))
         each = float((missed + cut / whole).upper()) + 2 * (len(logs) + 4) * UNIT * absolute
-        value = bump = error = 0.0
+        value = bump = error = doubt = 0.0
         for first in range(0, rows, ROWS):
             block = range(first, min(first + ROWS, rows))
             left = np.array(
@@ -84,9 +104,10 @@ def _sums(
             size = np.abs(moment)
             t = plan.order + 1j * frequency
             power = moment**times * turned * weight
-            value += math.fsum((power / (t * (t + 1))).real)
+            kernel = 1 / (t * (t + 1))
+            value += math.fsum((power * kernel).real)
             bump += math.fsum(power.real)
             spread = times * (size + each) ** (times - 1) * each + (8 * times + 300) * UNIT * size**times
-            reach = max(1.0, 1.0 / (plan.order * (plan.order + 1))) if plan.smoothing else 1 / np.abs(t * (t + 1))
-            error += float(np.sum(spread * weight * reach)) + 4 * UNIT * (abs(value) + abs(bump))
-    return value, bump, 1.01 * error
+            error += float(np.dot(spread * weight, np.abs(kernel))) + 4 * UNIT * abs(value)
+            doubt += float(np.dot(spread, weight)) + 4 * UNIT * abs(bump)
+    return (value, 1.01 * error), (bump, 1.01 * doubt)

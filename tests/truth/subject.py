@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 from flint import arb, ctx
 
-from truth import atoms, cells, contour, gaussian, lattices, optimal, periodic, residues, sampled, short
+from truth import atoms, cells, contour, gaussian, lattices, optimal, periodic, residues, sampled, scales, short
 from truth.ball import Number, ball, ratio, refined
 from truth.law import DiscreteGaussian, Gaussian, Lattice, Law, Points, Terms
 from truth.normal import Direction, SampledGaussian
@@ -125,6 +125,11 @@ def _directed(epsilon: float, parts: Parts, direction: int, floor: arb) -> arb:
     if len(pairs) == len(parts) and atoms.states(pairs) <= 6_000:
         return atoms.delta(epsilon, pairs)
     laws = list(zip(_rows(parts)[direction], _counts(parts), strict=True))
+    noises = [(term, times) for term, times in terms if isinstance(term, residues.Laplace)]
+    if 1 < len(noises) == len(parts) and contour.planned_near(epsilon, laws).smoothing:
+        value = scales.delta(epsilon, noises)
+        if value.rel_accuracy_bits() >= 15 or value < 2 * floor:
+            return value
     if len(parts) == 1 and isinstance(laws[0][0], SampledGaussian) and parts[0][1] <= 100:
         return _short(epsilon, laws[0][0], parts[0][1], floor)
     return contour.delta(epsilon, laws, floor=floor)

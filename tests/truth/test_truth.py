@@ -26,6 +26,7 @@ from truth import (
     renyi,
     residues,
     sampled,
+    scales,
     short,
     subject,
     tilted,
@@ -222,6 +223,17 @@ def test_few_steps_in_floats_are_few_steps_in_balls(seed: int) -> None:
     one, other = contour.delta(epsilon, [(law, times)], nodes=1000), short.delta(epsilon, law, times=times, nodes=9_000)
     assert one.overlaps(other)
     assert other.rad() < 1e-4
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_laplace_noise_of_several_scales_in_floats_is_its_finite_sum(seed: int) -> None:
+    rng = source("scales", seed)
+    parts = [(residues.Laplace(rng.uniform(0.05, 2)), rng.randint(1, 8)) for _ in range(rng.randint(2, 3))]
+    largest = sum(float(loss.epsilon) * times for loss, times in parts)
+    for epsilon in (rng.uniform(-0.3, 0.5) * largest, rng.uniform(0.5, 0.9) * largest):
+        one, other = residues.delta(epsilon, parts), scales.delta(epsilon, parts, nodes=1 << 16)
+        assert one.overlaps(other)
+        assert other.rad() < 1e-3 * one
 
 
 @pytest.mark.parametrize("seed", SEEDS)
