@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 
@@ -18,7 +18,8 @@ from dpcompose.loss.product import Product
 from dpcompose.numerics import saddle
 from dpcompose.numerics.contour import Contour, relative_value
 from dpcompose.numerics.drawing import draw
-from dpcompose.numerics.transform import Sum, Transform
+from dpcompose.numerics.saddle import Chart
+from dpcompose.numerics.transform import Curve, Sum, Transform, curve
 
 TILTS = (0.93, 0.97, 1.0, 1.03)
 BUDGET = 600
@@ -70,13 +71,34 @@ def drawn(
     if epsilon >= variable.maximum:
         return None
     middle, contours = saddle.for_value(variable, epsilon), []
-    for tilt in tilts:
-        order = saddle.short(middle * tilt, bits=24)
-        log_m, _, variance = variable.cumulants(order)
+    for chart in _charts(variable, middle, tilts):
+        order, (log_m, _, variance) = chart.order, chart.cumulants
         if not (math.isfinite(log_m) and variance > 0):
             continue
         log_mass = min(log_m - order * epsilon + math.log(relative_value(variance, order)), 0.0)
         contours.append(
-            draw(variable, order=order, x=epsilon, log_mass=log_mass, tolerance=max(tolerance, 1e-13), budget=budget)
+            draw(
+                variable,
+                order=order,
+                x=epsilon,
+                log_mass=log_mass,
+                tolerance=max(tolerance, 1e-13),
+                budget=budget,
+                chart=chart,
+            )
         )
     return Lines(middle, tuple(contours), infinite) if contours else None
+
+
+def _charts(variable: Transform, middle: float, tilts: Sequence[float]) -> list[Chart]:
+    """One table of moments around the saddle point, seen from each of the lines."""
+    wanted = np.array([saddle.short(middle * tilt, bits=24) for tilt in tilts])
+    around, beside = saddle.around(variable, middle), curve(variable, wanted)
+    orders = np.concatenate([around.orders, wanted])
+    rows = zip(astuple(around.curve), astuple(beside), strict=True)
+    place = np.argsort(orders, kind="stable")
+    known = Curve(*(np.concatenate(row)[place] for row in rows))
+    return [
+        Chart(orders[place], known, int(np.flatnonzero(place == at)[0]))
+        for at in len(around.orders) + np.arange(len(wanted))
+    ]
