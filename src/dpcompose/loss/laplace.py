@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -15,16 +13,16 @@ from dpcompose.loss import laplace_fold
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
 from dpcompose.loss.laplace_fold import LaplaceFoldLoss
+from dpcompose.loss.laplace_screen import LaplaceScreen, log_modulus
 from dpcompose.loss.two_term import LaplaceMoments
 from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, around
 from dpcompose.numerics.elementary import Complexes, Reals, U, exp_minus_linear, sine_minus_linear
 from dpcompose.numerics.moments import Ends, ends
 from dpcompose.numerics.tilted import logarithm_of_excess
-from dpcompose.numerics.transform import Curve, Lattice, Line, Transform, blockwise
+from dpcompose.numerics.transform import Curve, Lattice, Line, Transform
 
 CELLS = 2048
-_BLOCK = 4096
 
 
 @dataclass(frozen=True)
@@ -166,29 +164,53 @@ class LaplaceSum:
         return Line(value, doubt)
 
     def log_bounds(self, order: float) -> Iterator[Callable[[Reals], Reals]]:
-        """Cheap bounds on log |phi|: two atoms, |A| = e^(-epsilon / 2) |cosh|, and a smooth part below c / u."""
+        """Cheap bounds on log |phi|, of different rows or else 0."""
+        return self.screen(order).bounds()
+
+    def screen(self, order: float) -> LaplaceScreen:
+        """What tells on a line which nodes matter."""
         double = 2 * order + 1
-        apart = max(1, len(self.epsilon) // 8)  # rows that differ do not come back to 1 at the same frequencies
-        for at in range(apart):
-            epsilon, times = self.epsilon[at::apart], self.times[at::apart]
-            far = np.exp(-double * epsilon)
-            whole = 0.5 + far / 2 - np.expm1(-double * epsilon) / (2 * double)
-            yield partial(_few, epsilon, times, far, ((1 - far) / 2) ** 2, (1 + far) / 4, whole)
+        far = np.exp(-double * self.epsilon)
+        whole = 0.5 + far / 2 - np.expm1(-double * self.epsilon) / (2 * double)
+        return LaplaceScreen(self.epsilon, self.times, far, whole)
+
+    def echo(self, order: float) -> float:
+        """What |phi| comes back to again and again: the mass of the atoms."""
+        double = 2 * order + 1
+        far = np.exp(-double * self.epsilon)
+        return math.exp(float((self.times * np.log((1 + far) / 2 / (order + 1 + order * far) * double)).sum()))
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
         epsilon, double = self.epsilon, 2 * order + 1
         far = np.exp(-double * epsilon)
         whole = order + 1 + order * far
-        angle = 2 * epsilon * edges
-        sine, cosine = np.sin(angle), np.cos(angle)
-        # |t + 1 + t e^(-(2 t + 1) epsilon)| / |2 t + 1| over the same at u = 0; the angle is good to U |angle|.
+        sine, cosine, doubt = self._waves(edges)
+        # |t + 1 + t e^(-(2 t + 1) epsilon)| / |2 t + 1| over the same at u = 0.
         real = order + 1 + far * (order * cosine + edges * sine)
         imaginary = edges + far * (edges * cosine - order * sine)
-        magnitude = np.sqrt(real * real + imaginary * imaginary) / (np.hypot(double, 2 * edges) / double * whole)
-        magnitude = magnitude * (1 + 64 * U) + 8 * U * angle + 64 * U
-        # The tilted smooth part is monotone, so its transform is at most twice its largest density over u.
-        decay = np.log(np.minimum(((1 + far) / 2 + 0.5 / edges) / (whole / double) * (1 + 16 * U), 1.0))
-        return (self.times * np.minimum(blockwise(magnitude, epsilon**2, edges), decay)).sum(axis=0)
+        square = (real * real + imaginary * imaginary) / (1 + (edges * (2 / double)) ** 2) / (whole * whole)
+        square = square * (1 + 256 * U) + doubt
+        # f = |phi|^2 has |f''| <= 2 epsilon^2, as in `blockwise`; the tilted smooth part is monotone, so that its
+        # transform is at most twice its largest density over u.
+        decay = ((1 + far) / 2 + 0.5 / edges) * (double / whole)
+        square[:, :-1] = np.maximum(square[:, :-1], square[:, 1:]) + (epsilon * np.diff(edges)) ** 2 / 4
+        square[:, -1] = 1.0
+        return log_modulus(self.times, np.minimum(np.minimum(square, decay * decay) * (1 + 1e-12), 1.0))
+
+    def _waves(self, edges: Reals) -> tuple[Reals, Reals, Reals]:
+        """Sine and cosine of 2 epsilon u, and what they may add to |phi|^2.
+
+        Errors d of both add at most sqrt(2) d to |phi|, so 3 d to its square, and 8 d if d is no small number: the
+        angle is good to 2 U of itself. In single precision d is below 1e-6; many copies ask for more digits.
+        """
+        if len(self.epsilon) < 16 or self.copies > 1e5:
+            angle = 2 * self.epsilon * edges
+            return np.sin(angle), np.cos(angle), 16 * U * angle + 256 * U
+        turns = self.epsilon / math.pi * edges
+        doubt = 3e-6 + 2e-14 * turns
+        turns -= np.rint(turns)
+        angle = turns.astype(np.float32) * np.float32(2 * math.pi)
+        return np.sin(angle), np.cos(angle), doubt
 
     def _log(self, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
         """log M per copy with its error, rows by frequencies."""
@@ -200,35 +222,6 @@ class LaplaceSum:
             if rows.any():
                 log[rows], error[rows] = method(self.epsilon[rows], order, frequencies)
         return log, error
-
-
-def _few(epsilon: Reals, times: Reals, far: Reals, floor: Reals, smooth: Reals, whole: Reals, u: Reals) -> Reals:
-    """The sum over a few rows of log |phi| at increasing u, rounded up; single precision once the angle is reduced.
-
-    |phi| <= sqrt(floor + far cos^2(epsilon u)) / whole + c, c = smooth / (whole u): its square is at most that of the
-    root, and 2 c + c^2, or 1.
-    """
-    bound = np.empty(len(u))
-    half = far / whole**2 / 2
-    equal = bool((times == times[0]).all())
-    starts = [0, *(4**power for power in range(1, 6)), *range(_BLOCK, len(u), _BLOCK)]
-    for at, end in pairwise([start for start in starts if start < len(u)] + [len(u)]):
-        here = u[at:end]
-        rest = smooth / whole / max(float(here[0]), 1e-30)
-        turns = (epsilon / math.pi) * here
-        doubt = 3e-5 + 1e-14 * float(turns[:, -1].max())
-        turns -= np.rint(turns)
-        cosine = np.cos(turns.astype(np.float32) * np.float32(2 * math.pi))
-        flat = (floor / whole**2 + half * (1 + doubt) + 2 * rest + rest * rest) * (1 + 1e-5)
-        cosine *= half.astype(np.float32)
-        cosine += np.minimum(flat, 2.0).astype(np.float32)
-        np.minimum(cosine, np.float32(1), out=cosine)
-        if equal:
-            square = times[0] * np.log(np.maximum(np.multiply.reduce(cosine, axis=0, dtype=float), 1e-300))
-        else:
-            square = np.sum(times * np.log(np.maximum(cosine, np.float32(1e-30))), axis=0)
-        bound[at:end] = 0.5 * square
-    return bound
 
 
 def _near_one(epsilon: Reals, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:

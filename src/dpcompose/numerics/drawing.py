@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from dpcompose.numerics.audible import terms_of
 from dpcompose.numerics.beside import facing_alike
 from dpcompose.numerics.contour import Contour
 from dpcompose.numerics.decaying import decaying, decaying_at_once, tails_of
@@ -21,6 +22,9 @@ from dpcompose.numerics.place import Place, cumulants_of, placed
 from dpcompose.numerics.saddle import Chart, short
 from dpcompose.numerics.smoothed import reach_of, smoothed
 from dpcompose.numerics.transform import Transform
+
+# Where `decaying_at_once` looks for the end of a line, in steps, at most: 2^9 nodes, 2^10 times as far.
+_FARTHEST = 2.0**20 * math.pi
 
 
 def draw(
@@ -59,22 +63,30 @@ def draw(
     step = short(2 * math.pi / period, bits=24)
     relative = math.exp(min(max(log_mass - place.log_m + order * x, -100.0), 0.0))
     share = tolerance / 40 * relative
-    together = two_sided and chart is not None and facing_alike(transform, chart, order)
-    simple = decaying_at_once(
-        transform, order, step, place.variance, share, budget, outer, two_sided=two_sided, together=together
-    )
-    if simple is not None:
-        return simple
-    edges, tails = tails_of(transform, order, step, place.variance, budget)
-    enough = np.flatnonzero(tails <= share * math.pi)
-    if len(enough) and edges[enough[0]] <= budget * step:
-        return decaying(transform, order, step, float(edges[enough[0]]), float(tails[enough[0]]), outer)
-    smoothing = math.sqrt(tolerance / (order * (order + 1)))
+    echo = _echo(transform, order)
+    if echo <= _FARTHEST * step * share:
+        together = two_sided and chart is not None and facing_alike(transform, chart, order)
+        simple = decaying_at_once(
+            transform, order, step, place.variance, share, budget, outer, two_sided=two_sided, together=together
+        )
+        if simple is not None:
+            return simple
+    smoothing, gap = math.sqrt(tolerance / (order * (order + 1))), 0.0
     if reach_of(smoothing, share) > budget * step:
         smoothing = reach_of(1.0, share) / (budget * step)
-        within = np.flatnonzero(edges <= budget * step)
-        last = int(within[-1]) if len(within) else 0
-        gap = smoothing * smoothing * order * (order + 1)
-        if len(within) and 2 * tails[last] / math.pi < gap * relative:
+        gap = smoothing * smoothing * order * (order + 1) * relative
+    most = math.pi * max(share, gap / 2)
+    if echo <= most * budget * step:
+        edges, tails = tails_of(transform, order, step, place.variance, budget)
+        enough = np.flatnonzero((tails <= most) & (edges <= budget * step))
+        if len(enough):
+            exact = np.flatnonzero(tails[enough] <= math.pi * share)
+            last = int(enough[exact[0] if len(exact) else -1])
             return decaying(transform, order, step, float(edges[last]), float(tails[last]), outer)
     return smoothed(transform, order, step, share, smoothing, outer)
+
+
+def _echo(transform: Transform, order: float) -> float:
+    """What |M| comes back to along the line however far, as a share of M(order); 0 if nothing is known."""
+    found = [getattr(term, "echo", None) for term in terms_of(transform)]
+    return math.prod(echo(order) for echo in found if echo is not None) if all(found) else 0.0
