@@ -28,6 +28,7 @@ from truth.law import Law
 Parts = Sequence[tuple[Law, int]]
 
 NODES = 20_000
+ROUGH = 24  # bits, where a number decides the cost alone
 FLOOR = arb(2) ** -1200
 
 
@@ -48,7 +49,8 @@ def delta(
 ) -> arb:
     """A ball around delta(epsilon) of the composition of `parts`, pairs (law, times); wide where `nodes` are too few.
 
-    Where Chernoff's bound on what is not at infinity is under `floor`, the ball reaches from 0 to that bound.
+    Where Chernoff's bound on what is not at infinity is under `floor`, the ball reaches from 0 to that bound. Where
+    the ball has less than 45 bits, or 3/4 of the wanted ones, it is looked for again with twice the bits.
     """
     times = sum(count for _, count in parts)
     with ctx.workprec(64):
@@ -59,11 +61,11 @@ def delta(
         return span(outside, (outside + chernoff))
     while True:
         chosen = plan or planned_near(epsilon, parts, bits=bits, nodes=nodes)
-        with ctx.workprec(bits + 60 + chosen.lost + 2 * times.bit_length() + 2 * math.frexp(chosen.order)[1]):
+        with ctx.workprec(bits + 30 + chosen.lost + times.bit_length() + 2 * max(math.frexp(chosen.order)[1], 0)):
             outside = 1 - _product([1 - law.outside for law, _ in parts], parts)
             largest = sum((count * law.largest for law, count in parts), arb(0))
             value = (outside + _integral(ball(epsilon), parts, chosen, largest)).intersection(arb(0.5, 0.5))
-        if value.rel_accuracy_bits() >= 45 or plan or chosen.smoothing or bits > 1000:
+        if value.rel_accuracy_bits() >= min(45, 0.75 * bits) or plan or chosen.smoothing or bits > 1000:
             return value
         bits *= 2  # Chernoff's bound is far from the truth where the loss has two modes
 
@@ -113,7 +115,8 @@ def planned(epsilon: Number, parts: Parts, *, bits: int = 60, nodes: int = NODES
 
         @cache
         def chernoff(order: float) -> float:
-            power = sum((count * _log_moment(law, order) for law, count in parts), arb(0)) - level * ball(order)
+            with ctx.workprec(ROUGH + sum(count for _, count in parts).bit_length()):
+                power = sum((count * _log_moment(law, order) for law, count in parts), arb(0)) - level * ball(order)
             return float(power.mid()) - math.log(order) - math.log1p(order)
 
         steepest = min(law.steepest for law, _ in parts)

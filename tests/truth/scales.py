@@ -5,12 +5,12 @@ of most nodes one factor already says that they do not count.
 
 With r = 1/2 / (t + 1/2) and b the bound of a loss, M(t) = (1 + r) e^{bt} / 2 + (1 - r) e^{-b - bt} / 2. Over M(order):
     z = p (1 + r) w + q (1 - r) / w,   w = e^{ibu},   p (1 + r) <= 1 and q <= p at u = 0, where |r| is largest.
-With u = 2^-53: w is the product of two numbers that were rounded once, good to 6 u; r and t are good to 8 u, p and q to
-2 u; z to 64 u in all, its two terms being at most 1 and 1. If each z_i errs by e_i, their product of powers errs by at
-most the product of (|z_i| + e_i)^{k_i} minus that of |z_i|^{k_i}. The former comes from logarithms whose sum is above
--60: k_i times each is good to k_i 4 u and 2 u of itself, the sum of n to n u of itself more. The latter is the product
-as computed, good to 3 u (n + sum of k_i). The other factors of a term err by 200 u and 8 u times their exponents, the
-sum of the terms by 60 u of their sizes. The bounds are added up in floats and enlarged by a percent.
+With u = 2^-53: w is the product of two of `waves`, good to 16 u; r and t are good to 8 u, p and q to 2 u; z to 80 u in
+all, its two terms being at most 1 and 1. If each z_i errs by e_i, their product of powers errs by at most the product
+of (|z_i| + e_i)^{k_i} minus that of |z_i|^{k_i}. The former comes from logarithms whose sum is above -60: k_i times
+each is good to k_i 4 u and 2 u of itself, the sum of n to n u of itself more. The latter is the product as computed,
+good to 3 u (n + sum of k_i). The other factors of a term err by 200 u and 8 u times their exponents, the sum of the
+terms by 60 u of their sizes. The bounds are added up in floats and enlarged by a percent.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from truth.ball import Number, ball
 from truth.contour import Plan
 from truth.law import Terms
 from truth.residues import Laplace
-from truth.short import UNIT, Summed, summed
+from truth.short import UNIT, Summed, summed, waves
 
 ROWS = 64
 QUIET = 60.0  # what is e^-60 times smaller than at frequency 0 is left out
-FACTOR = 64 * UNIT
+FACTOR = 80 * UNIT
 Parts = tuple[tuple[Laplace, int], ...]
 
 
@@ -66,11 +66,12 @@ def _sums(parts: Parts, plan: Plan, level: float, step: float, count: int) -> tu
     columns = math.isqrt(count - 1) + 1
     row, column = np.divmod(nodes.index, columns)
     with ctx.workprec(128):
-        sway = _turns(acb(0, -ball(step) * ball(level)), columns)
+        sway = acb(0, -ball(step) * ball(level))
+        turned = waves(columns * sway, columns)[row] * waves(sway, columns)[column]
     frequency = nodes.index * step
     weight = np.where(nodes.index == 0, 0.5, 1.0) * np.exp(-((plan.smoothing * frequency) ** 2) / 2)
     lean = 0.5 * plan.smoothing**2 * (2 * plan.order + 1) * frequency
-    turned = sway[0][row] * sway[1][column] * np.exp(1j * lean)
+    turned = turned * np.exp(1j * lean)
     t = plan.order + 1j * frequency
     power = nodes.power * turned * weight
     kernel = 1 / (t * (t + 1))
@@ -114,15 +115,6 @@ def _power(values: np.ndarray, times: int) -> np.ndarray:
     return result
 
 
-def _turns(turn: acb, columns: int) -> tuple[np.ndarray, np.ndarray]:
-    """e^{j turn} is the product of two of these: of the j / columns-th and of the rest-th."""
-    rows = range(columns + 1)
-    return (
-        np.array([complex((row * columns * turn).exp()) for row in rows]),
-        np.array([complex((column * turn).exp()) for column in range(columns)]),
-    )
-
-
 @dataclass(frozen=True)
 class _Factor:
     """z^times: its weights p and q, and the tables of w."""
@@ -138,7 +130,8 @@ class _Factor:
     def of(cls, loss: Laplace, times: int, order: float, step: float, columns: int) -> _Factor:
         bound, whole = ball(loss.epsilon), Terms(loss).moments(order, 0.0, 1)[0].real
         up, down = (order * bound).exp() / 2 / whole, (-(order + 1) * bound).exp() / 2 / whole
-        return cls(bound, times, float(up), float(down), *_turns(acb(0, ball(step)) * bound, columns))
+        turn = acb(0, ball(step)) * bound
+        return cls(bound, times, float(up), float(down), waves(columns * turn, columns), waves(turn, columns))
 
     def values(self, index: np.ndarray, order: float, step: float, columns: int) -> np.ndarray:
         """z at the nodes."""

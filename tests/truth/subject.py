@@ -52,9 +52,17 @@ def delta(epsilon: float, parts: Parts) -> arb:
     """The truth at `epsilon`: the larger of the two directions, each by the fastest oracle that covers the parts."""
     with ctx.workprec(200):
         first = _directed(epsilon, parts, 0, contour.FLOOR)
-        if all(len(item.laws) == 1 for item, _ in parts):
+        if all(len(item.laws) == 1 for item, _ in parts) or _surely_below(epsilon, parts, 1, first):
             return first
         return first.max(_directed(epsilon, parts, 1, (first.lower() * arb(2) ** -90).max(contour.FLOOR)))
+
+
+def _surely_below(epsilon: float, parts: Parts, direction: int, known: arb) -> bool:
+    """Whether few bits already prove that this direction's delta is at most the known one."""
+    laws = list(zip(_rows(parts)[direction], _counts(parts), strict=True))
+    if not all(isinstance(law, SampledGaussian | Gaussian | Terms) for law, _ in laws):
+        return False
+    return bool(contour.delta(epsilon, laws, bits=20, floor=known.lower().max(contour.FLOOR)) <= known)
 
 
 def infinity(parts: Parts) -> arb:
