@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from dpcompose.loss import laplace_fold
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
 from dpcompose.loss.laplace_fold import LaplaceFoldLoss
+from dpcompose.loss.laplace_rough import rough_line
 from dpcompose.loss.laplace_screen import LaplaceScreen, log_modulus
 from dpcompose.loss.two_term import LaplaceMoments
 from dpcompose.numerics.ball import Field
@@ -23,6 +25,10 @@ from dpcompose.numerics.tilted import logarithm_of_excess
 from dpcompose.numerics.transform import Curve, Lattice, Line, Transform
 
 CELLS = 2048
+# Entries of an array that stays close to the processor.
+_CELLS = 1 << 13
+# Of neighbors that are planned for together.
+_GROUPS = 32
 
 
 @dataclass(frozen=True)
@@ -141,7 +147,7 @@ class LaplaceSum:
 
     def curve(self, orders: Reals) -> Curve:
         """K and its derivatives at many orders."""
-        epsilon, double = self.epsilon, 2 * orders + 1
+        (epsilon, times), double = self._planned, 2 * orders + 1
         far = np.exp(-double * epsilon)
         top = orders + 1 + orders * far
         first = (1 + far - 2 * epsilon * orders * far) / top
@@ -151,7 +157,23 @@ class LaplaceSum:
         log_m = np.where(flat, shrink * orders * (orders + 1) / 2, orders * epsilon + np.log(top / double))
         mean = np.where(flat, shrink * (orders + 0.5), epsilon + first - 2 / double)
         spread = np.where(flat, shrink, second - first**2 + 4 / double**2)
-        return Curve(*((self.times * part).sum(axis=0) for part in (log_m, mean, spread)))
+        return Curve(*((times * part).sum(axis=0) for part in (log_m, mean, spread)))
+
+    @cached_property
+    def _planned(self) -> tuple[Reals, Reals]:
+        """Fewer rows of nearly the same curve: neighbors replaced by two with their mean and variance."""
+        if len(self.epsilon) <= 4 * _GROUPS:
+            return self.epsilon, self.times
+        order = np.argsort(self.epsilon[:, 0])
+        epsilon, times = self.epsilon[order, 0], self.times[order, 0]
+        starts = np.arange(_GROUPS) * len(epsilon) // _GROUPS
+        if np.any(epsilon[starts] < 0.85 * epsilon[np.append(starts[1:], len(epsilon)) - 1]):
+            return self.epsilon, self.times
+        copies = np.add.reduceat(times, starts)
+        mean = np.add.reduceat(times * epsilon, starts) / copies
+        off = epsilon - np.repeat(mean, np.diff(starts, append=len(epsilon)))
+        apart = np.sqrt(np.add.reduceat(times * off * off, starts) / copies)
+        return np.concatenate([mean - apart, mean + apart])[:, None], np.tile(copies / 2, 2)[:, None]
 
     def line(self, order: float, frequencies: Reals) -> Line:
         value, doubt = np.zeros(len(frequencies), dtype=np.complex128), np.zeros(len(frequencies))
@@ -162,6 +184,10 @@ class LaplaceSum:
             value[at : at + chunk] = np.sum(total, axis=0)
             doubt[at : at + chunk] = np.sum(self.times * error + U * (4 + len(self.epsilon)) * np.abs(total), axis=0)
         return Line(value, doubt)
+
+    def rough_line(self, order: float, frequencies: Reals) -> Line | None:
+        """`line` in single precision, if that is offered."""
+        return rough_line(self.epsilon, self.times, order, frequencies)
 
     def log_bounds(self, order: float) -> Iterator[Callable[[Reals], Reals]]:
         """Cheap bounds on log |phi|, of different rows or else 0."""
@@ -181,32 +207,46 @@ class LaplaceSum:
         return math.exp(float((self.times * np.log((1 + far) / 2 / (order + 1 + order * far) * double)).sum()))
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
-        epsilon, double = self.epsilon, 2 * order + 1
+        found, size = np.zeros(len(edges)), max(1, _CELLS // len(edges))
+        for at in range(0, len(self.epsilon), size):
+            rows = slice(at, at + size)
+            found += log_modulus(self.times[rows], self._envelope(rows, order, edges))
+        return found
+
+    def _envelope(self, rows: slice, order: float, edges: Reals) -> Reals:
+        """For each row bounds on |phi|^2 between the edges, those below 1 with a margin."""
+        epsilon, double = self.epsilon[rows], 2 * order + 1
         far = np.exp(-double * epsilon)
         whole = order + 1 + order * far
-        sine, cosine, doubt = self._waves(edges)
-        # |t + 1 + t e^(-(2 t + 1) epsilon)| / |2 t + 1| over the same at u = 0.
-        real = order + 1 + far * (order * cosine + edges * sine)
-        imaginary = edges + far * (edges * cosine - order * sine)
-        square = (real * real + imaginary * imaginary) / (1 + (edges * (2 / double)) ** 2) / (whole * whole)
-        square = square * (1 + 256 * U) + doubt
-        # f = |phi|^2 has |f''| <= 2 epsilon^2, as in `blockwise`; the tilted smooth part is monotone, so that its
-        # transform is at most twice its largest density over u.
-        decay = ((1 + far) / 2 + 0.5 / edges) * (double / whole)
-        square[:, :-1] = np.maximum(square[:, :-1], square[:, 1:]) + (epsilon * np.diff(edges)) ** 2 / 4
-        square[:, -1] = 1.0
-        return log_modulus(self.times, np.minimum(np.minimum(square, decay * decay) * (1 + 1e-12), 1.0))
+        # The tilted smooth part is monotone, so its transform is at most twice its largest density over u.
+        bound = ((1 + far) / 2 + 0.5 / edges) * (double / whole)
+        bound *= bound
+        # Where a block is wide nothing but that decay is known.
+        wide = np.flatnonzero(np.diff(edges, append=math.inf) * float(epsilon.min()) > 2.0)
+        last = int(wide[0])
+        if last:
+            sine, cosine, doubt = self._waves(rows, edges[: last + 1])
+            near = edges[: last + 1]
+            # |t + 1 + t e^(-(2 t + 1) epsilon)| / |2 t + 1| over the same at u = 0.
+            real = order + 1 + far * (order * cosine + near * sine)
+            imaginary = near + far * (near * cosine - order * sine)
+            square = (real * real + imaginary * imaginary) / (1 + (near * (2 / double)) ** 2) / (whole * whole)
+            square = square * (1 + 256 * U) + doubt
+            # f = |phi|^2 has |f''| <= 2 epsilon^2, as in `blockwise`.
+            square = np.maximum(square[:, :-1], square[:, 1:]) + (epsilon * np.diff(near)) ** 2 / 4
+            bound[:, :last] = np.minimum(bound[:, :last], square)
+        return np.minimum(bound * (1 + 1e-12), 1.0)
 
-    def _waves(self, edges: Reals) -> tuple[Reals, Reals, Reals]:
+    def _waves(self, rows: slice, edges: Reals) -> tuple[Reals, Reals, Reals]:
         """Sine and cosine of 2 epsilon u, and what they may add to |phi|^2.
 
         Errors d of both add at most sqrt(2) d to |phi|, so 3 d to its square, and 8 d if d is no small number: the
         angle is good to 2 U of itself. In single precision d is below 1e-6; many copies ask for more digits.
         """
         if len(self.epsilon) < 16 or self.copies > 1e5:
-            angle = 2 * self.epsilon * edges
+            angle = 2 * self.epsilon[rows] * edges
             return np.sin(angle), np.cos(angle), 16 * U * angle + 256 * U
-        turns = self.epsilon / math.pi * edges
+        turns = self.epsilon[rows] / math.pi * edges
         doubt = 3e-6 + 2e-14 * turns
         turns -= np.rint(turns)
         angle = turns.astype(np.float32) * np.float32(2 * math.pi)

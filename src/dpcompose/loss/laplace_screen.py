@@ -137,7 +137,7 @@ def log_modulus(times: Reals, square: Reals) -> Reals:
     """
     if bool((times == times[0]).all()):
         product = np.multiply.reduce(square, axis=0, dtype=float)
-        return float(times[0, 0]) / 2 * np.log(np.maximum(product, 1e-300)) * (1 - 1e-14)
+        return float(times[0, 0]) / 2 * np.log(np.maximum(product, 1e-300)) * (1 - 1e-12)
     return (0.5 - 2.5e-7) * np.sum(times * np.log(np.maximum(square, 1e-30)), axis=0)
 
 

@@ -71,10 +71,12 @@ def draw(
         )
         if simple is not None:
             return simple
-    smoothing, gap = math.sqrt(tolerance / (order * (order + 1))), 0.0
+    smoothing, gap, shown = math.sqrt(tolerance / (order * (order + 1))), 0.0, share
     if reach_of(smoothing, share) > budget * step:
-        smoothing = reach_of(1.0, share) / (budget * step)
-        gap = smoothing * smoothing * order * (order + 1) * relative
+        for _ in range(2):  # what is left out beyond the last node may be as large as shows beside the gap
+            smoothing = reach_of(1.0, shown) / (budget * step)
+            gap = smoothing * smoothing * order * (order + 1) * relative
+            shown = max(share, gap / 200)
     most = math.pi * max(share, gap / 2)
     if echo <= most * budget * step:
         edges, tails = tails_of(transform, order, step, place.variance, budget)
@@ -83,7 +85,7 @@ def draw(
             exact = np.flatnonzero(tails[enough] <= math.pi * share)
             last = int(enough[exact[0] if len(exact) else -1])
             return decaying(transform, order, step, float(edges[last]), float(tails[last]), outer)
-    return smoothed(transform, order, step, share, smoothing, outer)
+    return smoothed(transform, order, step, shown, smoothing, outer)
 
 
 def _echo(transform: Transform, order: float) -> float:

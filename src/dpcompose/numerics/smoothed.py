@@ -10,7 +10,10 @@ from dpcompose.numerics.audible import NEGLIGIBLE, audible, terms_of
 from dpcompose.numerics.contour import Contour, centered, simple_kernel
 from dpcompose.numerics.elementary import Complexes, Reals, U
 from dpcompose.numerics.saddle import short
-from dpcompose.numerics.transform import Transform, moment_bound
+from dpcompose.numerics.transform import Line, Transform, moment_bound
+
+# With fewer nodes nothing is gained by roughness, of which that share of the tolerance may be spent.
+_MANY, _SHOWS = 256, 0.05
 
 
 def reach_of(smoothing: float, share: float) -> float:
@@ -30,7 +33,7 @@ def smoothed(
     count = math.ceil(reach_of(smoothing, share) / step) + 1
     end = count * step
     variance = smoothing * smoothing
-    frequency, log, error, dropped = _screened(transform, order, step * np.arange(count), variance)
+    frequency, log, error, dropped = _screened(transform, order, step * np.arange(count), variance, share / step)
     log, scale = centered(log)
     lift = variance * order * (order + 1) / 2
     log = log + lift - variance * frequency**2 / 2 + 1j * variance * frequency * (order + 0.5)
@@ -69,15 +72,16 @@ def smoothed(
 
 
 def _screened(
-    transform: Transform, order: float, frequency: Reals, variance: float
+    transform: Transform, order: float, frequency: Reals, variance: float, share: float
 ) -> tuple[Reals, Complexes, Reals, float]:
     """The line at the nodes that matter: after each term, those whose product is below e^(-NEGLIGIBLE) are dropped."""
     frequency = audible(transform, order, frequency, variance)
     log = np.zeros(len(frequency), dtype=np.complex128)
     error = np.zeros(len(frequency))
     scale = 0.0
-    for term in terms_of(transform):
-        line = term.line(order, frequency)
+    terms = terms_of(transform)
+    for term in terms:
+        line = _precise(term, order, frequency, log.real - scale - variance * frequency**2 / 2, share / len(terms))
         scale += float(line.log[0].real)
         log = log + line.log
         error = error + line.error + U * np.abs(log)
@@ -86,6 +90,23 @@ def _screened(
             keep = ~faint
             frequency, log, error = frequency[keep], log[keep], error[keep]
     return frequency, log, error, NEGLIGIBLE
+
+
+def _precise(term: Transform, order: float, frequency: Reals, loud: Reals, share: float) -> Line:
+    """A term's line, as rough as does not show where the product is no louder than `loud` and the rough line say."""
+    offered = getattr(term, "rough_line", None) if len(frequency) > _MANY else None
+    rough = offered(order, frequency) if offered is not None else None
+    if rough is None:
+        return term.line(order, frequency)
+    exact = term.line(order, frequency[:1])
+    size = np.exp(np.minimum(loud + (rough.log.real - exact.log[0].real), 1.0)) / (order * (order + 1) + frequency**2)
+    doubt = size * np.expm1(np.minimum(rough.error, 100.0))
+    ranks = np.argsort(doubt)
+    clear = ranks[np.cumsum(doubt[ranks]) > _SHOWS * share]
+    clear = np.sort(np.append(clear, 0)) if 0 not in clear else np.sort(clear)
+    line = term.line(order, frequency[clear])
+    rough.log[clear], rough.error[clear] = line.log, line.error
+    return rough
 
 
 def _exp(x: float) -> float:
