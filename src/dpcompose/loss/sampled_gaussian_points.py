@@ -56,8 +56,8 @@ def built(noise: Reals, rate: Reals, low: Reals, high: Reals, step: Reals, ulps:
     y = rate * np.expm1(np.minimum(z, 30.0))
     ratio = np.log1p(y)
     # x is exact (a short step), so z and the exponent of the weight carry relative errors of `off` U, and y one of
-    # that times 1 + |z|, plus 12 U; log1p may amplify that of a negative y.
-    amplified = np.where(y == 0, 1.0, y / ((1 + y) * np.where(y == 0, 1.0, ratio)))
+    # that times 1 + |z|, plus 12 U; log1p amplifies that of a negative y by at most 1 / (1 + y).
+    amplified = 1 / np.minimum(1 + y, 1.0)
     weight = np.exp(log_weight)
     deficit = weight * minus_log1p(y)
     far = z > 30
@@ -68,7 +68,7 @@ def built(noise: Reals, rate: Reals, low: Reals, high: Reals, step: Reals, ulps:
         deficit = np.where(far, rate * (sampled - weight) - weight * ratio, deficit)
     off = 4 + 2 * ulps
     moved = 2 * U * (12 + off * (1 + np.maximum(z, 0.0)))
-    fuzz = np.maximum(amplified, 1.0) * moved + U * (16 + off * square / s2)
+    fuzz = amplified * moved + U * (16 + off * square / s2)
     return Grid(
         x, Points(log_weight, ratio, np.maximum(deficit, 0.0), fuzz, amplified * moved + 8 * U), step, low, high
     )

@@ -7,11 +7,13 @@ Arrays have 2 m rows: m losses when the record is removed, then the same when it
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpcompose.loss.sampled_gaussian_normal import NearNormal, near_normal
 from dpcompose.loss.sampled_gaussian_points import Grid, built, shortened
 from dpcompose.loss.sampled_gaussian_shifted import shifted_line
 from dpcompose.numerics.elementary import Reals
@@ -23,6 +25,31 @@ _SHARED = 64
 # With longer grids each direction has its own.
 _SHORT = 512
 _ALL = slice(None)
+
+
+class Rows(NamedTuple):
+    """Noise, rate and copies of each row, shape (2 m, 1) each."""
+
+    noise: Reals
+    rate: Reals
+    times: Reals
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Where the integrands of all rows live, for orders up to some power less one.
+
+    Args:
+        power: The largest power.
+        low: Their left ends, shape (2 m, 1).
+        high: Their right ends.
+        longest: How many steps of the grid for planning the longest takes.
+    """
+
+    power: float
+    low: Reals
+    high: Reals
+    longest: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,15 +67,24 @@ class SampledGaussianRows:
     rate: Reals
     times: Reals
     ulps: int
+    _curves: dict[tuple[int | None, bytes], Curve | None] = field(default_factory=dict[Any, Any], init=False)
+    _known: dict[float, tuple[tuple[int | None, bytes], int]] = field(default_factory=dict[Any, Any], init=False)
+    _grids: dict[int | None, dict[float, Grid]] = field(default_factory=dict[Any, Any], init=False)
+    _reaches: dict[float, Reach] = field(default_factory=dict[Any, Any], init=False)
+    _found: dict[float, Reach] = field(default_factory=dict[Any, Any], init=False)
+    _normal: dict[tuple[float, int | None], NearNormal | None] = field(default_factory=dict[Any, Any], init=False)
+    lines: dict[tuple[float, bytes], Line] = field(default_factory=dict[Any, Any], init=False)
+    _surveys: dict[tuple[float, bytes, bytes], tuple[Line, Reals]] = field(default_factory=dict[Any, Any], init=False)
 
     @cached_property
-    def _both(self) -> tuple[Reals, Reals]:
-        """Noise and rate of all rows."""
-        return np.concatenate([self.noise, self.noise]), np.concatenate([self.rate, self.rate])
+    def both(self) -> Rows:
+        """What the rows of both directions have, shape (2 m, 1) each."""
+        return Rows(*(np.concatenate([part, part]) for part in (self.noise, self.rate, self.times)))
 
     @cached_property
-    def _sides(self) -> Reals:
-        return np.concatenate([self._side, self._side])
+    def _side(self) -> Reals:
+        """How far the noise reaches by itself, shape (2 m, 1)."""
+        return np.sqrt(2 * (39 + np.log(self.both.times))) * self.both.noise
 
     @cached_property
     def sign(self) -> Reals:
@@ -59,22 +95,16 @@ class SampledGaussianRows:
         """The powers of r that belong to the line through `order`."""
         return np.where(self.sign > 0, order + 1, -order)
 
-    def _covering(self, order: float, own: slice) -> slice:
-        """All rows, or the own ones where the others would need a much longer grid."""
-        low, high = self.ends(order)
-        return _ALL if float(((high - low) / self._coarse_step).max()) <= _SHORT else own
-
     def curve(self, orders: Reals, own: slice) -> Curve | None:
         """K of one copy of each row and its derivatives, shape (m, n); None where too many points would be needed."""
-        covering = self._covering(float(orders.max()), own)
+        covering = self._covering(float(orders[-1]), own)
         key = covering.start, orders.tobytes()
         if key not in self._curves:
-            grid = self._grid(float(orders.max()), covering)
+            grid = self._grid(float(orders[-1]), covering)
             self._curves[key] = grid and grid.points.curve(self.powers(orders)[covering], sign=self.sign[covering])
-            for at, order in enumerate(orders.tolist()):
-                self._known[order] = key, at
+            self._known.update((order, (key, at)) for at, order in enumerate(orders.tolist()))
         found = self._curves[key]
-        return found and _rows_of(found, own if covering is _ALL else _ALL, slice(None))
+        return found and _rows_of(found, own if covering is _ALL else _ALL, _ALL)
 
     def moments(self, order: float, own: slice) -> Curve | None:
         """`curve` at one order, shape (m, 1): from a table if it is in one."""
@@ -84,67 +114,51 @@ class SampledGaussianRows:
             return self.curve(np.array([order]), own)
         return _rows_of(found, own if key[0] is _ALL.start else _ALL, slice(at, at + 1))
 
-    @cached_property
-    def _curves(self) -> dict[tuple[int | None, bytes], Curve | None]:
-        return {}
-
-    @cached_property
-    def _known(self) -> dict[float, tuple[tuple[int | None, bytes], int]]:
-        return {}
-
     def coarse(self, order: float, own: slice) -> Grid | None:
         """A grid of the own rows for planning, good for every order up to this one; None if it is too long."""
         covering = self._covering(order, own)
         grid = self._grid(order, covering)
         return grid[own] if grid is not None and covering is _ALL else grid
 
+    def _covering(self, order: float, own: slice) -> slice:
+        """All rows, or the own ones where the others would need a much longer grid."""
+        return _ALL if self.reach(order).longest <= _SHORT else own
+
     def _grid(self, order: float, rows: slice) -> Grid | None:
         known = self._grids.setdefault(rows.start, {})
-        reached = next((most for most in known if order + 1 <= most), None)
-        if reached is not None:
-            return known[reached]
-        (low, high), step, (noise, rate) = self.ends(order), self._coarse_step[rows], self._both
-        if not float(((high - low)[rows] / step).max()) <= MOST_POINTS:
+        found = next((known[most] for most in known if order + 1 <= most), None)
+        if found is not None:
+            return found
+        reach, (noise, rate, _) = self.reach(order), self.both
+        low, high, step = reach.low[rows], reach.high[rows], self._coarse_step[rows]
+        if not float(((high - low) / step).max()) <= MOST_POINTS:
             return None
-        reached = self.bucket(order)
-        known[reached] = built(noise[rows], rate[rows], low[rows], high[rows], step, self.ulps)
-        return known[reached]
-
-    @cached_property
-    def _grids(self) -> dict[int | None, dict[float, Grid]]:
-        return {}
+        known[reach.power] = built(noise[rows], rate[rows], low, high, step, self.ulps)
+        return known[reach.power]
 
     @cached_property
     def _coarse_step(self) -> Reals:
-        noise, _ = self._both
+        noise = self.both.noise
         return shortened(np.minimum(0.4, 2.0 * noise) * noise)
 
-    def ends(self, order: float) -> tuple[Reals, Reals]:
-        """Where n r^p lives: around 0, around 1 (because E y = 0 is used) and around the mode; shape (2 m, 1) each."""
-        power = self.bucket(order)
-        if power not in self._ends:
-            self._ends[power] = self._found_ends(power)
-        return self._ends[power]
-
-    def bucket(self, order: float) -> float:
-        """A power a little larger than needed, so that neighboring orders share a grid."""
-        return max(1.25 ** math.ceil(math.log(max(order + 1, 1.0)) / math.log(1.25)), self._least)
+    def reach(self, order: float) -> Reach:
+        """Where n r^p lives: around 0, around 1 (because E y = 0 is used) and around the mode."""
+        if order not in self._reaches:
+            # A power a little larger than needed, so that neighboring orders share a grid.
+            power = max(1.25 ** math.ceil(math.log(max(order + 1, 1.0)) / math.log(1.25)), self._least)
+            if power not in self._found:
+                low, high = self._ends(power)
+                self._found[power] = Reach(power, low, high, float(((high - low) / self._coarse_step).max()))
+            self._reaches[order] = self._found[power]
+        return self._reaches[order]
 
     @cached_property
     def _least(self) -> float:
         """A power that adds little to how far the noise reaches by itself."""
         return 0.5 * float(self._side.min())
 
-    @cached_property
-    def _side(self) -> Reals:
-        return np.sqrt(2 * (39 + np.log(self.times))) * self.noise
-
-    @cached_property
-    def _ends(self) -> dict[float, tuple[Reals, Reals]]:
-        return {}
-
-    def _found_ends(self, power: float) -> tuple[Reals, Reals]:
-        side = self._side
+    def _ends(self, power: float) -> tuple[Reals, Reals]:
+        side = self._side[: len(self.noise)]
         # When adding, the mode solves x = -power w(x), whose right side falls: two steps from a bound stay on one side.
         left = -power * share(np.zeros_like(self.noise), self.noise, self.rate)
         right = np.zeros_like(left)
@@ -174,10 +188,6 @@ class SampledGaussianRows:
         line, bounds = self._surveys[key]
         return Line(line.log[own], line.error[own]), bounds[own]
 
-    @cached_property
-    def _surveys(self) -> dict[tuple[float, bytes, bytes], tuple[Line, Reals]]:
-        return {}
-
     def _surveyed(self, order: float, nodes: Reals, edges: Reals, own: slice) -> tuple[Line, Reals]:
         one, count = self.moments(order, own), len(nodes)
         if one is None:
@@ -192,6 +202,20 @@ class SampledGaussianRows:
         magnitude = np.exp(np.minimum((far.log.real + far.error)[:, count:] - floor, 0.0))
         return line, np.minimum(blockwise(magnitude, variance, edges), envelope[:, count:] - floor)
 
+    def near_normal(self, order: float, own: slice, *, together: bool) -> NearNormal | None:
+        """How fast |M| falls, if that needs no survey; of the rows `own`, or of all if they are asked together."""
+        covering = self._covering(order, own) if together else own
+        key = order, covering.start
+        if key not in self._normal:
+            grid, (noise, rate, times) = self.coarse(order, covering), self.both
+            powers, side = self.powers(order)[covering], self._side[covering]
+            asked = own if covering is _ALL else _ALL
+            self._normal[key] = grid and near_normal(
+                grid, noise[covering], rate[covering], powers, side, times[covering], asked
+            )
+        found = self._normal[key]
+        return found and (found[own] if covering is _ALL else found)
+
     def shifted(
         self, order: float, frequencies: Reals, own: slice, *, spread: Reals | None = None, depth: float = 38.0
     ) -> tuple[Line, Reals]:
@@ -200,13 +224,14 @@ class SampledGaussianRows:
         if one is None:
             count = len(frequencies)
             return unknown(len(sign), count), np.zeros((len(sign), count))
-        powers, (noise, rate), (low, high) = self.powers(order)[own], self._both, self.ends(order)
-        top = one.log_m + 0.01
-        ends = low[own], high[own]
+        powers, (noise, rate, _), reach = self.powers(order)[own], self.both, self.reach(order)
+        low, high = reach.low[own], reach.high[own]
         if spread is not None:  # a survey may leave out more
-            spare = np.maximum(self._sides[own] - math.sqrt(2 * (depth + 3)) * noise[own], 0.0)
-            ends = low[own] + spare, high[own] - spare
-        return shifted_line(noise[own], rate[own], sign, powers, frequencies, ends, top, spread, depth)
+            spare = np.maximum(self._side[own] - math.sqrt(2 * (depth + 3)) * noise[own], 0.0)
+            low, high = low + spare, high - spare
+        return shifted_line(
+            noise[own], rate[own], sign, powers, frequencies, (low, high), one.log_m + 0.01, spread, depth
+        )
 
 
 def _rows_of(curve: Curve, rows: slice, orders: slice) -> Curve:

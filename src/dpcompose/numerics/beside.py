@@ -10,7 +10,7 @@ from dpcompose.numerics.contour import Contour, centered, kernel_peak
 from dpcompose.numerics.decaying import beyond, blocks
 from dpcompose.numerics.elementary import Reals
 from dpcompose.numerics.saddle import Chart
-from dpcompose.numerics.transform import Transform, curve, facing, survey
+from dpcompose.numerics.transform import Transform, curve, facing, near_normal, survey
 
 
 def facing_alike(transform: Transform, chart: Chart, order: float) -> bool:
@@ -63,7 +63,9 @@ def draw_beside(transform: Transform, contour: Contour) -> Contour | None:
     if contour.name != "contour" or contour.frequency[-1] != contour.step * (contour.nodes - 1):
         return None  # nodes that do not matter to the other variable may matter to this one
     edges = beyond(transform, contour.step, contour.nodes)
-    line, log_bound = survey(transform, contour.order, contour.frequency, edges, together=True)
+    line, log_bound = None, near_normal(transform, contour.order, edges, together=True)
+    if log_bound is None:
+        line, log_bound = survey(transform, contour.order, contour.frequency, edges, together=True)
     tail = float(blocks(log_bound, edges, contour.step).sum())
     if line is None:
         line = transform.line(contour.order, contour.frequency)

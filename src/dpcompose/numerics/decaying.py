@@ -9,7 +9,7 @@ import numpy as np
 from dpcompose.numerics.audible import NEGLIGIBLE, audible
 from dpcompose.numerics.contour import Contour, centered, simple_kernel
 from dpcompose.numerics.elementary import Reals
-from dpcompose.numerics.transform import Line, Transform, survey
+from dpcompose.numerics.transform import Line, Transform, line_together, near_normal, survey
 
 # Where the tail of a line may be bounded, from the frequency at which a Gaussian would have decayed.
 _FURTHER = np.concatenate([[1.0, 1.25, 1.5], 2.0 ** np.arange(1, 11)])
@@ -34,19 +34,33 @@ def decaying_at_once(
     if not reach < min(budget, 512):
         return None
     count = math.ceil(reach) + 1
-    edges, nodes = beyond(transform, step, count), step * np.arange(count)
-    together = together and count <= _FEW
+    edges, nodes, together = beyond(transform, step, count), step * np.arange(count), together and count <= _FEW
+    most = min(budget, max(4 * count, 64)) * step
+    # A survey's line to a thousandth is enough where no lower end is wanted.
+    log_bound = near_normal(transform, order, edges, together=together) if two_sided else None
+    if log_bound is not None and (end := _end(log_bound, edges, step, share, most)):
+        nodes = nodes if end[0] == edges[0] else step * np.arange(math.ceil(end[0] / step))
+        line = line_together(transform, order, nodes) if together else transform.line(order, nodes)
+        return _ended(transform, order, step, nodes, line, end[1], outer)
     seen = nodes if together or not two_sided else nodes[:1]
     line, log_bound = survey(transform, order, seen, edges, together=together)
+    end = _end(log_bound, edges, step, share, most)
+    if end is None:
+        return None
+    if end[0] > edges[0]:
+        nodes = step * np.arange(math.ceil(end[0] / step))
+    if end[0] > edges[0] or two_sided or line is None:
+        line = transform.line(order, nodes)
+    return _ended(transform, order, step, nodes, line, end[1], outer)
+
+
+def _end(log_bound: Reals, edges: Reals, step: float, share: float, most: float) -> tuple[float, float] | None:
+    """The first edge beyond which little is left, and how much; None if it is above `most`."""
     tails = blocks(log_bound, edges, step)[::-1].cumsum()[::-1]
     enough = np.flatnonzero(tails <= 2 * share * math.pi)
-    if not len(enough) or edges[enough[0]] > min(budget, max(4 * count, 64)) * step:
+    if not len(enough) or edges[enough[0]] > most:
         return None
-    if enough[0] > 0:
-        nodes = step * np.arange(math.ceil(edges[enough[0]] / step))
-    if enough[0] > 0 or two_sided or line is None:
-        line = transform.line(order, nodes)
-    return _ended(transform, order, step, nodes, line, float(tails[enough[0]]), outer)
+    return float(edges[enough[0]]), float(tails[enough[0]])
 
 
 def decaying(

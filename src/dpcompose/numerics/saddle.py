@@ -74,8 +74,8 @@ def chart_for_mass(transform: Transform, log_mass: float) -> Chart | None:
     return _charted(transform, _excess_of_mass(log_mass), _first_for_mass(transform, log_mass))
 
 
-@np.errstate(all="ignore")  # where the moments overflow the gap is not finite, which is above 0
 def _charted(transform: Transform, excess: Excess, guess: float) -> Chart | None:
+    """Where the moments overflow the gap is not finite, which is above 0; callers ignore what numpy says then."""
     if not hasattr(transform, "curve"):
         return None
     most = min(_farthest(transform, guess), _most(transform))

@@ -101,7 +101,7 @@ class Points:
         first, second = applied(tilted, self.ratio), applied(tilted, self.ratio * self.ratio)
         return _curve(mass, top + np.log(mass), first, second, sign)
 
-    def moment_bound(self, power: float, outside: Reals) -> tuple[Reals, Reals]:
+    def moment_bound(self, power: Reals | float, outside: Reals) -> tuple[Reals, Reals]:
         """An upper bound on log of the sum of w r^p and of what the points leave out, and how much of it is rounding.
 
         Shape (m, 1) each; `outside` as in `line`.
@@ -122,10 +122,10 @@ class Points:
 
     def line(
         self,
-        power: float,
+        power: Reals | float,
         frequencies: Reals,
         *,
-        sign: float,
+        sign: Reals | float,
         drift: float = 0.0,
         mass: float = 1.0,
         outside: Reals | float = 0.0,
@@ -135,9 +135,9 @@ class Points:
         """log of (mass + sum of w (r^p - 1 - p y) + t drift) / mass at p = power + i sign u, t = (p - [sign > 0]) sign.
 
         Args:
-            power: Real part of p, outside [0, 1].
+            power: Real part of p, outside [0, 1]; of each row, shape (m, 1), or of all.
             frequencies: u >= 0, shape (m,).
-            sign: 1 if p = t + 1, -1 if p = -t.
+            sign: 1 if p = t + 1, -1 if p = -t; likewise.
             drift: What is left linear in t when the two measures put different mass outside their common support.
             mass: The mass that makes the transform 1 at t = 0.
             outside: A bound on what the points leave out of the sum (quadrature, truncation), in units of the largest
@@ -156,9 +156,9 @@ class Points:
             error, rest = np.empty(log.shape), np.broadcast_to(outside, log.shape)
             for rows in (steep, ~steep):
                 one = self[rows].line(
-                    power,
+                    _part(power, rows),
                     frequencies,
-                    sign=sign,
+                    sign=_part(sign, rows),
                     drift=drift,
                     mass=mass,
                     outside=rest[rows],
@@ -175,7 +175,7 @@ class Points:
             return joined(first, last)
         if plain:
             return self._plain(power, frequencies, exponent, top, sign, outside)
-        order = power - 1 if sign > 0 else -power
+        order = np.where(np.greater(sign, 0), power - 1, -power)
         shifted = power * self.ratio
         weight, tilted = self.weight, np.exp(exponent)
         curved, rise, flat = _curved(shifted, weight, tilted)
@@ -193,7 +193,13 @@ class Points:
         return logarithm_of_excess(x, y, lost / mass)
 
     def _plain(
-        self, power: float, frequencies: Reals, exponent: Reals, top: Reals, sign: float, outside: Reals | float
+        self,
+        power: Reals | float,
+        frequencies: Reals,
+        exponent: Reals,
+        top: Reals,
+        sign: Reals | float,
+        outside: Reals | float,
     ) -> Line:
         """The same sums without series for small logarithms: what cancels leaves a few U |log r| of a point."""
         shifted, tilted, weight = power * self.ratio, np.exp(exponent), self.weight
@@ -263,9 +269,9 @@ class Points:
         self,
         exponent: Reals,
         top: Reals,
-        power: float,
+        power: Reals | float,
         frequencies: Reals,
-        sign: float,
+        sign: Reals | float,
         mass: float,
         outside: Reals | float,
     ) -> Line:
@@ -279,6 +285,10 @@ class Points:
         value = exponential_sums(frequencies, tilted, sign * 1j * self.ratio)
         line = logarithm_of_excess(value.real - 1, value.imag, lost)
         return Line(line.log + (top - math.log(mass)), line.error + 8 * U * (np.abs(top) + 1))
+
+
+def _part(each: Reals | float, rows: Any) -> Reals | float:
+    return each[rows] if isinstance(each, np.ndarray) else each
 
 
 def _curve(mass: Reals, log_mass: Reals, first: Reals, second: Reals, sign: Reals | float) -> Curve:

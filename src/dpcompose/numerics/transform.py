@@ -113,6 +113,21 @@ def survey(
     return rough(order, nodes, edges, together=together)
 
 
+def near_normal(transform: Transform, order: float, edges: Reals, *, together: bool) -> Reals | None:
+    """`log_envelope` where it costs little because the sum is nearly normal; None if that is not known.
+
+    `together`: what faces the transform will be asked the same.
+    """
+    cheap = getattr(transform, "near_normal", None)
+    return None if cheap is None else cheap(order, edges, together=together)
+
+
+def line_together(transform: Transform, order: float, frequencies: Reals) -> Line:
+    """The line of a transform with what faces it, of which the same will be asked."""
+    both = getattr(transform, "line_together", transform.line)
+    return both(order, frequencies)
+
+
 def facing(transform: Transform) -> Transform | None:
     """The same sum seen from the other order of its pairs, sharing what it can; None if the transform has none."""
     return getattr(transform, "facing", None)
