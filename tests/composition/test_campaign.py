@@ -13,8 +13,8 @@ SLOW = {"different_laplace", "sgd", "phases", "mixtures"}
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_truth_is_inside_every_interval(family: str) -> None:
     each = 4 if family in SLOW else EACH
-    campaign = Campaign((family,), each, PROVED, seed=1, share=(0, each))
-    counts = report(run(campaign, Journal(None)))
+    campaign = Campaign(each, PROVED, seed=1)
+    counts = report(campaign, run(campaign, campaign.blocks((family,)), Journal(None)))
     assert {kind: counts[kind] for kind in VIOLATIONS} == dict.fromkeys(VIOLATIONS, 0)
     assert counts["answers"] + counts["refused"] == 2 * each
     assert counts["tried"] == PROVED

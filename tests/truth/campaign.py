@@ -8,12 +8,15 @@ Each answer is held against lines at 0.93, 0.97, 1 and 1.03 of the saddle point 
 shares no code with the library (truth/tilted.py), and, for as many compositions as are to be proved, the same number of
 every family, against ball arithmetic (truth/verdicts.py). Printed at once, with the line of Python that repeats them:
   APART, OUTSIDE  two intervals that do not meet; an answer that the truth is not in: the library is wrong, or a test is
-  FAILED          an answer that ended in an exception
+  FAILED          an answer that ended in an exception or a warning
+  BROKEN          a check that ended in an exception
   UNPROVED        a ball too wide to tell; counted as `own proof` if the library's own proof is inside the answer
   NO LINE         a line beside the saddle point that ended in an exception
-and, one line for every family, how many there were of each. All families advance together, so that the campaign is even
-wherever it stops: after --minutes, or when it is killed. A journal keeps what is done; with the same journal the same
-campaign goes on, and --report prints what several shares wrote there. Exit status 1 after APART, OUTSIDE or FAILED.
+  SLOW            more than ten seconds
+and, one line for every family, how many there were of each, with what share of its numbers is done. All families
+advance together, so that the campaign is even wherever it stops: after --minutes, or when it is killed. A journal keeps
+what is done; with the same journal the same campaign goes on, in the same shares or in others, and --report prints what
+they all wrote there. Exit status 1 after APART, OUTSIDE, FAILED or BROKEN.
 """
 
 from __future__ import annotations
@@ -21,19 +24,24 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import sys
 import time
+import zlib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 
 from truth.families import FAMILIES
 from truth.meeting import Case, Findings, examine
 
 BLOCK = 10
-VIOLATIONS = ("apart", "outside", "failed")
+PATIENCE = 10.0
+VIOLATIONS = ("apart", "outside", "failed", "broken")
 QUIET = ("refused",)
+Block = tuple[str, range]
 
 
 @dataclass(frozen=True)
@@ -41,57 +49,82 @@ class Campaign:
     """How many compositions of each family, and which of them are proved.
 
     Args:
-        families: The names.
         each: Compositions of each family.
         proved: How many of each are held against ball arithmetic, spread evenly.
         seed: Of all random numbers.
-        share: The first and the last but one of the numbers that this process does.
         proof: Whether the library answers in ball arithmetic itself.
     """
 
-    families: tuple[str, ...]
     each: int
     proved: int
     seed: int
-    share: tuple[int, int]
     proof: bool = False
 
-    def blocks(self) -> Iterator[tuple[str, range]]:
-        """All families in turn, some numbers at a time."""
-        for first in range(*self.share, BLOCK):
-            for family in self.families:
-                yield family, range(first, min(first + BLOCK, self.share[1]))
+    def blocks(self, families: tuple[str, ...], share: int = 1, shares: int = 1) -> Iterator[Block]:
+        """All families in turn, some numbers at a time; each share has every so manieth turn, whole."""
+        for first in islice(range(0, self.each, BLOCK), share - 1, None, shares):
+            for family in families:
+                yield family, range(first, min(first + BLOCK, self.each))
 
     def block(self, family: str, numbers: range) -> Findings:
         """What these compositions showed."""
         total = Findings()
         for number in numbers:
-            prove = number * self.proved // self.each < (number + 1) * self.proved // self.each
-            total.add(examine(Case(family, number, self.seed), prove=prove, proof=self.proof))
+            total.add(self.one(Case(family, number, self.seed), prove=self.proves(family, number)))
         return total
+
+    def proves(self, family: str, number: int) -> bool:
+        """Whether this one is to be proved: evenly spread, not the same numbers of every family."""
+        start = zlib.crc32(family.encode()) % self.each
+        return (start + number * self.proved) // self.each < (start + (number + 1) * self.proved) // self.each
+
+    def one(self, case: Case, *, prove: bool) -> Findings:
+        """What one composition showed, also where a check breaks down; and what it cost."""
+        start = time.process_time()
+        try:
+            found = examine(case, prove=prove, proof=self.proof)
+        except Exception as error:  # the campaign goes on, and says so
+            found = Findings()
+            found.counts["compositions"] += 1
+            found.note("broken", f"{case}: {case.code}  # {type(error).__name__}: {error}")
+        spent = time.process_time() - start
+        found.counts[f"cost {math.ceil(math.log2(1e3 * spent + 1e-9)):d}"] += 1
+        if spent > PATIENCE:
+            found.note("slow", f"{spent:.0f} s: {case.code}, delta {case.delta!r}, {case.options}")
+        return found
 
 
 class Journal:
-    """What is done, a line of JSON for each block; several processes may write to one."""
+    """What is done, a line of JSON for each block; several processes may write to one, and be killed meanwhile."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
-        self.rows: dict[tuple[int, str, int], dict] = {}
+        self.rows: dict[Campaign, dict[tuple[str, int], Findings]] = {}
         for line in path.read_text().splitlines() if path and path.exists() else ():
-            row = json.loads(line)
-            self.rows[row["seed"], row["family"], row["first"]] = row
+            try:
+                row = json.loads(line)
+            except ValueError:
+                continue  # a line that was being written when its process was killed: the block is done again
+            campaign = Campaign(row["each"], row["proved"], row["seed"], row["proof"])
+            self.rows.setdefault(campaign, {})[row["family"], row["first"]] = findings(row)
 
-    def known(self, seed: int, family: str, numbers: range) -> Findings | None:
-        row = self.rows.get((seed, family, numbers.start))
-        return None if row is None or row["last"] != numbers.stop else findings(row)
+    def known(self, campaign: Campaign, family: str, numbers: range) -> Findings | None:
+        return self.rows.get(campaign, {}).get((family, numbers.start))
 
-    def write(self, seed: int, family: str, numbers: range, found: Findings) -> None:
+    def write(self, campaign: Campaign, family: str, numbers: range, found: Findings) -> None:
         if self.path is None:
             return
-        row = {"seed": seed, "family": family, "first": numbers.start, "last": numbers.stop}
+        row = {**asdict(campaign), "family": family, "first": numbers.start}
         row |= {"counts": found.counts, "seconds": found.seconds, "lines": found.lines}
-        with self.path.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        # At once, so that lines of two processes do not mix, and after an end, in case of one that was cut off.
+        file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            os.write(file, f"\n{json.dumps(row)}\n".encode())
+        finally:
+            os.close(file)
+
+
+Totals = dict[str, Findings]
 
 
 def findings(row: dict) -> Findings:
@@ -99,20 +132,20 @@ def findings(row: dict) -> Findings:
     return Findings(Counter(row["counts"]), Counter(row["seconds"]), row["lines"])
 
 
-def run(campaign: Campaign, journal: Journal, *, minutes: float = math.inf) -> dict[str, Findings]:
+def run(campaign: Campaign, blocks: Iterator[Block], journal: Journal, *, minutes: float = math.inf) -> Totals:
     """Every family's findings; what is to be seen is printed at once."""
-    totals = {family: Findings() for family in campaign.families}
-    end = time.monotonic() + 60 * minutes
-    for family, numbers in campaign.blocks():
-        found = journal.known(campaign.seed, family, numbers)
+    totals: Totals = {}
+    end, turn = time.monotonic() + 60 * minutes, None
+    for family, numbers in blocks:
+        found = journal.known(campaign, family, numbers)
         if found is None:
-            late = time.monotonic() > end and numbers.start > campaign.share[0]
-            if late and family == campaign.families[0]:
+            if time.monotonic() > end and turn not in (None, numbers.start):
                 break  # all families have done as many
             found = campaign.block(family, numbers)
-            journal.write(campaign.seed, family, numbers, found)
+            journal.write(campaign, family, numbers, found)
+        turn = numbers.start
         show(family, found)
-        totals[family].add(found)
+        totals.setdefault(family, Findings()).add(found)
     return totals
 
 
@@ -123,41 +156,41 @@ def show(family: str, found: Findings) -> None:
             print(f"{family}: {line}", flush=True)
 
 
-def report(totals: dict[str, Findings]) -> Counter[str]:
+def report(campaign: Campaign, totals: Totals) -> Counter[str]:
     """A line for each family and for all; return the sum of all counts."""
     whole = Findings()
+    print(f"seed {campaign.seed}, {campaign.each} of every family, {campaign.proved} of them proved")
     for family, found in totals.items():
-        _line(family, found)
+        _line(family, found, campaign.each)
         whole.add(found)
-    _line("all", whole)
+    _line("all", whole, campaign.each * len(totals))
+    _costs(whole)
     violations = sum(whole.counts[kind] for kind in VIOLATIONS)
     print(f"{violations} violations; CPU " + ", ".join(f"{kind} {time:.0f} s" for kind, time in whole.seconds.items()))
     return whole.counts
 
 
-def _line(name: str, found: Findings) -> None:
+def _line(name: str, found: Findings, planned: int) -> None:
     count = found.counts
     wide = {kind: f"{count[kind]} ({count[f'{kind} wide']} wide)" for kind in ("line", "lattice", "ball")}
     shown = {
-        "compositions": count["compositions"],
+        "compositions": f"{count['compositions']} ({100 * count['compositions'] / planned:.1f}%)",
         "answers": count["answers"],
         "without news": count["without news"],
         "over 1% wide": count["over 1% wide"],
         **wide,
-        "proved": f"{count['proved']} of {count['tried']}",
-        **{kind: count[kind] for kind in ("unproved", "own proof", "refused", "no line", *VIOLATIONS)},
+        "proved": f"{count['proved']} of {count['tried']} ({count['vacuous']} vacuous)",
+        **{kind: count[kind] for kind in ("unproved", "own proof", "refused", "no line", "slow", *VIOLATIONS)},
     }
     spent = sum(found.seconds.values()) / max(count["compositions"], 1)
     print(f"{name:18} " + "  ".join(f"{key} {value}" for key, value in shown.items()) + f"  {1e3 * spent:.0f} ms each")
 
 
-def planned(options: argparse.Namespace) -> Campaign:
-    """The campaign of a command line."""
-    families = tuple(options.family or FAMILIES)
-    each, proved = math.ceil(options.compositions / len(families)), math.ceil(options.proved / len(families))
-    number, shares = map(int, options.share.split("/"))
-    share = each * (number - 1) // shares, each * number // shares
-    return Campaign(families, each, min(proved, each), options.seed, share, options.proof)
+def _costs(whole: Findings) -> None:
+    """How many compositions cost how much."""
+    powers = sorted(int(kind.removeprefix("cost ")) for kind in whole.counts if kind.startswith("cost "))
+    shown = (f"{2.0**power / 1e3:g} s: {whole.counts[f'cost {power}']}" for power in powers)
+    print("compositions that cost up to " + ", ".join(shown))
 
 
 def main() -> int:
@@ -175,16 +208,28 @@ def main() -> int:
     options = parser.parse_args()
     journal = Journal(options.journal)
     if options.report:
-        totals: dict[str, Findings] = {}
-        for (_, family, _), row in journal.rows.items():
-            show(family, findings(row))
-            totals.setdefault(family, Findings()).add(findings(row))
-    else:
-        campaign = planned(options)
-        print(f"seed {campaign.seed}, numbers {campaign.share[0]} to {campaign.share[1] - 1} of {campaign.each} each")
-        totals = run(campaign, journal, minutes=options.minutes)
-    counts = report(totals)
+        counts = sum((_reported(campaign, rows) for campaign, rows in journal.rows.items()), Counter[str]())
+        return _status(counts)
+    families = tuple(options.family or FAMILIES)
+    each = math.ceil(options.compositions / len(families))
+    proved = min(math.ceil(options.proved / len(families)), each)
+    campaign = Campaign(each, proved, options.seed, options.proof)
+    share, shares = map(int, options.share.split("/"))
+    totals = run(campaign, campaign.blocks(families, share, shares), journal, minutes=options.minutes)
+    return _status(report(campaign, totals))
+
+
+def _status(counts: Counter[str]) -> int:
     return 1 if any(counts[kind] for kind in VIOLATIONS) else 0
+
+
+def _reported(campaign: Campaign, rows: dict[tuple[str, int], Findings]) -> Counter[str]:
+    """All that the journal has of a campaign."""
+    totals: Totals = {}
+    for (family, _), found in rows.items():
+        show(family, found)
+        totals.setdefault(family, Findings()).add(found)
+    return report(campaign, totals)
 
 
 if __name__ == "__main__":

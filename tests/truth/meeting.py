@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -128,7 +129,8 @@ def _asked(
 ) -> Bound | None:
     start = time.process_time()
     try:
-        answer = getattr(composition, asked)(**question, **options)
+        with warnings.catch_warnings(action="error"):
+            answer = getattr(composition, asked)(**question, **options)
         found.counts["answers"] += 1
         vacuous = answer.upper == math.inf or (answer.lower <= 0 and answer.upper >= 1 and asked == "delta")
         found.counts["without news"] += vacuous
@@ -268,6 +270,7 @@ def _prove(
                 found.note("outside", line)
     elif worst != "open":
         found.counts["proved"] += 1
+        found.counts["vacuous"] += worst == "vacuous"
     else:
         found.note("unproved", next(line for (row, line) in zip(rows, shown, strict=True) if row[0][0] == "open"))
         try:
