@@ -307,7 +307,8 @@ def _composed(rows: list[tuple[float, Array]], parts: list[_Part], order: float,
         origin += times * (start + step * center)
         mean += times * first
         variance += times * float(np.dot(weights, (losses - first) ** 2))
-        tilted.append((weights, losses - first, times))
+        some = weights > 0
+        tilted.append((weights[some], losses[some] - first, times))
     sums, each = _convolved(folded, np.array([float(part.times) for part in parts]))
     middle = round((mean - origin) / step)
     index = np.arange(middle - points // 2, middle + points // 2)
@@ -345,13 +346,11 @@ def _beyond(tilted: list[tuple[Array, Array, int]], room: float, deviation: floa
     most = sum(times * float(np.abs(gaps).max()) for _, gaps, times in tilted)
     if most <= room:
         return 0.0
-    total = 0.0
-    for sign in (1.0, -1.0):
-        bounds = []
-        for theta in (35 / room, 2 / deviation, 4.5 / deviation, 8 / deviation):
-            with np.errstate(over="ignore", invalid="ignore"):
-                moments = [float(np.nansum(weights * np.exp(sign * theta * gaps))) for weights, gaps, _ in tilted]
-            log = sum(times * math.log(moment) for moment, (_, _, times) in zip(moments, tilted, strict=True))
-            bounds.append(log * (1 + 1e-9) + 1e-9 - theta * room)
-        total += math.exp(min(*bounds, 0.0))
-    return min(total, 1.0)
+    thetas = np.array([35 / room, 2 / deviation, 4.5 / deviation, 8 / deviation])
+    logs = np.zeros((2, len(thetas)))
+    with np.errstate(over="ignore"):
+        for weights, gaps, times in tilted:
+            shifts = thetas[:, None] * gaps
+            logs += times * np.log([np.exp(shifts) @ weights, np.exp(-shifts) @ weights])
+        bounds = logs * (1 + 1e-9) + 1e-9 - thetas * room
+    return min(float(np.exp(np.minimum(bounds.min(axis=1), 0.0)).sum()), 1.0)
