@@ -196,11 +196,11 @@ class SampledGaussianRows:
         variance = one.second * 1.01
         depth = min(8 + math.log(float(self.times.max())), 38.0)
         frequencies = np.concatenate([nodes, edges])
-        far, envelope = self.shifted(order, frequencies, own, spread=np.sqrt(variance), depth=depth)
+        far, envelope = self.shifted(order, frequencies, own, spread=np.sqrt(variance), depth=depth, edges=count)
         line = Line(far.log[:, :count], far.error[:, :count])
         floor = line.floor
         magnitude = np.exp(np.minimum((far.log.real + far.error)[:, count:] - floor, 0.0))
-        return line, np.minimum(blockwise(magnitude, variance, edges), envelope[:, count:] - floor)
+        return line, np.minimum(blockwise(magnitude, variance, edges), envelope - floor)
 
     def near_normal(self, order: float, own: slice, *, together: bool) -> NearNormal | None:
         """How fast |M| falls, if that needs no survey; of the rows `own`, or of all if they are asked together."""
@@ -217,20 +217,27 @@ class SampledGaussianRows:
         return found and (found[own] if covering is _ALL else found)
 
     def shifted(
-        self, order: float, frequencies: Reals, own: slice, *, spread: Reals | None = None, depth: float = 38.0
+        self,
+        order: float,
+        frequencies: Reals,
+        own: slice,
+        *,
+        spread: Reals | None = None,
+        depth: float = 38.0,
+        edges: int = 0,
     ) -> tuple[Line, Reals]:
         """`shifted_line` of the rows `own`; what lies beyond its ends is below e^-depth, as is what its step leaves."""
         one, sign = self.moments(order, own), self.sign[own]
         if one is None:
             count = len(frequencies)
-            return unknown(len(sign), count), np.zeros((len(sign), count))
+            return unknown(len(sign), count), np.zeros((len(sign), count - edges))
         powers, (noise, rate, _), reach = self.powers(order)[own], self.both, self.reach(order)
         low, high = reach.low[own], reach.high[own]
         if spread is not None:  # a survey may leave out more
             spare = np.maximum(self._side[own] - math.sqrt(2 * (depth + 3)) * noise[own], 0.0)
             low, high = low + spare, high - spare
         return shifted_line(
-            noise[own], rate[own], sign, powers, frequencies, (low, high), one.log_m + 0.01, spread, depth
+            noise[own], rate[own], sign, powers, frequencies, (low, high), one.log_m + 0.01, spread, depth, edges
         )
 
 

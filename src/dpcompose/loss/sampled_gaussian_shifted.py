@@ -40,8 +40,10 @@ def shifted_line(
     top_moment: Reals,
     spread: Reals | None,
     depth: float = 38.0,
+    edges: int = 0,
 ) -> tuple[Line, Reals]:
-    """log M(order + iu) with an error absolute in M, and with `spread` log of an envelope of |M|, nonincreasing in u.
+    """log M(order + iu) with an error absolute in M, and with `spread` log of an envelope of |M| from the frequency of
+    index `edges` on, nonincreasing in u.
 
     The envelope is the integral of the moduli, over the same points: a modulus is analytic in x and bounded in a strip
     of half-width min(theta, pi - theta) s^2 by the same integral without its decay in u.
@@ -70,7 +72,7 @@ def shifted_line(
     step = shortened(2 * math.pi * theta * s2 / (depth + 0.001 + upper))
     if not float(((high - low) / step).max()) <= _MOST_POINTS:
         shape = (len(noise), len(frequencies))
-        return Line(np.zeros(shape, dtype=np.complex128), np.full(shape, np.inf)), np.zeros(shape)
+        return Line(np.zeros(shape, dtype=np.complex128), np.full(shape, np.inf)), np.zeros(shape)[:, edges:]
     x = positions(low, high, step)
     modulus, argument = on_shifted(noise, rate, x, theta)
     raised = theta * theta * s2 / 2
@@ -95,12 +97,12 @@ def shifted_line(
     line = logarithm_of_excess(value.real - 1, sign * value.imag, lost + tails + strip)
     line = Line(line.log + top, line.error + 8 * U * (np.abs(top) + 1))
     if spread is None:
-        return line, np.full(line.error.shape, np.inf)
+        return line, np.full((len(noise), len(frequencies) - edges), np.inf)
     inner = 0.9 * theta
     error = 2.1 * np.exp(
         _growth(noise, power, theta, inner) - 2 * math.pi * inner * s2 / step + raised + top_moment - top
     )
-    return line, top + np.log(_moduli(frequencies, size, argument) + tails + error) + 1e-9
+    return line, top + np.log(_moduli(frequencies[edges:], size, argument) + tails + error) + 1e-9
 
 
 def _stepped_sums(multiples: list[int], step: float, first: Complexes, modulus: Reals, argument: Reals) -> Complexes:
