@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcompose.loss.sampled_gaussian_points import Grid, built, shortened
+from dpcompose.loss.sampled_gaussian_points import Grid, built, most_moment, shortened
 from dpcompose.loss.sampled_gaussian_rows import MOST_POINTS, SampledGaussianRows, share, unknown
 from dpcompose.numerics.elementary import Reals, log_sum
 from dpcompose.numerics.tilted import careful_nodes, joined
@@ -83,7 +83,7 @@ class SampledGaussianLine:
         grid, power = self._coarse(order), self._powers(order)
         if grid is None:
             return None
-        log_m, norm, width = self._strips(grid, power, 0.0)
+        log_m, norm, width = self._strips(grid, order, 0.0)
         steps = 2 * math.pi * width / (5 + np.log(self.times) - np.minimum(log_m, 0.0) + norm)
         best = np.arange(len(steps)), steps.argmax(axis=-1)
         step = steps[best][:, None]
@@ -133,7 +133,7 @@ class SampledGaussianLine:
         grid = self._coarse(order)
         if grid is None:
             return np.full(self.noise.shape, 1e-300), np.full(self.noise.shape, np.inf)
-        log_m, norm, width = self._strips(grid, self._powers(order), reach)
+        log_m, norm, width = self._strips(grid, order, reach)
         wanted = 35 + np.log(self.times) - np.maximum(np.minimum(log_m, 0.0), -600.0)
         steps = 2 * math.pi * width / (wanted + norm)
         best = np.arange(len(steps)), steps.argmax(axis=-1)
@@ -146,29 +146,30 @@ class SampledGaussianLine:
         lost = norm[best][:, None] - 2 * math.pi * width[best][:, None] / step
         return step, 2.8 * np.exp(lost)
 
-    def _strips(self, grid: Grid, power: Reals, reach: float) -> tuple[Reals, Reals, Reals]:
-        """log M; for each angle, log of a bound on the integral of n |r^p| on the strip's edges, and half its width."""
-        s = self.noise
-        exponent = grid.points.log_weight + power * grid.points.ratio
-        log_m = log_sum(exponent)
+    def _strips(self, grid: Grid, order: float, reach: float) -> tuple[Reals, Reals, Reals]:
+        """log of a bound on M; for each angle, log of one on the integral of n |r^p| on the strip's edges, half its
+        width."""
+        s, power, one = self.noise, self._powers(order), self.rows.moments(order, self.own)
+        log_m = most_moment(grid, one and one.log_m, s, power)
         growth = np.minimum(power, 0.0) * _LOG_COSINES
         width = _ANGLES * s * s
         plain = np.log1p(2 * self.rate * (np.abs(power) + reach))
         raised = width * width / (2 * s * s)
-        norm = raised + np.logaddexp(log_m + 0.01 + growth + reach * _ANGLES, plain)
+        norm = raised + np.logaddexp(log_m + growth + reach * _ANGLES, plain)
         tight = (2 * math.pi * width / (35 + np.log(self.times) + norm)).max(axis=-1) < 0.12 * s[:, 0]
         if reach > 0 and tight.any():
-            strip = self._strip(grid, exponent, power, reach)
+            strip = self._strip(grid, power, reach)
             norm = np.where(tight[:, None], raised + np.logaddexp(strip + growth, plain), norm)
         return log_m, norm, width
 
-    def _strip(self, grid: Grid, exponent: Reals, power: Reals, reach: float) -> Reals:
+    def _strip(self, grid: Grid, power: Reals, reach: float) -> Reals:
         """log of a bound on the integral of n |r^p| on each strip's edge, without the growth of a negative power."""
         s2 = self.noise**2
         weight = -np.expm1(-np.maximum(grid.points.ratio - np.log1p(-self.rate), 0.0))
         weight = np.concatenate([weight[:, 1:], np.ones_like(s2)], axis=1)
         # A cell's mass is at most its left value times e^(step |d log / dx|): that factor costs a few more nodes.
         # The last cell stands for all that is to its right; what is left of the first is below a third of it.
+        exponent = grid.points.log_weight + power * grid.points.ratio
         lifted = exponent + grid.step * (np.abs(grid.x) + np.abs(power) + grid.step) / s2
         total = np.empty((len(s2), len(_ANGLES)))
         for at, theta in enumerate(_ANGLES):

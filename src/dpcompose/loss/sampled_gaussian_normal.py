@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcompose.loss.sampled_gaussian_points import Grid
+from dpcompose.loss.sampled_gaussian_points import Grid, missed
 from dpcompose.numerics.elementary import Reals, U, row_sums
 
 _THETAS = np.array([0.06, 0.12, 0.25])
@@ -89,9 +89,9 @@ def near_normal(
     beyond = share[:, [0, -1]] / np.expm1(step * side / s2)
     far = np.maximum(np.abs(away[:, [0, -1]]), np.maximum(1 / noise, 1.0))
     outside = row_sums(beyond)
-    missed, size = _missed(noise, power, step, _WIDE), 1 + second + fourth
-    # What the means of (L - mean)^1, ^2 and ^4 err by: 2^(j - 1) (size + 3.66^j) missed, and the ends.
-    err = 1600 * missed * size + 16 * row_sums(beyond * np.square(np.square(far)))
+    lost, size = missed(noise, power, step, _WIDE), 1 + second + fourth
+    # What the means of (L - mean)^1, ^2 and ^4 err by: 2^(j - 1) (size + 3.66^j) lost, and the ends.
+    err = 1600 * lost * size + 16 * row_sums(beyond * np.square(np.square(far)))
     loose = 1e-9 + _rounded(grid, power, mean * mean / second)
     off = err + loose * np.sqrt(second)
     variance = second * (1 - loose) - err - off * off
@@ -103,19 +103,10 @@ def near_normal(
     angle = np.arctan2(weight * _SINES, 1 - weight * _RESTS)
     decayed = (share[:, None, :] * np.exp(-last[:, :, None] * angle)).sum(axis=-1)
     lifted = s2 * _LIFTS - np.maximum(-power, 0.0) * _LOG_COSINES
-    left = decayed * (1 + 2 * (missed + outside) + loose) + 1.1 * (_missed(noise, power, step, _NARROW) + outside)
+    left = decayed * (1 + 2 * (lost + outside) + loose) + 1.1 * (missed(noise, power, step, _NARROW) + outside)
     after = (lifted + np.log(left)).min(axis=-1)[:, None] + 1e-9 + 1e-14 * last
     quiet = float((times * after)[asked].sum()) < _QUIET
     return NearNormal(variance, fourth, last, after) if quiet else None
-
-
-def _missed(noise: Reals, power: Reals, step: Reals, widest: float) -> Reals:
-    """A bound on what a trapezoid sum of n r^p errs by, relative to M, from the best strip up to an angle."""
-    s2, negative = noise * noise, np.maximum(-power, 0.0)
-    rate = 2 * math.pi * s2 / step
-    angle = np.minimum(rate / (s2 + negative / 4), widest)
-    growth = angle * angle * s2 / 2 - negative * np.log(np.cos(angle / 2))
-    return 2 * np.exp(np.minimum(growth, 700.0)) / np.expm1(np.minimum(rate * angle, 700.0))
 
 
 def _rounded(grid: Grid, power: Reals, off_center: Reals) -> Reals:

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcompose.numerics.elementary import Reals, U, minus_log1p
+from dpcompose.numerics.elementary import Reals, U, log_sum, minus_log1p
 from dpcompose.numerics.tilted import Points
+from dpcompose.numerics.transform import Curve
+
+_LOG_CONCAVE = -40.0
 
 
 @dataclass(frozen=True)
@@ -72,3 +75,52 @@ def built(noise: Reals, rate: Reals, low: Reals, high: Reals, step: Reals, ulps:
     return Grid(
         x, Points(log_weight, ratio, np.maximum(deficit, 0.0), fuzz, amplified * moved + 8 * U), step, low, high
     )
+
+
+def missed(noise: Reals, power: Reals, step: Reals, widest: float) -> Reals:
+    """A bound on what a trapezoid sum of n r^p errs by, relative to M, from the best strip up to an angle."""
+    s2, negative = noise * noise, np.maximum(-power, 0.0)
+    rate = 2 * math.pi * s2 / step
+    angle = np.minimum(rate / (s2 + negative / 4), widest)
+    growth = angle * angle * s2 / 2 - negative * np.log(np.cos(angle / 2))
+    return 2 * np.exp(np.minimum(growth, 700.0)) / np.expm1(np.minimum(rate * angle, 700.0))
+
+
+def coarse_step(noise: Reals) -> Reals:
+    """The step of the grid for planning: `missed` is below 0.001 for positive powers, and below 0.006 from -40 s^2."""
+    return shortened(np.minimum(0.4, 2.0 * noise) * noise)
+
+
+def most_moment(grid: Grid, known: Reals | None, noise: Reals, power: Reals) -> Reals:
+    """log of an upper bound on M from the terms n r^p on the grid for planning, shape (m, 1).
+
+    Where a step may miss more, n r^p is log-concave: up to the next point it rises by no more than up to this one.
+
+    Args:
+        grid: The one for planning.
+        known: log of their sum, if that is known.
+        noise: sigma / sensitivity, shape (m, 1).
+        power: Shape (m, 1).
+    """
+    steep = bool((power < _LOG_CONCAVE * noise * noise).any())
+    if known is not None and not steep:
+        return known + 0.01
+    exponent = grid.points.log_weight + power * grid.points.ratio
+    if steep:
+        first, second = exponent[:, :1], exponent[:, 1:2]
+        exponent = exponent + np.maximum(np.diff(exponent, axis=-1, prepend=2 * first - second), 0.0)
+    return log_sum(exponent) + 0.01
+
+
+def most_variance(curve: Curve, noise: Reals, rate: Reals, power: Reals, sign: Reals) -> Reals:
+    """An upper bound on the tilted variance of log r from the moments on the grid for planning, shape (m, 1).
+
+    Let X = log r - log(1 - q) >= 0. In a strip of half-width 2.5 s^2 its modulus is at most twice what it is on the
+    real line, so that the means of X and X^2 err by (3 E X, 5 E X^2) `missed`, and the variance by 13 `missed` E X^2.
+    For a negative power the density is more log-concave than n and the slope of log r at most 1 / s^2: the variance is
+    at most 1 / s^2 by the inequality of Brascamp and Lieb.
+    """
+    mean, lost = sign * curve.first, missed(noise, power, coarse_step(noise), 2.5)
+    found = curve.second + 13 * lost * (curve.second + np.square(mean - np.log1p(-rate)))
+    found = found + 1e-9 * curve.second + 1e-12 * mean * mean
+    return np.minimum(np.where(lost < 0.01, found, np.inf), np.where(power < 0, 1 / (noise * noise), np.inf))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpcompose.loss.sampled_gaussian_normal import NearNormal, near_normal
-from dpcompose.loss.sampled_gaussian_points import Grid, built, shortened
+from dpcompose.loss.sampled_gaussian_points import Grid, built, coarse_step, most_moment, most_variance
 from dpcompose.loss.sampled_gaussian_shifted import shifted_line
 from dpcompose.numerics.elementary import Reals
 from dpcompose.numerics.transform import Curve, Line, blockwise
@@ -138,8 +138,7 @@ class SampledGaussianRows:
 
     @cached_property
     def _coarse_step(self) -> Reals:
-        noise = self.both.noise
-        return shortened(np.minimum(0.4, 2.0 * noise) * noise)
+        return coarse_step(self.both.noise)
 
     def reach(self, order: float) -> Reach:
         """Where n r^p lives: around 0, around 1 (because E y = 0 is used) and around the mode."""
@@ -193,7 +192,8 @@ class SampledGaussianRows:
         if one is None:
             rows = len(self.sign[own])
             return unknown(rows, count), np.zeros((rows, len(edges)))
-        variance = one.second * 1.01
+        powers, (noise, rate, _) = self.powers(order)[own], self.both
+        variance = most_variance(one, noise[own], rate[own], powers, self.sign[own])
         depth = min(8 + math.log(float(self.times.max())), 38.0)
         frequencies = np.concatenate([nodes, edges])
         far, envelope = self.shifted(order, frequencies, own, spread=np.sqrt(variance), depth=depth, edges=count)
@@ -227,17 +227,18 @@ class SampledGaussianRows:
         edges: int = 0,
     ) -> tuple[Line, Reals]:
         """`shifted_line` of the rows `own`; what lies beyond its ends is below e^-depth, as is what its step leaves."""
-        one, sign = self.moments(order, own), self.sign[own]
-        if one is None:
+        grid, one, sign = self.coarse(order, own), self.moments(order, own), self.sign[own]
+        if grid is None or one is None:
             count = len(frequencies)
             return unknown(len(sign), count), np.zeros((len(sign), count - edges))
         powers, (noise, rate, _), reach = self.powers(order)[own], self.both, self.reach(order)
+        top_moment = most_moment(grid, one.log_m, noise[own], powers)
         low, high = reach.low[own], reach.high[own]
         if spread is not None:  # a survey may leave out more
             spare = np.maximum(self._side[own] - math.sqrt(2 * (depth + 3)) * noise[own], 0.0)
             low, high = low + spare, high - spare
         return shifted_line(
-            noise[own], rate[own], sign, powers, frequencies, (low, high), one.log_m + 0.01, spread, depth, edges
+            noise[own], rate[own], sign, powers, frequencies, (low, high), top_moment, spread, depth, edges
         )
 
 
