@@ -21,9 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpcompose.loss.sampled_gaussian_points import Grid, missed
-from dpcompose.numerics.elementary import Reals, U, row_sums
+from dpcompose.numerics.elementary import Reals, U, row_dots, row_sums, row_tops
 
-_THETAS = np.array([0.06, 0.12, 0.25])
+_THETAS = np.array([0.1, 0.25])
 _LIFTS, _LOG_COSINES = _THETAS**2 / 2, np.log(np.cos(_THETAS / 2))
 _SINES, _RESTS = np.sin(_THETAS)[:, None], (1 - np.cos(_THETAS))[:, None]
 _NARROW, _WIDE = 1.2, 2.5
@@ -75,23 +75,23 @@ def near_normal(
     """
     points, s2, step = grid.points, noise * noise, grid.step
     exponent = points.log_weight + power * points.ratio
-    share = np.exp(exponent - exponent.max(axis=-1)[:, None])
+    share = np.exp(exponent - row_tops(exponent))
     share /= row_sums(share)
-    mean = row_sums(share * points.ratio)
+    mean = row_dots(share, points.ratio)
     away = points.ratio - mean
     square = away * away
     weighted = share * square
-    second, fourth = row_sums(weighted), row_sums(weighted * square)
+    second, fourth = row_dots(share, square), row_dots(weighted, square)
     deepest = times * np.log1p(-6 * second * second / (2 * fourth + 6 * second * second))
     if not float(deepest[asked].sum()) < 2 * _QUIET:
         return None
     # Beyond the grid terms fall by e^(-step side / s^2) or faster, and log r moves by at most step / s^2.
-    beyond = share[:, [0, -1]] / np.expm1(step * side / s2)
-    far = np.maximum(np.abs(away[:, [0, -1]]), np.maximum(1 / noise, 1.0))
+    beyond = _outermost(share) / np.expm1(step * side / s2)
+    far = np.maximum(np.abs(_outermost(away)), np.maximum(1 / noise, 1.0))
     outside = row_sums(beyond)
     lost, size = missed(noise, power, step, _WIDE), 1 + second + fourth
     # What the means of (L - mean)^1, ^2 and ^4 err by: 2^(j - 1) (size + 3.66^j) lost, and the ends.
-    err = 1600 * lost * size + 16 * row_sums(beyond * np.square(np.square(far)))
+    err = 1600 * lost * size + 16 * row_dots(beyond, np.square(np.square(far)))
     loose = 1e-9 + _rounded(grid, power, mean * mean / second)
     off = err + loose * np.sqrt(second)
     variance = second * (1 - loose) - err - off * off
@@ -101,19 +101,23 @@ def near_normal(
     last = np.sqrt(12 * variance / fourth)
     weight = -np.expm1(np.log1p(-rate) - points.ratio)[:, None, :]
     angle = np.arctan2(weight * _SINES, 1 - weight * _RESTS)
-    decayed = (share[:, None, :] * np.exp(-last[:, :, None] * angle)).sum(axis=-1)
+    decayed = np.vecdot(share[:, None, :], np.exp(-last[:, :, None] * angle))
     lifted = s2 * _LIFTS - np.maximum(-power, 0.0) * _LOG_COSINES
     left = decayed * (1 + 2 * (lost + outside) + loose) + 1.1 * (missed(noise, power, step, _NARROW) + outside)
-    after = (lifted + np.log(left)).min(axis=-1)[:, None] + 1e-9 + 1e-14 * last
+    after = np.minimum.reduce(lifted + np.log(left), axis=-1, keepdims=True) + 1e-9 + 1e-14 * last
     quiet = float((times * after)[asked].sum()) < _QUIET
     return NearNormal(variance, fourth, last, after) if quiet else None
+
+
+def _outermost(of_points: Reals) -> Reals:
+    return of_points[:, :: of_points.shape[-1] - 1]
 
 
 def _rounded(grid: Grid, power: Reals, off_center: Reals) -> Reals:
     """A bound on the relative errors of the moments by rounding: those of the shares, and those of log r around its
     mean, of which `off_center` is the square in units of the variance."""
     points = grid.points
-    slant, largest = points.slant.max(axis=-1)[:, None], np.abs(points.ratio[:, [0, -1]]).max(axis=-1)[:, None]
-    moved = points.fuzz.max(axis=-1)[:, None] + slant * (1 + np.abs(power) * largest)
-    moved = moved + U * (points.ratio.shape[-1] + 64 + 4 * (np.abs(points.log_weight).max(axis=-1)[:, None]))
+    slant, largest = row_tops(points.slant), row_tops(np.abs(_outermost(points.ratio)))
+    moved = row_tops(points.fuzz) + slant * (1 + np.abs(power) * largest)
+    moved = moved + U * (points.ratio.shape[-1] + 64 + 4 * row_tops(np.abs(_outermost(points.log_weight))))
     return 64 * moved * (1 + off_center)

@@ -92,13 +92,12 @@ class Contour:
         loose = self._loose(float(np.abs(anchor).max()), loud, vague)
         if loose is None:
             return [_NOTHING for _ in xs]
-        rounding = np.broadcast_to(loose.sum(axis=-1) * (1 + 1e-9), value.shape)
-        bump = np.zeros(value.shape)
+        rounding, bump = loose.sum(axis=-1) * (1 + 1e-9), 0.0
         if self.bump is not None:
             bump = (cosine * self.bump.real - sine * self.bump.imag).sum(axis=1)
             bump = bump + (loose / loud * np.abs(self.bump)).sum(axis=-1)
-        rows = zip(xs, anchor[:, 0].tolist(), *(row.tolist() for row in (value, rounding, bump)), strict=True)
-        return [self._bracket(*row) for row in rows]
+        sums = (_listed(each, len(xs)) for each in (value, rounding, bump))
+        return [self._bracket(*row) for row in zip(xs, anchor[:, 0].tolist(), *sums, strict=True)]
 
     def _loose(self, reach: float, loud: Reals, vague: Reals | float) -> Reals | None:
         """What each term may be off for |x| up to `reach`, in the units of the sum; None if that is too much."""
@@ -210,6 +209,11 @@ class Contour:
         assert self.lattice is not None
         line = self.order + 1 + 1j * self.frequency
         return self.kernel * math.exp(x - anchor) / -_expm1(-self.lattice.spacing * line)
+
+
+def _listed(each: Reals | float, count: int) -> list[float]:
+    """One for each x; a number stands for all."""
+    return each.tolist() if isinstance(each, np.ndarray) else [float(each)] * count
 
 
 def simple_kernel(order: float, frequency: Reals) -> Complexes:

@@ -21,7 +21,9 @@ from dpcompose.numerics.elementary import (
     U,
     exp_minus_linear,
     log_one_plus,
+    row_dots,
     row_sums,
+    row_tops,
     sine_minus_linear,
 )
 from dpcompose.numerics.transform import Curve, Line
@@ -88,7 +90,7 @@ class Points:
         ratio, weight = self.ratio, self.weight[..., None, :]
         rise = weight * np.expm1(shifted)
         excess = rise.sum(axis=-1)
-        first = applied(rise, ratio) + row_sums(self.weight * ratio)
+        first = applied(rise, ratio) + row_dots(self.weight, ratio)
         second = applied(rise + weight, ratio * ratio)
         return _curve(1 + excess, np.log1p(np.maximum(excess, -0.999)), first, second, sign)
 
@@ -108,10 +110,10 @@ class Points:
         """
         shifted = power * self.ratio
         exponent = self.log_weight + shifted
-        top = exponent.max(axis=-1)[:, None]
+        top = row_tops(exponent)
         terms = np.exp(exponent - top)
         total = row_sums(terms)
-        lost = row_sums(terms * self._doubt(np.abs(shifted))) + 8 * U * (1 + np.abs(top)) * total
+        lost = row_dots(terms, self._doubt(np.abs(shifted))) + 8 * U * (1 + np.abs(top)) * total
         most = total + 2 * lost + outside * np.exp(-np.minimum(top, 0.0))
         return top + np.log(most) + 8 * U * (1 + np.abs(top)), 2 * lost / total
 
@@ -147,7 +149,7 @@ class Points:
                 10^8: what so many copies lose grows like the root of their number.
         """
         exponent = self.log_weight + power * self.ratio
-        top = exponent.max(axis=-1)[..., None]
+        top = row_tops(exponent)
         steep = top[..., 0] > _STEEP
         if steep.all():
             return self._steep(exponent, top, power, frequencies, sign, mass, outside)
@@ -180,7 +182,7 @@ class Points:
         weight, tilted = self.weight, np.exp(exponent)
         curved, rise, flat = _curved(shifted, weight, tilted)
         doubt = self._doubt(np.abs(shifted))
-        lost = row_sums(doubt * (np.abs(curved) + abs(power) * self.deficit) + flat)
+        lost = row_dots(doubt, np.abs(curved) + abs(power) * self.deficit) + row_sums(flat)
         lost = lost + outside * np.exp(np.maximum(top, 0.0)) + 4 * U * abs(drift) * (order + frequencies)
         real: Reals = row_sums(curved - power * self.deficit)
         imaginary: Reals | float = 0.0
@@ -210,13 +212,13 @@ class Points:
             rise = np.where(shifted < 1, weight * np.expm1(np.minimum(shifted, 1.0)), tilted - weight)
             rounded = weight * wide + np.where(shifted < 1, 0.0, tilted)
         curved, doubt = rise - weight * shifted, self._doubt(wide)
-        lost = row_sums(doubt * (np.abs(curved) + abs(power) * self.deficit) + 16 * U * rounded)
+        lost = row_dots(doubt, np.abs(curved) + abs(power) * self.deficit) + 16 * U * row_sums(rounded)
         lost = lost + outside * np.exp(np.maximum(top, 0.0))
         real: Reals = row_sums(curved) - power * self._lost
         if not len(frequencies) or frequencies[-1] == 0:
             return logarithm_of_excess(real, np.zeros_like(lost), lost)
         lost = lost + self._angular(doubt, tilted + weight, np.abs(rise), frequencies)
-        lost = lost + frequencies * (20 * U * row_sums(weight * size))
+        lost = lost + frequencies * (20 * U * row_dots(weight, size))
         turned, imaginary = np.empty(lost.shape), np.empty(lost.shape)
         chunk = max(1, _CHUNK // self.ratio.size)
         for at in range(0, len(frequencies), chunk):
@@ -260,9 +262,10 @@ class Points:
         doubt (rise |a| + deficit u).
         """
         size, loose = np.abs(self.ratio), 4 * doubt * mass
-        second = 1.3 * row_sums(loose * size * size)
-        flat, slanted = 3 * row_sums(loose), row_sums(loose * size)
-        linear = row_sums(doubt * (rise * size + self.deficit))
+        slanting = loose * size
+        second = 1.3 * row_dots(slanting, size)
+        flat, slanted = 3 * row_sums(loose), row_sums(slanting)
+        linear = row_dots(doubt, rise * size + self.deficit)
         return np.minimum(second * frequencies**2, flat + slanted * frequencies) + linear * frequencies
 
     def _steep(
@@ -344,6 +347,8 @@ def exponential_sums(frequencies: Reals, amplitude: Complexes | Reals, rate: Com
 def applied(matrix: Any, vector: Any) -> Any:
     """matrix @ vector over the last axes, rows apart; small products do not wake the threads of a BLAS."""
     if matrix.size <= _SERIAL:
+        if matrix.dtype == vector.dtype == np.float64:
+            return np.vecdot(matrix, vector[..., None, :])
         return np.einsum("...ij,...j->...i", matrix, vector)
     return (matrix @ vector[..., None])[..., 0]
 
