@@ -27,7 +27,7 @@ from benchmarks.verdict import judge, speedup, truth
 
 QUICK = Effort(rounds=3, share=0.02, budget=0.5, asked=10.0, others=1.5)
 QUICK_PEERS = tuple(name for name in PEERS if name != "pld_5")
-FULL = Effort(rounds=3, share=0.05, budget=0.7, asked=60.0, others=10.0)
+FULL = Effort(rounds=7, share=0.05, budget=1.5, asked=60.0, others=10.0)
 START, END = "<!-- measured: begin -->\n", "<!-- measured: end -->\n"
 
 

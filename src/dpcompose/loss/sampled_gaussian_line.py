@@ -135,14 +135,14 @@ class SampledGaussianLine:
             return np.full(self.noise.shape, 1e-300), np.full(self.noise.shape, np.inf)
         log_m, norm, width = self._strips(grid, order, reach)
         wanted = 35 + np.log(self.times) - np.maximum(np.minimum(log_m, 0.0), -600.0)
+        if grid.x.shape[-1] <= _SHORT:
+            lost = np.minimum.reduce(norm - 2 * math.pi * width / grid.step, axis=-1, keepdims=True)
+            if (lost <= -wanted).all():
+                return grid.step, 2.8 * np.exp(lost)
         steps = 2 * math.pi * width / (wanted + norm)
         best = np.arange(len(steps)), steps.argmax(axis=-1)
-        step = steps[best][:, None]
-        if grid.x.shape[-1] <= _SHORT and bool((step >= grid.step).all()):
-            step = grid.step
-        else:
-            # The next power of 2^(1/4) below, so that neighboring orders share a grid.
-            step = shortened(np.exp2(np.floor(4 * np.log2(step)) / 4))
+        # The next power of 2^(1/4) below, so that neighboring orders share a grid.
+        step = shortened(np.exp2(np.floor(4 * np.log2(steps[best][:, None])) / 4))
         lost = norm[best][:, None] - 2 * math.pi * width[best][:, None] / step
         return step, 2.8 * np.exp(lost)
 

@@ -30,6 +30,8 @@ _NARROW, _WIDE = 1.2, 2.5
 # By how much log r moves within the wide strip: theta - log cos(theta / 2), whose fourth power is below 180.
 # No line needs its tail to be below e^this, and none that is above it is worth having.
 _QUIET = -50.0
+# What a sum over the narrow strip may miss for the wide one not to be asked.
+_NOTHING = 1e-20
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,8 @@ def near_normal(
     beyond = _outermost(share) / np.expm1(step * side / s2)
     far = np.maximum(np.abs(_outermost(away)), np.maximum(1 / noise, 1.0))
     outside = row_sums(beyond)
-    lost, size = missed(noise, power, step, _WIDE), 1 + second + fourth
+    narrow, size = missed(noise, power, step, _NARROW), 1 + second + fourth
+    lost = missed(noise, power, step, _WIDE) if float(narrow.max()) > _NOTHING else narrow
     # What the means of (L - mean)^1, ^2 and ^4 err by: 2^(j - 1) (size + 3.66^j) lost, and the ends.
     err = 1600 * lost * size + 16 * row_dots(beyond, np.square(np.square(far)))
     loose = 1e-9 + _rounded(grid, power, mean * mean / second)
@@ -103,7 +106,7 @@ def near_normal(
     angle = np.arctan2(weight * _SINES, 1 - weight * _RESTS)
     decayed = np.vecdot(share[:, None, :], np.exp(-last[:, :, None] * angle))
     lifted = s2 * _LIFTS - np.maximum(-power, 0.0) * _LOG_COSINES
-    left = decayed * (1 + 2 * (lost + outside) + loose) + 1.1 * (missed(noise, power, step, _NARROW) + outside)
+    left = decayed * (1 + 2 * (lost + outside) + loose) + 1.1 * (narrow + outside)
     after = np.minimum.reduce(lifted + np.log(left), axis=-1, keepdims=True) + 1e-9 + 1e-14 * last
     quiet = float((times * after)[asked].sum()) < _QUIET
     return NearNormal(variance, fourth, last, after) if quiet else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -104,7 +105,7 @@ class SampledGaussianSum:
         one = self.rows.curve(orders, self._own)
         if one is None:
             return Curve(*np.full((3, len(orders)), np.inf))
-        return Curve(*((self.times * part).sum(axis=0) for part in _parts(one)))
+        return Curve(*(self._added(part) for part in _parts(one)))
 
     def moment_bound(self, order: float) -> float:
         """An upper bound on K: between whole orders where that is close, from the coarse grid, or from a line."""
@@ -165,7 +166,7 @@ class SampledGaussianSum:
     def near_normal(self, order: float, edges: Reals, *, together: bool) -> Reals | None:
         """`log_envelope` where two moments and one shifted path give it; `together`: the other direction follows."""
         found = self.rows.near_normal(order, self._own, together=together)
-        return found and (self.times * found.log_envelope(edges)).sum(axis=0)
+        return found and self._added(found.log_envelope(edges))
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
         return self.survey(order, np.zeros(1), edges, together=False)[1]
@@ -173,23 +174,26 @@ class SampledGaussianSum:
     def survey(self, order: float, nodes: Reals, edges: Reals, *, together: bool) -> tuple[Line, Reals]:
         """The line to a thousandth and the envelope, for hardly more than the envelope; the first node is 0."""
         line, bounds = self.rows.survey(order, nodes, edges, self._own, together=together)
-        return self._total(line), (self.times * bounds).sum(axis=0)
+        return self._total(line), self._added(bounds)
 
     def finest_envelope(self, order: float, edges: Reals) -> Reals:
         """`log_envelope` with the best of several shifts: where one was not enough."""
         line, bounds = self.rows.survey(order, np.zeros(1), edges, self._own, together=False)
         floor = line.floor
         if not np.isfinite(floor).all():
-            return (self.times * bounds).sum(axis=0)
+            return self._added(bounds)
         power, reach = order + 1 if self.remove else -order, self.rows.reach(order)
         ends = reach.low[self._own], reach.high[self._own]
         beyond = shifted_envelope(self.noise, self.rate, power, edges, floor, ends)
-        return (self.times * np.minimum(bounds, beyond)).sum(axis=0)
+        return self._added(np.minimum(bounds, beyond))
 
     def _total(self, rows: Line) -> Line:
-        size = (self.times * np.abs(rows.log)).sum(axis=0)
-        error = (self.times * rows.error).sum(axis=0)
-        return Line((self.times * rows.log).sum(axis=0), error + (4 + len(self.noise)) * U * size)
+        size, error = self._added(np.abs(rows.log)), self._added(rows.error)
+        return Line(self._added(rows.log), error + (4 + len(self.noise)) * U * size)
+
+    def _added(self, rows: Any) -> Any:
+        """The rows added up, each so many times as there are copies, shape (n,)."""
+        return np.vecdot(self.times.T, rows.T)
 
 
 def _upper(line: Line) -> float:

@@ -103,11 +103,12 @@ class Contour:
         """What each term may be off for |x| up to `reach`, in the units of the sum; None if that is too much."""
         slack, size = self._slack + 3 * U * reach * self.frequency, self._size
         worst = float(slack.max())
-        if not (worst < 300 and float((self.log.real + slack).max()) < 300):
+        if not worst + self._highest < 300:
             return None
-        blur = size * np.expm1(np.minimum(slack, 1.0))
-        if worst >= 1:
-            blur = np.where(slack < 1, blur, np.exp(self.log.real + slack))
+        if worst < 1:
+            blur = size * np.expm1(slack)
+        else:
+            blur = np.where(slack < 1, size * np.expm1(np.minimum(slack, 1.0)), np.exp(self.log.real + slack))
         return loud * (blur + size * U * (24 + math.log2(self.nodes + 1))) + vague * (size + blur)
 
     def width(self, x: float, value: float) -> float:
@@ -123,6 +124,10 @@ class Contour:
     @cached_property
     def _size(self) -> Reals:
         return np.exp(self.log.real)
+
+    @cached_property
+    def _highest(self) -> float:
+        return max(float(self.log.real.max()), 0.0)
 
     @cached_property
     def _tail(self) -> float:
