@@ -87,3 +87,18 @@ def test_a_rough_line_does_not_show(rows: int, monkeypatch: pytest.MonkeyPatch) 
     plain = composed.delta(epsilon=2.0)
     assert max(rough.lower, plain.lower) <= min(rough.upper, plain.upper)
     assert rough.width <= 1.05 * plain.width
+
+
+def test_many_copies_leave_no_node_too_vague_to_be_summed() -> None:
+    """An error of 5e-6 a copy is thousands here: nodes that hardly matter kept it, and nothing was certified."""
+    few = [Laplace(4.0 + 12.0 * index / 30) for index in range(30)]
+    found = compose(*few, Laplace(1e9) * 10**9).delta(epsilon=2.0, tolerance=1e-10)
+    assert 0 < found.upper - found.lower < 1e-6 * found.upper
+
+
+def test_angles_beyond_single_precision_are_refused() -> None:
+    """Where a turn is not known to a hundredth nothing is said, and nothing overflows."""
+    transform = LaplaceSum(np.geomspace(1e-6, 1e6, 60)[:, None], np.ones((60, 1)))
+    with np.errstate(over="raise", invalid="raise"):
+        found = transform.rough_line(0.5, np.array([0.0, 1e15]))
+    assert found is not None and (found.error == math.inf).all()

@@ -16,6 +16,7 @@ _COUNTS = 8
 _TURN = np.float32(2 * math.pi)
 # What a row's phi is off, the phase apart, and what one product of two loses.
 _LOST, _LOST_BY_PRODUCT = 5e-6, 2e-7
+_MOST_LOST = 0.01
 
 
 def rough_line(epsilon: Reals, times: Reals, order: float, frequencies: Reals) -> Line | None:
@@ -55,6 +56,9 @@ def _product(epsilon: Reals, far: Reals, mass: Reals, line: Complexes) -> Line:
         here = slice(at, at + size)
         turns = rate * line.imag[here]
         lost = _LOST + 5e-14 * float(turns.max())
+        if not lost < _MOST_LOST:
+            log[here], error[here] = 0.0, math.inf
+            continue
         turns -= np.rint(turns)
         angle = turns.astype(np.float32) * _TURN
         phi = np.empty(angle.shape, dtype=np.complex64)
@@ -77,7 +81,8 @@ def _multiplied(phi: NDArray[np.complex64], lost: float) -> tuple[Complexes, Rea
     if silent.any():
         phi[silent], square[silent] = 6 * lost, (6 * lost) ** 2
         vague = 1.1 * silent.sum(axis=0)
-    error = vague + (1 + 1e-4) * lost * np.sum(1 / np.sqrt(square), axis=0, dtype=float)
+    # |log(1 - x)| is below 1.2 |x| up to 1 / 4.1.
+    error = vague + 1.2 * lost * np.sum(1 / np.sqrt(square), axis=0, dtype=float)
     error += 2 * _LOST_BY_PRODUCT * len(phi)
     while len(phi) > 1:
         half = len(phi) // 2

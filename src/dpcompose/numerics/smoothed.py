@@ -14,6 +14,8 @@ from dpcompose.numerics.transform import Line, Transform, moment_bound
 
 # With fewer nodes nothing is gained by roughness, of which that share of the tolerance may be spent.
 _MANY, _SHOWS = 256, 0.05
+# A line bears no error of this size.
+_VAGUE = 100.0
 
 
 def reach_of(smoothing: float, share: float) -> float:
@@ -100,9 +102,10 @@ def _precise(term: Transform, order: float, frequency: Reals, loud: Reals, share
         return term.line(order, frequency)
     exact = term.line(order, frequency[:1])
     size = np.exp(np.minimum(loud + (rough.log.real - exact.log[0].real), 1.0)) / (order * (order + 1) + frequency**2)
-    doubt = size * np.expm1(np.minimum(rough.error, 100.0))
+    # However small the node: a sum gives up at a large error of one.
+    doubt = np.where(rough.error < _VAGUE, size * np.expm1(rough.error), np.inf)
     ranks = np.argsort(doubt)
-    clear = ranks[np.cumsum(doubt[ranks]) > _SHOWS * share]
+    clear = ranks[~(np.cumsum(doubt[ranks]) <= _SHOWS * share)]
     clear = np.sort(np.append(clear, 0)) if 0 not in clear else np.sort(clear)
     line = term.line(order, frequency[clear])
     rough.log[clear], rough.error[clear] = line.log, line.error
