@@ -12,18 +12,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpcompose.loss.sampled_gaussian_points import Grid, built, most_moment, shortened
-from dpcompose.loss.sampled_gaussian_rows import MOST_POINTS, SampledGaussianRows, share, unknown
-from dpcompose.numerics.elementary import Reals, log_sum
+from dpcompose.loss.sampled_gaussian_rows import MOST_POINTS, SampledGaussianRows, unknown
+from dpcompose.numerics.elementary import Reals, exp_or_inf, log_add_exp, log_sum, row_tops
 from dpcompose.numerics.tilted import careful_nodes, joined
 from dpcompose.numerics.transform import Line
 
-_ANGLES = np.array([0.05, 0.12, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5])
-_LOG_COSINES = np.log(np.cos(_ANGLES / 2))
+_ANGLES = (0.05, 0.12, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5)
+_LOG_COSINES = tuple(math.log(math.cos(angle / 2)) for angle in _ANGLES)
 _REAL_LINE_POINTS = 600
 # Points of the grid for planning up to which it serves the line too.
 _SHORT = 128
@@ -83,7 +83,8 @@ class SampledGaussianLine:
         grid, power = self._coarse(order), self._powers(order)
         if grid is None:
             return None
-        log_m, norm, width = self._strips(grid, order, 0.0)
+        log_m = self._most_moment(grid, order)
+        norm, width = self._strips(grid, log_m, order, 0.0)
         steps = 2 * math.pi * width / (5 + np.log(self.times) - np.minimum(log_m, 0.0) + norm)
         best = np.arange(len(steps)), steps.argmax(axis=-1)
         step = steps[best][:, None]
@@ -133,12 +134,13 @@ class SampledGaussianLine:
         grid = self._coarse(order)
         if grid is None:
             return np.full(self.noise.shape, 1e-300), np.full(self.noise.shape, np.inf)
-        log_m, norm, width = self._strips(grid, order, reach)
+        log_m = self._most_moment(grid, order)
         wanted = 35 + np.log(self.times) - np.maximum(np.minimum(log_m, 0.0), -600.0)
         if grid.x.shape[-1] <= _SHORT:
-            lost = np.minimum.reduce(norm - 2 * math.pi * width / grid.step, axis=-1, keepdims=True)
+            lost = self._lost(grid, log_m, order, reach)
             if (lost <= -wanted).all():
                 return grid.step, 2.8 * np.exp(lost)
+        norm, width = self._strips(grid, log_m, order, reach)
         steps = 2 * math.pi * width / (wanted + norm)
         best = np.arange(len(steps)), steps.argmax(axis=-1)
         # The next power of 2^(1/4) below, so that neighboring orders share a grid.
@@ -146,21 +148,37 @@ class SampledGaussianLine:
         lost = norm[best][:, None] - 2 * math.pi * width[best][:, None] / step
         return step, 2.8 * np.exp(lost)
 
-    def _strips(self, grid: Grid, order: float, reach: float) -> tuple[Reals, Reals, Reals]:
-        """log of a bound on M; for each angle, log of one on the integral of n |r^p| on the strip's edges, half its
-        width."""
-        s, power, one = self.noise, self._powers(order), self.rows.moments(order, self.own)
-        log_m = most_moment(grid, one and one.log_m, s, power)
-        growth = np.minimum(power, 0.0) * _LOG_COSINES
-        width = _ANGLES * s * s
-        plain = np.log1p(2 * self.rate * (np.abs(power) + reach))
-        raised = width * width / (2 * s * s)
-        norm = raised + np.logaddexp(log_m + growth + reach * _ANGLES, plain)
+    def _most_moment(self, grid: Grid, order: float) -> Reals:
+        """log of an upper bound on M."""
+        one = self.rows.moments(order, self.own)
+        return most_moment(grid, one and one.log_m, self.noise, self._powers(order))
+
+    def _norms(self, log_m: Reals, order: float, reach: float) -> list[list[float]]:
+        """For each row and each angle log of a bound on the integral of n |r^p| on the strip's edges."""
+        columns = np.concatenate([log_m, self.noise, self.rate, self._powers(order)], axis=1)
+        return [_norms(top, noise, rate, power, reach) for top, noise, rate, power in columns.tolist()]
+
+    def _lost(self, grid: Grid, log_m: Reals, order: float, reach: float) -> Reals:
+        """log of what the step of this grid leaves out, over 2.8, by the best strip, shape (m, 1)."""
+        norms, rates = self._norms(log_m, order, reach), (2 * math.pi * self.noise**2 / grid.step).ravel().tolist()
+        return np.array(
+            [
+                [min(norm - angle * rate for norm, angle in zip(row, _ANGLES, strict=True))]
+                for row, rate in zip(norms, rates, strict=True)
+            ]
+        )
+
+    def _strips(self, grid: Grid, log_m: Reals, order: float, reach: float) -> tuple[Reals, Reals]:
+        """`_norms`, closer where that is worth it, and half the widths of the strips."""
+        s, power, angles = self.noise, self._powers(order), np.array(_ANGLES)
+        norm, width = np.array(self._norms(log_m, order, reach)), angles * s * s
         tight = (2 * math.pi * width / (35 + np.log(self.times) + norm)).max(axis=-1) < 0.12 * s[:, 0]
         if reach > 0 and tight.any():
-            strip = self._strip(grid, power, reach)
-            norm = np.where(tight[:, None], raised + np.logaddexp(strip + growth, plain), norm)
-        return log_m, norm, width
+            closer = self._strip(grid, power, reach) + np.minimum(power, 0.0) * np.array(_LOG_COSINES)
+            plain = np.log1p(2 * self.rate * (np.abs(power) + reach))
+            raised = width * width / (2 * s * s)
+            norm = np.where(tight[:, None], raised + np.logaddexp(closer, plain), norm)
+        return norm, width
 
     def _strip(self, grid: Grid, power: Reals, reach: float) -> Reals:
         """log of a bound on the integral of n |r^p| on each strip's edge, without the growth of a negative power."""
@@ -179,16 +197,52 @@ class SampledGaussianLine:
 
     def _outside(self, grid: Grid, power: Reals) -> Reals:
         """A bound on n r^p, n and |p| n y beyond the grid, per |p|, in units of the largest term if that is above 1."""
-        points, s2, step, low, high = grid.points, self.noise**2, grid.step, grid.low, grid.high
-        first, last = points.log_weight[:, :1], points.log_weight[:, -1:]
-        top = np.maximum((points.log_weight + power * points.ratio).max(axis=-1)[:, None], 0.0)
-        right = np.exp(last + power * points.ratio[:, -1:] - top) / np.expm1(
-            step * (high - np.maximum(power, 0.0)) / s2
-        )
-        slope = -low + np.minimum(power, 0.0) * share(low, self.noise, self.rate)
-        left = np.exp(first + power * points.ratio[:, :1] - top) / np.expm1(step * np.maximum(slope, 0.0) / s2)
-        plain = np.exp(last) / np.expm1(step * high / s2) + np.exp(first) / np.expm1(-step * low / s2)
+        points = grid.points
+        top = row_tops(points.log_weight + power * points.ratio)
+        ends = [each[:, at] for each in (points.log_weight, points.ratio) for at in (slice(1), slice(-1, None))]
+        columns = [top, *ends, power, self.noise, self.rate, grid.step, grid.low, grid.high]
+        return np.array([[_Ends(*row).outside] for row in np.concatenate(columns, axis=1).tolist()])
+
+
+class _Ends(NamedTuple):
+    """One row's grid at its ends."""
+
+    top: float
+    first_weight: float
+    final_weight: float
+    first_ratio: float
+    final_ratio: float
+    power: float
+    noise: float
+    rate: float
+    step: float
+    low: float
+    high: float
+
+    @property
+    def outside(self) -> float:
+        """What lies beyond them."""
+        s2, step, low, high, size = self.noise * self.noise, self.step, self.low, self.high, abs(self.power)
+        top, raised = max(self.top, 0.0), max(self.power, 0.0)
+        z = (2 * low - 1) / (2 * s2) + math.log(self.rate / (1 - self.rate))
+        slope = -low + min(self.power, 0.0) / (1 + math.exp(min(-z, 700.0)))
+        right = _tail(self.final_weight + self.power * self.final_ratio - top, step * (high - raised) / s2)
+        left = _tail(self.first_weight + self.power * self.first_ratio - top, step * slope / s2)
+        plain = _tail(self.final_weight, step * high / s2) + _tail(self.first_weight, -step * low / s2)
         # n e^z is a Gaussian centered at 1: its right edge is far out, its left edge farther.
-        moved = step / (self.noise * math.sqrt(2 * math.pi)) * np.exp(-((high - 1) ** 2) / (2 * s2))
-        sampled = 2 * moved / np.expm1(step * (high - 1) / s2)
-        return right + left + (1 + np.abs(power)) * (plain + self.rate * (sampled + plain))
+        moved = math.log(step / (self.noise * math.sqrt(2 * math.pi))) - (high - 1) ** 2 / (2 * s2)
+        sampled = 2 * _tail(moved, step * (high - 1) / s2)
+        return right + left + (1 + size) * (plain + self.rate * (sampled + plain))
+
+
+def _tail(log_term: float, falling: float) -> float:
+    """e^log_term (q + q^2 + ...) for q = e^-falling; infinite where terms do not fall."""
+    return exp_or_inf(log_term) / math.expm1(min(falling, 700.0)) if falling > 0 else math.inf
+
+
+def _norms(log_m: float, noise: float, rate: float, power: float, reach: float) -> list[float]:
+    plain, negative = math.log1p(2 * rate * (abs(power) + reach)), min(power, 0.0)
+    return [
+        (angle * noise) ** 2 / 2 + log_add_exp(log_m + negative * log_cosine + reach * angle, plain)
+        for angle, log_cosine in zip(_ANGLES, _LOG_COSINES, strict=True)
+    ]

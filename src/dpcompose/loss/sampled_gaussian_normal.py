@@ -17,14 +17,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from dpcompose.loss.sampled_gaussian_points import Grid, missed
 from dpcompose.numerics.elementary import Reals, U, row_dots, row_sums, row_tops
 
-_THETAS = np.array([0.1, 0.25])
-_LIFTS, _LOG_COSINES = _THETAS**2 / 2, np.log(np.cos(_THETAS / 2))
+_THETAS = (0.1, 0.25)
+_LOG_COSINES = tuple(math.log(math.cos(theta / 2)) for theta in _THETAS)
 _SINES, _RESTS = np.sin(_THETAS)[:, None], (1 - np.cos(_THETAS))[:, None]
 _NARROW, _WIDE = 1.2, 2.5
 # By how much log r moves within the wide strip: theta - log cos(theta / 2), whose fourth power is below 180.
@@ -75,52 +76,119 @@ def near_normal(
         times: How many copies.
         asked: The rows that will be asked first: where they are not quiet, none of them.
     """
-    points, s2, step = grid.points, noise * noise, grid.step
+    points = grid.points
     exponent = points.log_weight + power * points.ratio
     share = np.exp(exponent - row_tops(exponent))
     share /= row_sums(share)
     mean = row_dots(share, points.ratio)
     away = points.ratio - mean
     square = away * away
-    weighted = share * square
-    second, fourth = row_dots(share, square), row_dots(weighted, square)
+    second, fourth = row_dots(share, square), row_dots(share * square, square)
     deepest = times * np.log1p(-6 * second * second / (2 * fourth + 6 * second * second))
     if not float(deepest[asked].sum()) < 2 * _QUIET:
         return None
-    # Beyond the grid terms fall by e^(-step side / s^2) or faster, and log r moves by at most step / s^2.
-    beyond = _outermost(share) / np.expm1(step * side / s2)
-    far = np.maximum(np.abs(_outermost(away)), np.maximum(1 / noise, 1.0))
-    outside = row_sums(beyond)
-    narrow, size = missed(noise, power, step, _NARROW), 1 + second + fourth
-    lost = missed(noise, power, step, _WIDE) if float(narrow.max()) > _NOTHING else narrow
-    # What the means of (L - mean)^1, ^2 and ^4 err by: 2^(j - 1) (size + 3.66^j) lost, and the ends.
-    err = 1600 * lost * size + 16 * row_dots(beyond, np.square(np.square(far)))
-    loose = 1e-9 + _rounded(grid, power, mean * mean / second)
-    off = err + loose * np.sqrt(second)
-    variance = second * (1 - loose) - err - off * off
-    fourth = (2 * fourth + 6 * second * second) * (1 + 16 * loose) + 28 * size * err
-    if not ((variance > 0) & (fourth < math.inf)).all():
+    # From here on a row is a handful of numbers, and floats are cheaper than columns of two.
+    ends = [
+        each[:, at] for each in (share, away, points.ratio, points.log_weight) for at in (slice(1), slice(-1, None))
+    ]
+    columns = [
+        noise,
+        power,
+        side,
+        grid.step,
+        mean,
+        second,
+        fourth,
+        row_tops(points.slant),
+        row_tops(points.fuzz),
+        *ends,
+    ]
+    rows = [_Row(*row).bounded(share.shape[-1]) for row in np.concatenate(columns, axis=1).tolist()]
+    bounds = [row for row in rows if row is not None]
+    if len(bounds) < len(rows):
         return None
-    last = np.sqrt(12 * variance / fourth)
+    last = np.array([[row.last] for row in bounds])
     weight = -np.expm1(np.log1p(-rate) - points.ratio)[:, None, :]
     angle = np.arctan2(weight * _SINES, 1 - weight * _RESTS)
     decayed = np.vecdot(share[:, None, :], np.exp(-last[:, :, None] * angle))
-    lifted = s2 * _LIFTS - np.maximum(-power, 0.0) * _LOG_COSINES
-    left = decayed * (1 + 2 * (lost + outside) + loose) + 1.1 * (narrow + outside)
-    after = np.minimum.reduce(lifted + np.log(left), axis=-1, keepdims=True) + 1e-9 + 1e-14 * last
-    quiet = float((times * after)[asked].sum()) < _QUIET
-    return NearNormal(variance, fourth, last, after) if quiet else None
+    after = np.array([[row.after(sums)] for row, sums in zip(bounds, decayed.tolist(), strict=True)])
+    if not float((times * after)[asked].sum()) < _QUIET:
+        return None
+    variance, fourth = (np.array([[row.variance] for row in bounds]), np.array([[row.fourth] for row in bounds]))
+    return NearNormal(variance, fourth, last, after)
 
 
-def _outermost(of_points: Reals) -> Reals:
-    return of_points[:, :: of_points.shape[-1] - 1]
+class _Row(NamedTuple):
+    """What the grid has of one row; `first` and `final` are of its first and last point."""
+
+    noise: float
+    power: float
+    side: float
+    step: float
+    mean: float
+    second: float
+    fourth: float
+    slant: float
+    fuzz: float
+    first_share: float
+    final_share: float
+    first_away: float
+    final_away: float
+    first_ratio: float
+    final_ratio: float
+    first_weight: float
+    final_weight: float
+
+    def bounded(self, points: int) -> _Bounds | None:
+        """Bounds from so many points; None if they are vacuous."""
+        second, fourth = self.second, self.fourth
+        if not second > 0:
+            return None
+        # Beyond the grid terms fall by e^(-step side / s^2) or faster, and log r moves by at most step / s^2.
+        falling = math.expm1(min(self.step * self.side / (self.noise * self.noise), 700.0))
+        before, beyond = self.first_share / falling, self.final_share / falling
+        least = max(1 / self.noise, 1.0)
+        far, farther = max(abs(self.first_away), least), max(abs(self.final_away), least)
+        narrow, size = missed(self.noise, self.power, self.step, _NARROW), 1 + second + fourth
+        lost = missed(self.noise, self.power, self.step, _WIDE) if narrow > _NOTHING else narrow
+        # What the means of (L - mean)^1, ^2 and ^4 err by: 2^(j - 1) (size + 3.66^j) lost, and the ends.
+        err = 1600 * lost * size + 16 * (
+            before * far * far * far * far + beyond * farther * farther * farther * farther
+        )
+        loose = 1e-9 + self._rounded(points)
+        off = err + loose * math.sqrt(second)
+        variance = second * (1 - loose) - err - off * off
+        fourth = (2 * fourth + 6 * second * second) * (1 + 16 * loose) + 28 * size * err
+        if not (variance > 0 and fourth < math.inf):
+            return None
+        outside = before + beyond
+        factor, left = 1 + 2 * (lost + outside) + loose, 1.1 * (narrow + outside)
+        return _Bounds(variance, fourth, math.sqrt(12 * variance / fourth), factor, left, self.noise, self.power)
+
+    def _rounded(self, points: int) -> float:
+        """A bound on the relative errors of the moments by rounding: those of the shares, and those of log r around its
+        mean, whose square in units of the variance counts."""
+        largest = max(abs(self.first_ratio), abs(self.final_ratio))
+        heaviest = max(abs(self.first_weight), abs(self.final_weight))
+        moved = self.fuzz + self.slant * (1 + abs(self.power) * largest) + U * (points + 64 + 4 * heaviest)
+        return 64 * moved * (1 + self.mean * self.mean / self.second)
 
 
-def _rounded(grid: Grid, power: Reals, off_center: Reals) -> Reals:
-    """A bound on the relative errors of the moments by rounding: those of the shares, and those of log r around its
-    mean, of which `off_center` is the square in units of the variance."""
-    points = grid.points
-    slant, largest = row_tops(points.slant), row_tops(np.abs(_outermost(points.ratio)))
-    moved = row_tops(points.fuzz) + slant * (1 + np.abs(power) * largest)
-    moved = moved + U * (points.ratio.shape[-1] + 64 + 4 * row_tops(np.abs(_outermost(points.log_weight))))
-    return 64 * moved * (1 + off_center)
+class _Bounds(NamedTuple):
+    """What is proved of one row; its shifted sums are good to a factor and what is left out of them."""
+
+    variance: float
+    fourth: float
+    last: float
+    factor: float
+    left: float
+    noise: float
+    power: float
+
+    def after(self, decayed: list[float]) -> float:
+        """The bound from `last` on, the best of all shifts."""
+        negative, least = max(-self.power, 0.0), math.inf
+        for theta, log_cosine, sums in zip(_THETAS, _LOG_COSINES, decayed, strict=True):
+            lifted = (theta * self.noise) ** 2 / 2 - negative * log_cosine
+            least = min(least, lifted + math.log(sums * self.factor + self.left))
+        return least + 1e-9 + 1e-14 * self.last

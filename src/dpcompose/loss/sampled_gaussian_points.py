@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcompose.numerics.elementary import Reals, U, log_sum, minus_log1p
+from dpcompose.numerics.elementary import Reals, U, exp_or_inf, log_sum, minus_log1p
 from dpcompose.numerics.tilted import Points
 from dpcompose.numerics.transform import Curve
 
@@ -77,13 +77,13 @@ def built(noise: Reals, rate: Reals, low: Reals, high: Reals, step: Reals, ulps:
     )
 
 
-def missed(noise: Reals, power: Reals, step: Reals, widest: float) -> Reals:
+def missed(noise: float, power: float, step: float, widest: float) -> float:
     """A bound on what a trapezoid sum of n r^p errs by, relative to M, from the best strip up to an angle."""
-    s2, negative = noise * noise, np.maximum(-power, 0.0)
+    s2, negative = noise * noise, max(-power, 0.0)
     rate = 2 * math.pi * s2 / step
-    angle = np.minimum(rate / (s2 + negative / 4), widest)
-    growth = angle * angle * s2 / 2 - negative * np.log(np.cos(angle / 2))
-    return 2 * np.exp(np.minimum(growth, 700.0)) / np.expm1(np.minimum(rate * angle, 700.0))
+    angle = min(rate / (s2 + negative / 4), widest)
+    growth = angle * angle * s2 / 2 - negative * math.log(math.cos(angle / 2))
+    return 2 * exp_or_inf(growth) / math.expm1(min(rate * angle, 700.0))
 
 
 def coarse_step(noise: Reals) -> Reals:
@@ -120,7 +120,14 @@ def most_variance(curve: Curve, noise: Reals, rate: Reals, power: Reals, sign: R
     For a negative power the density is more log-concave than n and the slope of log r at most 1 / s^2: the variance is
     at most 1 / s^2 by the inequality of Brascamp and Lieb.
     """
-    mean, lost = sign * curve.first, missed(noise, power, coarse_step(noise), 2.5)
-    found = curve.second + 13 * lost * (curve.second + np.square(mean - np.log1p(-rate)))
-    found = found + 1e-9 * curve.second + 1e-12 * mean * mean
-    return np.minimum(np.where(lost < 0.01, found, np.inf), np.where(power < 0, 1 / (noise * noise), np.inf))
+    columns = [curve.first, curve.second, noise, rate, power, sign, coarse_step(noise)]
+    return np.array([[_most_variance(*row)] for row in np.concatenate(columns, axis=1).tolist()])
+
+
+def _most_variance(
+    first: float, second: float, noise: float, rate: float, power: float, sign: float, step: float
+) -> float:
+    mean, lost = sign * first, missed(noise, power, step, 2.5)
+    away = mean - math.log1p(-rate)
+    found = second + 13 * lost * (second + away * away) + 1e-9 * second + 1e-12 * mean * mean
+    return min(found if lost < 0.01 else math.inf, 1 / (noise * noise) if power < 0 else math.inf)

@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -81,15 +82,17 @@ class Contour:
 
     def brackets(self, xs: Sequence[float]) -> list[Bracket]:
         """The two-sided values of g at several points, best near each other: their roundings are taken together."""
-        anchor, factor, loud, vague = np.array(xs)[:, None], self.kernel, self._loud, 0.0
-        if self.lattice is not None:
+        anchor, factor, loud = np.array(xs)[:, None], self.kernel, self._loud
+        if self.lattice is None:
+            loose = self._simply_loose(float(np.abs(anchor).max()))
+        else:
             anchor, factor, vague = self._on_lattice(anchor)
             loud = np.abs(factor)
+            loose = self._loose(float(np.abs(anchor).max()), loud, vague)
         size, frequency = self._size, self.frequency
         phase = self.log.imag - frequency * anchor
         cosine, sine = size * np.cos(phase), size * np.sin(phase)
         value = (cosine * factor.real - sine * factor.imag).sum(axis=1)
-        loose = self._loose(float(np.abs(anchor).max()), loud, vague)
         if loose is None:
             return [_NOTHING for _ in xs]
         rounding, bump = loose.sum(axis=-1) * (1 + 1e-9), 0.0
@@ -98,6 +101,20 @@ class Contour:
             bump = bump + (loose / loud * np.abs(self.bump)).sum(axis=-1)
         sums = (_listed(each, len(xs)) for each in (value, rounding, bump))
         return [self._bracket(*row) for row in zip(xs, anchor[:, 0].tolist(), *sums, strict=True)]
+
+    def _simply_loose(self, reach: float) -> Reals | None:
+        """`_loose` without a lattice: kept, a little too large, for questions next to each other."""
+        known, loose = self._latest
+        if not 0.99 * known <= reach <= known:
+            known = reach * (1 + 2**-10)
+            loose = self._loose(known, self._loud, 0.0)
+            self._latest[:] = known, loose
+        return loose
+
+    @cached_property
+    def _latest(self) -> list[Any]:
+        """Up to where `_simply_loose` was asked last, and what it is."""
+        return [-1.0, None]
 
     def _loose(self, reach: float, loud: Reals, vague: Reals | float) -> Reals | None:
         """What each term may be off for |x| up to `reach`, in the units of the sum; None if that is too much."""
@@ -113,7 +130,7 @@ class Contour:
 
     def width(self, x: float, value: float) -> float:
         """About how wide the bracket at x is, which holds `value`; inf if nothing is known."""
-        loose = self._loose(abs(x), self._loud, 0.0)
+        loose = self._simply_loose(abs(x))
         exponent = self.scale - self.order * x
         if loose is None or not abs(exponent) < 690:
             return math.inf

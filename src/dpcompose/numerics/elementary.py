@@ -94,6 +94,17 @@ def log_one_plus(real: Reals, imaginary: Reals) -> Complexes:
     return log
 
 
+def exp_or_inf(x: float) -> float:
+    """e^x, infinite where that overflows: for bounds only."""
+    return math.exp(x) if x < 709 else math.inf
+
+
+def log_add_exp(x: float, y: float) -> float:
+    """log(e^x + e^y)."""
+    top = max(x, y)
+    return top + math.log1p(math.exp(min(x, y) - top))
+
+
 def log_sum_exp(exponents: Reals) -> float:
     """log of the sum of e^exponents; -inf for an empty sum."""
     top = float(np.max(exponents, initial=-math.inf))

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpcompose.numerics.audible import NEGLIGIBLE, audible, terms_of
 from dpcompose.numerics.contour import Contour, centered, simple_kernel
-from dpcompose.numerics.elementary import Complexes, Reals, U
+from dpcompose.numerics.elementary import Complexes, Reals, U, exp_or_inf
 from dpcompose.numerics.saddle import short
 from dpcompose.numerics.transform import Line, Transform, moment_bound
 
@@ -41,13 +41,13 @@ def smoothed(
     log = log + lift - variance * frequency**2 / 2 + 1j * variance * frequency * (order + 0.5)
     error = error + 4 * U * (lift + variance * frequency**2 + variance * frequency * (order + 1))
     weight = np.where(frequency == 0, 1.0, 2.0)
-    gap = variance * _exp(variance / 8) * (1 + 8 * U)
+    gap = variance * exp_or_inf(variance / 8) * (1 + 8 * U)
     # Beyond the last node: e^lift times the integral of e^(-s^2 u^2 / 2) (1/u^2 + gap), both below by u >= end.
-    gauss = _exp(lift - variance * end * end / 2)
+    gauss = exp_or_inf(lift - variance * end * end / 2)
     tail = 2 * gauss * (1 / (variance * end) + step) * (1 / end**2 + gap) / step
     # Nodes screened out: |M| <= e^(-NEGLIGIBLE) M(order) each.
-    lost = 2 * _exp(lift - dropped) * (1 / (order * (order + 1)) + math.pi / (2 * order * step))
-    lost += 2 * _exp(lift - dropped) * gap * count
+    lost = 2 * exp_or_inf(lift - dropped) * (1 / (order * (order + 1)) + math.pi / (2 * order * step))
+    lost += 2 * exp_or_inf(lift - dropped) * gap * count
     if not outer:
         unit = 1 / math.sqrt(transform.cumulants(order)[2] + 1 / order**2)
         outer = tuple(
@@ -110,8 +110,3 @@ def _precise(term: Transform, order: float, frequency: Reals, loud: Reals, share
     line = term.line(order, frequency[clear])
     rough.log[clear], rough.error[clear] = line.log, line.error
     return rough
-
-
-def _exp(x: float) -> float:
-    """e^x, infinite where that overflows: for bounds only."""
-    return math.exp(x) if x < 700 else math.inf
