@@ -64,18 +64,24 @@ class SampledGaussianLine:
         reach = float(frequencies[-1]) if len(frequencies) else 0.0
         step, doubt = self._step(order, reach)
         cut, span = len(frequencies), high - low
-        most = np.where(self.times <= 1000, _REAL_LINE_POINTS, 10 * _REAL_LINE_POINTS)
-        long = span > most * step
-        if reach > 0 and long.any():
-            nearby = float((0.1 * self.noise**2 * most / span)[long].min())
-            cut = int(np.searchsorted(frequencies, nearby, side="right"))
-            step, doubt = self._step(order, nearby)
-        if not float((span / step).max()) <= MOST_POINTS:
+        points = float((span / step).max())
+        if reach > 0 and points > _REAL_LINE_POINTS:
+            nearby = self._nearby(span, step)
+            if nearby < math.inf:
+                cut = int(np.searchsorted(frequencies, nearby, side="right"))
+                step, doubt = self._step(order, nearby)
+                points = float((span / step).max())
+        if not points <= MOST_POINTS:
             return unknown(len(self.noise), len(frequencies))
         one = self._on_grid(self._fine(order, step), self._powers(order), frequencies[:cut], doubt)
         if cut == len(frequencies):
             return one
         return joined(one, self.rows.shifted(order, frequencies[cut:], self.own)[0])
+
+    def _nearby(self, span: Reals, step: Reals) -> float:
+        """Up to which frequency the real line is to be used, where a row would need too many points beyond; or inf."""
+        most = np.where(self.times <= 1000, _REAL_LINE_POINTS, 10 * _REAL_LINE_POINTS)
+        return float((0.1 * self.noise**2 * most / span)[span > most * step].min(initial=math.inf))
 
     def moment_bound(self, order: float) -> tuple[Reals, Reals] | None:
         """Upper bounds on log M at a real order from the plain sum of n r^p, to a percent of 1 for all copies, and how

@@ -21,6 +21,7 @@ from dpcompose.numerics.transform import Curve, Lattice, Line
 
 # Below this order whole orders are near and their sums short.
 _WHOLE = 200.0
+_LOG_FACTORIAL = special.gammaln(np.arange(1.0, _WHOLE + 4))
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +140,7 @@ class SampledGaussianSum:
         """
         power, kept, rare = order + 1, np.log1p(-self.rate), np.log(self.rate)
         j = np.arange(2.0, power + 1)
-        weight = special.gammaln(power + 1) - special.gammaln(j + 1) - special.gammaln(power - j + 1)
+        weight = _LOG_FACTORIAL[power] - _LOG_FACTORIAL[2 : power + 1] - _LOG_FACTORIAL[: power - 1][::-1]
         log_term = weight + j * rare + (power - j) * kept
         rise = j * (j - 1) / (2 * self.noise**2) * (1 + 8 * (1 + self.rows.ulps) * U)
         # e^x - 1 = e^x (1 - e^-x): nothing overflows in between.

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,7 @@ from dpcompose.numerics.elementary import Complexes, Reals, U
 from dpcompose.numerics.transform import Lattice
 
 
-@dataclass(frozen=True)
-class Bracket:
+class Bracket(NamedTuple):
     """lower <= g(x) <= upper, and what each source of error adds to the width, absolute."""
 
     lower: float

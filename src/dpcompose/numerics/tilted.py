@@ -148,12 +148,13 @@ class Points:
             plain: Without drift: allow an error of a few U |log r|, which is cheaper, and enough for powers up to some
                 10^8: what so many copies lose grows like the root of their number.
         """
-        exponent = self.log_weight + power * self.ratio
+        shifted = power * self.ratio
+        exponent = self.log_weight + shifted
         top = row_tops(exponent)
-        steep = top[..., 0] > _STEEP
-        if steep.all():
+        if float(top.min()) > _STEEP:
             return self._steep(exponent, top, power, frequencies, sign, mass, outside)
-        if steep.any():
+        if float(top.max()) > _STEEP:
+            steep = top[..., 0] > _STEEP
             log = np.empty((len(steep), len(frequencies)), dtype=np.complex128)
             error, rest = np.empty(log.shape), np.broadcast_to(outside, log.shape)
             for rows in (steep, ~steep):
@@ -176,9 +177,8 @@ class Points:
             last = self._steep(exponent, top, power, far, sign, mass, rest[..., careful:])
             return joined(first, last)
         if plain:
-            return self._plain(power, frequencies, exponent, top, sign, outside)
+            return self._plain(power, frequencies, shifted, exponent, top, sign, outside)
         order = np.where(np.greater(sign, 0), power - 1, -power)
-        shifted = power * self.ratio
         weight, tilted = self.weight, np.exp(exponent)
         curved, rise, flat = _curved(shifted, weight, tilted)
         doubt = self._doubt(np.abs(shifted))
@@ -198,13 +198,14 @@ class Points:
         self,
         power: Reals | float,
         frequencies: Reals,
+        shifted: Reals,
         exponent: Reals,
         top: Reals,
         sign: Reals | float,
         outside: Reals | float,
     ) -> Line:
         """The same sums without series for small logarithms: what cancels leaves a few U |log r| of a point."""
-        shifted, tilted, weight = power * self.ratio, np.exp(exponent), self.weight
+        tilted, weight = np.exp(exponent), self.weight
         wide, size = np.abs(shifted), np.abs(self.ratio)
         if float(shifted.max()) < 30:
             rise, rounded = weight * np.expm1(shifted), weight * wide
