@@ -206,6 +206,8 @@ def main() -> int:
     parser.add_argument("--report", action="store_true", help="only print what the journal has")
     parser.add_argument("--proof", action="store_true", help="ask the library for its answers in ball arithmetic")
     options = parser.parse_args()
+    if options.journal is not None and options.journal.is_dir():
+        parser.error(f"--journal {options.journal} is a directory: name a file in it")
     journal = Journal(options.journal)
     if options.report:
         counts = sum((_reported(campaign, rows) for campaign, rows in journal.rows.items()), Counter[str]())
