@@ -154,6 +154,15 @@ def test_no_steps_cost_more_than_a_billion() -> None:
     assert bound.width <= 1e-13 * bound.upper and "contour" in bound.certificate.method
 
 
+def test_where_rounding_is_what_is_wide_the_answer_says_so_and_proof_narrows_it() -> None:
+    """Rarely sampled, far out: the moments explode before the line can be tilted to where the loss is."""
+    training = Gaussian(1.0).sampled(1e-4) * 10**5
+    rough, sure = training.epsilon(delta=1e-15), training.epsilon(delta=1e-15, proof=True)
+    assert rough.width > 0.01 * rough.upper and rough.certificate.widest == "rounding"
+    assert "proof=True" in rough.certificate.notes[0]
+    assert rough.lower <= sure.lower and sure.upper <= rough.upper and sure.width < 1e-9 * sure.upper
+
+
 def test_the_certificate_says_how() -> None:
     certificate = (Laplace(30.0) * 20_000).epsilon(delta=1e-9, proof=True).certificate
     assert certificate.method.startswith("ball arithmetic, contour, ") and certificate.method.endswith(" bits")

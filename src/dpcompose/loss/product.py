@@ -20,6 +20,11 @@ from dpcompose.numerics.transform import Sum, Transform, facing
 Group = tuple[tuple[Loss, int], ...]
 
 
+# What rounding may add to delta, relatively, before an answer says that it did.
+_COARSE = 1e-6
+_ROUNDED = ("Rounding is the widest term: proof=True computes with as many digits as it takes, and may narrow this.",)
+
+
 @dataclass(frozen=True)
 class _Pool:
     """Losses of one family, each so many times, and transforms that add up to theirs."""
@@ -259,4 +264,7 @@ def _certificate(reading: Reading) -> Certificate:
         ("smoothing", bracket.smoothing / whole),
         ("rounding", bracket.rounding / whole),
     )
-    return Certificate(f"{reading.contour.name}, {reading.contour.nodes} nodes", terms)
+    coarse = bracket.rounding > _COARSE * whole and bracket.rounding >= max(share for _, share in terms) * whole
+    return Certificate(
+        f"{reading.contour.name}, {reading.contour.nodes} nodes", terms, notes=_ROUNDED if coarse else ()
+    )
