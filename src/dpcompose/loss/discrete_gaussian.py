@@ -166,7 +166,22 @@ class DiscreteGaussianSum:
             np.maximum(self.shift**2 / self.sigma**2 + self._theta(order)[2], 0.0) * 1.01
             + 1e-9 * self.shift**2 / self.sigma**2
         )
-        return np.sum(self.times * blockwise(magnitude, variance, edges), axis=0)
+        return np.sum(self.times * np.minimum(blockwise(magnitude, variance, edges), self._fall(edges)), axis=0)
+
+    def _fall(self, edges: Reals) -> Reals:
+        """log of a bound from each edge to the next for sigma >= 0.8, where both are on the half circle u D <= pi s^2.
+
+        With v = u D / s the terms of the dual sum are e^(-(v + 2 pi s m)^2 / 2). Those of m = 0 and of m = -1 are at
+        most e^(-v^2 / 2) and e^(-(pi s)^2 / 2), each pair beyond is e^(-2 (pi s r)^2) times that or less, and M(order)
+        has at least 1 less two of each.
+        """
+        size, end = np.abs(self.shift), math.pi * self.sigma**2 * (1 + 1e-12)
+        decayed = np.exp(-np.square(edges * size / self.sigma) * (0.5 - 16 * U))
+        rest = np.exp(-2 * np.square(math.pi * self.sigma))
+        ends = np.log1p(1.01 * rest) - np.log1p(-2.02 * rest)
+        fall = np.log(decayed + 3 * np.exp(-np.square(math.pi * self.sigma) / 2) + 1e-300) * (1 - 16 * U) + ends + 8 * U
+        inside = np.append(edges[1:], math.inf) * size <= end
+        return np.where(inside & (self.sigma >= _WIDE), np.minimum(fall, 0.0), 0.0)
 
     def _theta(self, order: float) -> tuple[Reals, Reals, Reals]:
         """log of theta(order D) / theta(0) and its two derivatives in the order."""
@@ -225,12 +240,13 @@ def _dual(sigma: Reals, shift: Reals, order: float, frequencies: Reals) -> tuple
         - base
     )
     modulus = np.maximum(np.abs(1 + rest), 1e-300)
-    # The squares in the exponents move by 8 U times themselves, and by the cross terms of b and the period.
+    # The squares in the exponents move by 8 U times themselves, and by the cross terms of b and the period; that of the
+    # nearest is the peak, which has no cross terms where the nearest multiple is 0.
     bend = U * (8 * b * (b + period * np.abs(nearest)) / sigma**2 + 16)
     lost = (size * (bend + 64 * U * (1 + np.abs(nearest))) + 64 * U * base * np.exp(base)) / modulus
     error = (
         lost
-        + bend * (b > 0) * np.minimum(1.0, b)
+        + bend * (nearest != 0)
         + U * (16 * np.abs(peak) + 8 * rho * order * (order + 1) + 8 * angle + 32 * np.abs(nearest) * (1 + np.abs(a)))
     )
     blurred = ~(lost < 0.25)

@@ -52,7 +52,7 @@ def _tail(
     transform: Transform, lattice: Lattice, order: float, step: float, half: int, reach: float
 ) -> tuple[int, float]:
     """How many of the nodes 0..half to keep, and a bound on the rest: |kernel| <= 2 / (1 - e^(-order spacing)) each."""
-    end = (half + 1) * step
+    end = (half + 0.5) * step  # half the circle
     edges = np.minimum(reach * 1.2 ** np.arange(60), end)
     edges = edges[: int(np.searchsorted(edges, end)) + 1]
     log_bound = transform.log_envelope(order, edges)[:-1]
