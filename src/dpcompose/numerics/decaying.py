@@ -12,7 +12,7 @@ from dpcompose.numerics.elementary import Reals
 from dpcompose.numerics.transform import Line, Transform, line_together, near_normal, survey
 
 # Where the tail of a line may be bounded, from the frequency at which a Gaussian would have decayed.
-_FURTHER = np.concatenate([[1.0, 1.25, 1.5], 2.0 ** np.arange(1, 11)])
+_FURTHER = np.concatenate([[1.0, 1.25, 1.5], 2.0 ** np.arange(1, 18)])
 # With more nodes than that a survey of both directions is no cheaper than two.
 _FEW = 64
 

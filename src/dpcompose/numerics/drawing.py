@@ -23,7 +23,7 @@ from dpcompose.numerics.saddle import Chart, short
 from dpcompose.numerics.smoothed import reach_of, smoothed
 from dpcompose.numerics.transform import Transform
 
-# Where `decaying_at_once` looks for the end of a line, in steps, at most: 2^9 nodes, 2^10 times as far.
+# How far, in steps, the end of a line that comes back is worth looking for.
 _FARTHEST = 2.0**20 * math.pi
 
 
