@@ -25,6 +25,6 @@ def test_copies_keep_their_digits(kind: str, times: int) -> None:
         ),
     }
     found = made[kind].epsilon(delta=1e-8)
-    assert 0 < found.lower and found.width <= WIDEST * found.upper
+    assert found.lower > 0 and found.width <= WIDEST * found.upper
     method = found.certificate.method
     assert "smoothed" not in method and ("spline" in method or int(method.split()[1]) < 1000)
