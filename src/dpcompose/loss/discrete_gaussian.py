@@ -246,7 +246,7 @@ def _dual(sigma: Reals, shift: Reals, order: float, frequencies: Reals) -> tuple
     lost = (size * (bend + 64 * U * (1 + np.abs(nearest))) + 64 * U * base * np.exp(base)) / modulus
     error = (
         lost
-        + bend * (nearest != 0)
+        + np.where(nearest != 0, bend, 0.0)
         + U * (16 * np.abs(peak) + 8 * rho * order * (order + 1) + 8 * angle + 32 * np.abs(nearest) * (1 + np.abs(a)))
     )
     blurred = ~(lost < 0.25)

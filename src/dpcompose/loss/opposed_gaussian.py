@@ -17,9 +17,10 @@ from scipy.special import log_ndtr, ndtr
 
 from dpcompose.loss.base import Loss
 from dpcompose.loss.mixture import ReplacedMoments
+from dpcompose.loss.sampled_gaussian_points import log_ratio
 from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, up
-from dpcompose.numerics.elementary import ULPS, Reals, U, log_sum_exp, minus_log1p
+from dpcompose.numerics.elementary import ULPS, Reals, U, exp_or_inf, log_sum_exp, minus_log1p
 from dpcompose.numerics.moments import Ends, ends
 from dpcompose.numerics.saddle import short
 from dpcompose.numerics.tilted import Points, careful_nodes, exponential_sums, logarithm_of_excess
@@ -119,6 +120,8 @@ class OpposedGaussianSum:
 
     def cumulants(self, order: float) -> tuple[float, float, float]:
         low, high = self._range(order)
+        if not (high - low) / self._coarse <= _MOST_POINTS:
+            return math.inf, math.inf, math.inf
         log_m, first, second = self._grid(low, high, self._coarse).moments(order + 1)
         return self.times * log_m, self.times * first, self.times * second
 
@@ -171,7 +174,7 @@ class OpposedGaussianSum:
         exponent = points.log_weight + (order + 1) * points.ratio
         share = np.exp(exponent - log_sum_exp(exponent))
         x = step * np.arange(math.floor(low / step), math.ceil(high / step) + 1)
-        plus, minus = (_log_ratio(side, self.noise, self.rate) for side in (x, -x))
+        plus, minus = (log_ratio(side, self.noise, self.rate) for side in (x, -x))
         away = points.ratio - float(share @ points.ratio)
         return float(share @ np.square(away)) * 1.01 + 1e-12 * float(
             share @ np.square(plus + minus - 2 * math.log1p(-self.rate))
@@ -190,7 +193,7 @@ class OpposedGaussianSum:
         s, q = self.noise, self.rate
         x = step * np.arange(math.floor(low / step), math.ceil(high / step) + 1)
         norm = math.log(step) - math.log(s) - 0.5 * math.log(2 * math.pi)
-        plus, minus = _log_ratio(x, s, q), _log_ratio(-x, s, q)
+        plus, minus = log_ratio(x, s, q), log_ratio(-x, s, q)
         log_weight = norm - np.square(x) / (2 * s * s) + plus
         # r(-x) / r(x) - 1 through sinh, relative to itself.
         y = -2 * q * np.sinh(np.clip(x / (s * s), -300.0, 300.0)) * np.exp(-1 / (2 * s * s) - np.minimum(plus, 600.0))
@@ -208,6 +211,8 @@ class OpposedGaussianSum:
     def _step(self, order: float, reach: float, low: float, high: float) -> tuple[float, float]:
         """The largest step whose strip bound is below e^-35 / times, and that error; as in `sampled_gaussian`."""
         s, spacing = self.noise, self._coarse
+        if not (high - low) / spacing <= _MOST_POINTS:
+            return 1e-300, math.inf
         coarse = self._grid(low, high, spacing)
         x = spacing * np.arange(math.floor(low / spacing), math.ceil(high / spacing) + 1)
         theta = np.array(_ANGLES)[:, None]
@@ -226,7 +231,7 @@ class OpposedGaussianSum:
         steps = 2 * math.pi * width / (35 + math.log(self.times) + norm)
         best = int(np.argmax(steps))
         step = short(float(steps[best]), bits=20)
-        return step, 2.8 * math.exp(float(norm[best]) - 2 * math.pi * float(width[best]) / step)
+        return step, 2.8 * exp_or_inf(float(norm[best]) - 2 * math.pi * float(width[best]) / step)
 
     def _outside(self, points: Points, order: float, step: float, low: float, high: float) -> float:
         """A bound on what lies beyond the grid of the integrand and, per unit of |p|, of the two densities."""
@@ -254,7 +259,7 @@ class OpposedGaussianSum:
             if (high - low) / step > 1500:
                 continue
             x = step * np.arange(math.floor(low / step), math.ceil(high / step) + 1)
-            plus, minus = (_log_ratio(side, s, self.rate) + _shrink(side, theta, s, self.rate) for side in (x, -x))
+            plus, minus = (log_ratio(side, s, self.rate) + _shrink(side, theta, s, self.rate) for side in (x, -x))
             log_term = (
                 math.log(step / s)
                 - 0.5 * math.log(2 * math.pi)
@@ -283,8 +288,10 @@ class OpposedGaussianSum:
         upper = 2 * theta * theta * s * s - order * math.log(math.cos(theta))
         step = short(2 * math.pi * theta * s * s / (38.001 + upper), bits=20)
         low, high = self._range(order)
+        if not (high - low) / step <= _MOST_POINTS:
+            return Line(np.zeros(len(frequencies), dtype=np.complex128), np.full(len(frequencies), np.inf))
         x = step * np.arange(math.floor(low / step), math.ceil(high / step) + 1)
-        plus, minus = (_log_ratio(side, s, q) + _shrink(side, theta, s, q) for side in (x, -x))
+        plus, minus = (log_ratio(side, s, q) + _shrink(side, theta, s, q) for side in (x, -x))
         turn_plus, turn_minus = _angle(x, np.array(theta), s, q), _angle(-x, np.array(theta), s, q)
         log_weight = math.log(step / s) - 0.5 * math.log(2 * math.pi) + theta * theta * s * s / 2 - x * x / (2 * s * s)
         exponent = log_weight + (order + 1) * minus - order * plus
@@ -310,7 +317,7 @@ class OpposedGaussianSum:
         )
         # On the real line this step misses e^-38 of M.
         real = log_weight - theta * theta * s * s / 2
-        log_m = log_sum_exp(real + (order + 1) * _log_ratio(-x, s, q) - order * _log_ratio(x, s, q)) + 1e-9
+        log_m = log_sum_exp(real + (order + 1) * log_ratio(-x, s, q) - order * log_ratio(x, s, q)) + 1e-9
         strip = 1.05 * (math.exp(-38 - upper) + math.exp(-38.0)) * 2 * math.exp(max(log_m - top, -700.0))
         line = logarithm_of_excess(value.real - 1, value.imag, lost + tails + strip)
         return Line(line.log + top, line.error + 8 * U * (abs(top) + 1))
@@ -325,20 +332,13 @@ def _share(x: Reals, noise: float, rate: float) -> Reals:
     return 1 / (1 + np.exp(-np.clip(_logit(x, noise, rate), -700.0, 700.0)))
 
 
-def _log_ratio(x: Reals, noise: float, rate: float) -> Reals:
-    """ln r(x), accurate relative to itself where it is small."""
-    z = (2 * x - 1) / (2 * noise**2)
-    near = np.log1p(rate * np.expm1(np.minimum(z, 30.0)))
-    return np.where(z <= 30, near, math.log1p(-rate) + np.logaddexp(0.0, _logit(x, noise, rate)))
-
-
 def _shrink(x: Reals, theta: float, noise: float, rate: float) -> Reals:
     """ln |r(x + i theta s^2)| - ln r(x)."""
     share = _share(x, noise, rate)
-    return 0.5 * np.log1p(-2 * share * (1 - share) * (1 - math.cos(theta)))
+    return 0.5 * np.log1p(-4 * share * (1 - share) * math.sin(theta / 2) ** 2)
 
 
 def _angle(x: Reals, theta: Reals, noise: float, rate: float) -> Reals:
     """arg r(x + i theta s^2), in [0, theta]."""
     share = _share(x, noise, rate)
-    return np.arctan2(share * np.sin(theta), 1 - share * (1 - np.cos(theta)))
+    return np.arctan2(share * np.sin(theta), 1 - 2 * share * np.square(np.sin(theta / 2)))

@@ -48,6 +48,21 @@ def shortened(step: Reals) -> Reals:
     return np.ldexp(np.rint(np.ldexp(mantissa, 20)), exponent - 20)
 
 
+def log_ratio(x: Reals, noise: Reals | float, rate: Reals | float) -> Reals:
+    """log r(x), to a few U of itself and of what e^z moves it by: 1 - rate is exact where it matters."""
+    z = (2 * x - 1) / (2 * noise**2)
+    low = np.minimum(z, 30.0)
+    y = rate * np.expm1(low)
+    if float(y.min()) > -0.5:
+        found = np.log1p(y)
+    else:
+        found = np.where(y > -0.5, np.log1p(np.maximum(y, -0.5)), np.log((1 - rate) + rate * np.exp(low)))
+    if not float(z.max()) > 30:
+        return found
+    odds = z + (np.log(rate) - np.log1p(-rate))
+    return np.where(z > 30, np.log1p(-rate) + np.logaddexp(0.0, odds), found)
+
+
 def built(noise: Reals, rate: Reals, low: Reals, high: Reals, step: Reals, ulps: int) -> Grid:
     """The grid of each row, its noise good to `ulps` units of roundoff; all shapes (m, 1)."""
     x = positions(low, high, step)
@@ -65,8 +80,10 @@ def built(noise: Reals, rate: Reals, low: Reals, high: Reals, step: Reals, ulps:
     deficit = weight * minus_log1p(y)
     far = z > 30
     if far.any():
-        steep = z + np.log(rate) + np.log1p((1 - rate) / rate * np.exp(-np.maximum(z, 30.0)))
-        ratio = np.where(far, steep, ratio)
+        lifted = z + np.log(rate)
+        steep = lifted + np.log1p((1 - rate) / rate * np.exp(-np.maximum(z, 30.0)))
+        slight = np.log1p(rate * np.expm1(np.minimum(z, 700.0)))  # what would cancel where the rate is tiny
+        ratio = np.where(far, np.where(lifted > 1, steep, slight), ratio)
         sampled = np.exp(norm - np.square(x - 1) / (2 * s2))
         deficit = np.where(far, rate * (sampled - weight) - weight * ratio, deficit)
     off = 4 + 2 * ulps

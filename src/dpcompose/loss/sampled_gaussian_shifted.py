@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from dpcompose.loss.sampled_gaussian_points import positions, shortened
+from dpcompose.loss.sampled_gaussian_points import log_ratio, positions, shortened
 from dpcompose.numerics.elementary import ULPS, Complexes, Reals, U, between, row_sums
 from dpcompose.numerics.tilted import applied, exponential_sums, logarithm_of_excess
 from dpcompose.numerics.transform import Line
@@ -25,9 +25,9 @@ def on_shifted(noise: Reals, rate: Reals, x: Reals, theta: Reals | float) -> tup
     """log |r| and arg r on Im x = theta s^2."""
     z = (2 * x - 1) / (2 * noise**2) + (np.log(rate) - np.log1p(-rate))
     share = 1 / (1 + np.exp(-between(z, -700.0, 700.0)))
-    rest = 1 - np.cos(theta)
+    rest = 2 * np.square(np.sin(theta / 2))
     shrink = 0.5 * np.log1p(-2 * share * (1 - share) * rest)
-    return np.log1p(-rate) + np.logaddexp(0.0, z) + shrink, np.arctan2(share * np.sin(theta), 1 - share * rest)
+    return log_ratio(x, noise, rate) + shrink, np.arctan2(share * np.sin(theta), 1 - share * rest)
 
 
 def shifted_line(

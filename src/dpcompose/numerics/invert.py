@@ -117,6 +117,8 @@ def upper_at(transform: Transform, x: float, chart: Chart | None = None) -> floa
     """An upper bound on g(x), aimed at a percent: no alias has to be bounded for it. `chart`: around where to draw."""
     order = chart.order if chart else saddle.for_value(transform, x, tolerance=0.1)
     log_m, _, variance = chart.cumulants if chart else transform.cumulants(order)
+    if not (math.isfinite(log_m) and 0 < variance < math.inf):
+        return _one_moment(transform, x)
     log_mass = min(log_m - order * x + math.log(relative_value(variance, order)), 0.0)
     contour = draw(
         transform, order=order, x=x, log_mass=log_mass, tolerance=1e-2, budget=_USUAL, two_sided=False, chart=chart
@@ -140,6 +142,8 @@ def point_of(transform: Transform, least: float, most: float, *, tolerance: floa
     order = chart.order if chart else saddle.for_mass(transform, log_mass)
     best = Reading(-math.inf, transform.maximum, chart=chart)
     x = saddle.value_for(order, *(chart.cumulants if chart else transform.cumulants(order)), log_mass)
+    if not math.isfinite(x):
+        return best  # the moments are beyond floats, or beyond grids
     for _ in range(4):
         wanted = tolerance / 4 * order * max(abs(x), 1e-3 * scale)
         accuracy = min(max(wanted, _FINEST), 1e-2)
