@@ -110,6 +110,18 @@ def replaced_sgd(rng: Random) -> Parts:
     return ((subject.replaced_normal(sigma, rate), times),)
 
 
+def edges_of_sgd(rng: Random) -> Parts:
+    """DP-SGD where nearly everybody or hardly anybody is sampled, with little noise or with much."""
+    sigma, rate, times = _edge(rng)
+    return ((subject.sampled_normal(sigma, rate), times),)
+
+
+def replaced_edges(rng: Random) -> Parts:
+    """The same where a record is replaced."""
+    sigma, rate, times = _edge(rng)
+    return ((subject.replaced_normal(sigma, rate), times),)
+
+
 def replaced(rng: Random) -> Parts:
     """Unsampled noise where one record is replaced: twice the shift."""
 
@@ -251,6 +263,8 @@ FAMILIES: dict[str, Callable[[Random], Parts]] = {
         short_replaced,
         replaced,
         replaced_sgd,
+        edges_of_sgd,
+        replaced_edges,
         groups_of_three,
         pairs,
         sampled_together,
@@ -299,3 +313,10 @@ def _step(rng: Random, times: int) -> Item:
     sigma = 10 ** rng.uniform(-0.3, 0.8)
     rate = _spread(rng) / math.sqrt(times * math.expm1(1 / sigma**2))
     return subject.sampled_normal(sigma, min(max(rate, 1e-8), 0.9))
+
+
+def _edge(rng: Random) -> tuple[float, float, int]:
+    """Noise, a rate next to 0 or to 1, and how many times."""
+    times, rare = int(10 ** rng.uniform(0, 4)), 10 ** rng.uniform(-15, -0.5)
+    rate = 1 - rare if rng.random() < 0.7 else rare
+    return max(math.sqrt(times) * rate / _spread(rng), 10 ** rng.uniform(-0.8, 0)), rate, times

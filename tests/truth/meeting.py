@@ -25,7 +25,7 @@ from dpcompose.composition.numerical import Question
 from truth import lines, subject, tilted, verdicts
 from truth.families import FAMILIES
 
-REPLACING = {"replaced", "replaced_sgd", "short_replaced"}
+REPLACING = {"replaced", "replaced_sgd", "replaced_edges", "short_replaced"}
 TOLERANCES = {1e-3: 3, 1e-6: 3, 1e-9: 3, 1e-12: 1}
 WIDE = 0.5
 Interval = tuple[str, float, float]
