@@ -128,7 +128,8 @@ class Listed:
         at, losses, upper = at[inside], self.losses[inside], self.upper[inside]
         p = np.bincount(at, upper, len(edges) - 1)
         with np.errstate(over="ignore"):
-            q = np.bincount(at, np.minimum(upper * np.exp(-losses), 1.0), len(edges) - 1)
+            # With mass at infinity the finite part of P is scaled up, and the masses of Q with it, beyond 1.
+            q = np.bincount(at, np.minimum(upper * np.exp(-losses), 1e300), len(edges) - 1)
         reach = float(np.abs(losses).max(initial=0.0))
         tiny = np.bincount(at, minlength=len(edges) - 1) * 1e-323  # below the normal floats no error is relative
         return p, q, p * self.error + tiny, q * (self.error + U * (8 + 8 * reach)) + tiny

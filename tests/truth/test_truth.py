@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 from flint import arb, ctx
 
@@ -33,6 +34,7 @@ from truth import (
     verdicts,
 )
 from truth.ball import ball, hockey, inverse, ratio
+from truth.cells import Listed, U
 from truth.families import FAMILIES
 from truth.law import Gaussian, Points, Terms
 from truth.normal import Direction, SampledGaussian
@@ -370,3 +372,22 @@ def test_the_lattice_knows_masses_below_the_normal_floats() -> None:
         assert found is not None
         low, high = found(364.9075099754416)
         assert low <= 1.84678705e-175 <= high
+
+
+def test_the_lattice_knows_masses_of_q_above_one() -> None:
+    """Without its infinite loss P is scaled up, and what it says of Q with it: here to 1.00004, which is no mass."""
+    upper = [4.1961669921875e-05, 0.33353328704833984, 0.5154428482055664, 0.09210681915283203, 0.058875083923339844]
+    lower = [0.0, 0.9999961853027344, 9.5367431640625e-07, 1.9073486328125e-06, 9.5367431640625e-07]
+    other = ([0.5834856033325195, 0.41651439666748047], [0.00177764892578125, 0.9982223510742188])
+
+    def listed(p: list[float], q: list[float]) -> Listed:
+        losses = np.log(np.array(p) / np.array(q))
+        rising = np.argsort(losses)
+        return Listed(losses[rising], np.array(p)[rising] / math.fsum(p), 32 * U, 0.0, float(losses.max()))
+
+    infinite = 1 - (1 - upper[0]) ** 2
+    row = [(listed(upper[1:], lower[1:]), 2), (listed(*other), 1)]
+    found = tilted.enclosure(row, order=1e-3, target=1e-6, infinite=(infinite, infinite))
+    assert found is not None
+    low, high = found(0.18835699230697933)
+    assert low <= 0.9515097969294663 <= high < low + 1e-6  # the right value by enumeration in fractions
