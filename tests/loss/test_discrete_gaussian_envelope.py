@@ -51,5 +51,4 @@ def test_the_cost_does_not_grow_with_noise_or_copies() -> None:
         found = (DiscreteGaussian(sigma) * times).epsilon(delta=1e-10)
         nodes = int(found.certificate.method.split()[1])
         assert nodes < 40 and found.width <= 1e-9 * found.upper
-        # Next to the continuous one, which differs by e^(-2 pi^2 sigma^2) and less.
     assert int(few.certificate.method.split()[1]) < 40

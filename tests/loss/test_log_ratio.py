@@ -10,7 +10,7 @@ import pytest
 from flint import arb, ctx
 
 from dpcompose import Adjacency, Gaussian, compose
-from dpcompose.loss.sampled_gaussian_points import log_ratio
+from dpcompose.loss.sampled_gaussian_points import built, log_ratio, shortened
 
 U = 2.0**-53
 
@@ -39,6 +39,20 @@ def test_errors_are_those_of_the_result_and_of_the_exponent(seed: int) -> None:
             assert float((abs(arb(found) - truth) / (allowed * U + 1e-300)).mid()) < 1, (x, noise, rate)
 
 
+@pytest.mark.parametrize("rate", [1e-3, 1e-14, 1e-20, 1e-200, 1e-306, 1e-310, 5e-324])
+def test_a_grid_knows_how_far_off_it_is_where_hardly_anybody_is_sampled(rate: float) -> None:
+    """Far out, where the sampled part is about to matter: it is z + log(rate) that nearly cancels there."""
+    noise = 0.13
+    place = noise**2 * -math.log(rate) + 0.5
+    column = [np.array([[each]]) for each in (noise, rate, place - 0.3, place + 0.3)]
+    with np.errstate(all="ignore"):
+        grid = built(*column, shortened(np.array([[0.01]])), 0)
+    with ctx.workprec(2000):
+        for x, found, slant in zip(grid.x[0].tolist(), grid.points.ratio[0], grid.points.slant[0], strict=True):
+            truth, _, _ = exact(x, noise, rate)
+            assert float((abs(arb(float(found)) - truth) / abs(truth)).mid()) <= slant, x
+
+
 @pytest.mark.parametrize("spared", [1e-10, 1e-13, 2.0**-50])
 def test_nearly_everybody_is_sampled(spared: float) -> None:
     """A record replaced: log(1 - rate + ...) lost a factor 1 / (1 - rate) that no error held."""
@@ -59,6 +73,8 @@ def test_beyond_all_grids_an_answer_says_nothing_and_raises_nothing() -> None:
         found = composition.epsilon(delta=delta)
         assert 0 <= found.lower <= found.upper
     assert (tiny * 2).delta(epsilon=1.0).upper <= 1
+    rarely = Gaussian(0.1).sampled(1e-310) * 5
+    assert rarely.epsilon(delta=1e-5).upper < 0.001
 
 
 @pytest.mark.parametrize(("sigma", "rate", "times", "delta"), [(0.04, 1e-4, 4418, 0.4), (5.0, 1e-9, 36, 1e-60)])

@@ -48,4 +48,5 @@ def test_bounds_hold_and_are_close(sign: int):
         widened.append(widest / variance)
     assert len(raised) > 0.8 * CASES
     assert np.median(raised) < 0.02
-    assert np.median(widened) < 1.05 or sign < 0
+    # Far to the left, where the grid is too coarse, all that is known is 1 / s^2.
+    assert np.median(widened) < 1.05 if sign > 0 else np.quantile(widened, 0.2) < 1.05

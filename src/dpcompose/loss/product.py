@@ -256,7 +256,7 @@ def _closed(certificate: Certificate) -> Certificate:
 def _certificate(reading: Reading) -> Certificate:
     """The error budget of a reading, relative to delta."""
     if reading.contour is None or reading.bracket is None:
-        return Certificate("largest loss")
+        return Certificate("no line: one moment, or the largest loss")
     bracket, whole = reading.bracket, max(reading.bracket.upper, 5e-324)
     terms = (
         ("aliasing", bracket.aliasing / whole),

@@ -81,9 +81,10 @@ def built(noise: Reals, rate: Reals, low: Reals, high: Reals, step: Reals, ulps:
     far = z > 30
     if far.any():
         lifted = z + np.log(rate)
-        steep = lifted + np.log1p((1 - rate) / rate * np.exp(-np.maximum(z, 30.0)))
-        slight = np.log1p(rate * np.expm1(np.minimum(z, 700.0)))  # what would cancel where the rate is tiny
-        ratio = np.where(far, np.where(lifted > 1, steep, slight), ratio)
+        steep = lifted + np.log1p(np.exp(np.log1p(-rate) - np.maximum(lifted, 0.0)))
+        # What would cancel where the rate is tiny; beyond 700 an error of |z| + |log rate| U is within that of z.
+        rise = np.where(z > 700, np.exp(np.minimum(lifted, 1.0)), rate * np.expm1(np.minimum(z, 700.0)))
+        ratio = np.where(far, np.where(lifted > 1, steep, np.log1p(rise)), ratio)
         sampled = np.exp(norm - np.square(x - 1) / (2 * s2))
         deficit = np.where(far, rate * (sampled - weight) - weight * ratio, deficit)
     off = 4 + 2 * ulps
