@@ -22,7 +22,7 @@ Group = tuple[tuple[Loss, int], ...]
 
 # What rounding may add to delta, relatively, before an answer says that it did.
 _COARSE = 1e-6
-_ROUNDED = ("Rounding is the widest term: proof=True computes with as many digits as it takes, and may narrow this.",)
+_ROUNDED = ("Rounding is the widest term: in Python, proof=True takes as many digits as needed and may narrow this.",)
 
 
 @dataclass(frozen=True)
