@@ -26,7 +26,7 @@ def test_masses_off_as_a_whole(seed: int) -> None:
         moved = AtomicLoss(
             (*(p * (1 + side) for p in upper), 1 - math.fsum(upper)),
             (*(q * (1 - side) for q in lower), 0.0),
-            (*(r * (1 + rng.choice([-1, 0, 1]) * FUZZ) for r in ratio), 0.0),
+            (*(r * (1 + rng.choice([-1, 0, 1]) * FUZZ) for r in ratio), math.inf),
             None,
             FUZZ,
         )
@@ -44,7 +44,7 @@ def test_masses_off_as_a_whole(seed: int) -> None:
 
 def test_no_floor_where_only_the_modulus_is_known() -> None:
     """An envelope relative to an M(order) that may be 0 says nothing."""
-    half = AtomicLoss((0.5, 1e-3, 0.499), (0.5, 0.5, 0.0), (0.0, math.log(2e-3), 0.0), None, 0.3)
+    half = AtomicLoss((0.5, 1e-3, 0.499), (0.5, 0.5, 0.0), (0.0, math.log(2e-3), math.inf), None, 0.3)
     line = half.transform(1).line(40.0, np.zeros(1))
     assert line.error[0] >= 1
     assert line.floor[0] == -math.inf

@@ -181,7 +181,7 @@ def _between(remove: PowerCurve, add: PowerCurve) -> PowerCurve:
 
 
 def _loss(curve: PowerCurve, fuzz: float = 0.0, lattice: Lattice | None = None, *, above: bool = True) -> AtomicLoss:
-    return atoms_of(curve.thinned(MOST_ATOMS, above=above), above=above, fuzz=fuzz, lattice=lattice)
+    return atoms_of(curve.thinned(MOST_ATOMS, above=above), fuzz=fuzz, lattice=lattice)
 
 
 def _attained(pairs: Pairs) -> tuple[Pair, ...]:

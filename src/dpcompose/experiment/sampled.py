@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 
@@ -14,6 +13,7 @@ from dpcompose.experiment.channel import Between, Channel, Outcome, Reals, chann
 from dpcompose.experiment.finite import DIGITS, FiniteChannel
 from dpcompose.experiment.world import World
 from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.numerics.elementary import log_mixed
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,7 @@ class SampledChannel(Channel):
         one = np.zeros(len(answers))
         self.base.add_loss(answers, one, spare)
         one *= sign
-        near = np.log1p(self.rate * np.expm1(np.minimum(one, 30.0)))
-        far = one + math.log(self.rate) + np.log1p((1 / self.rate - 1) * np.exp(-np.maximum(one, 30.0)))
-        losses += sign * np.where(one <= 30.0, near, far)
+        losses += sign * log_mixed(one, self.rate)
 
 
 @channel_of.register

@@ -114,11 +114,11 @@ def _losses(corners: list[Point]) -> AtomicLoss:
     slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(corners)]
     changes = [after - before for before, after in zip([Fraction(-1), *slopes], [*slopes, Fraction(0)], strict=True)]
     atoms = [
-        (float(x * q), float(q), math.log(x) if x else 0.0) for (x, _), q in zip(corners, changes, strict=True) if q > 0
+        (float(x * q), float(q), math.log(x) if x else -math.inf) for (x, _), q in zip(corners, changes, strict=True) if q > 0
     ]
     infinite = float(corners[-1][1])
     if infinite > 0:
-        atoms.append((infinite, 0.0, 0.0))
-    smallest = min((abs(ratio) for p, _, ratio in atoms if p and ratio), default=1.0)
+        atoms.append((infinite, 0.0, math.inf))
+    smallest = min((abs(ratio) for _, _, ratio in atoms if ratio), default=1.0)
     upper, lower, ratios = zip(*atoms, strict=True)
-    return AtomicLoss(upper, lower, ratios, None, 8 * U * (1 + 1 / smallest))
+    return AtomicLoss(upper, lower, ratios, None, 8 * U, slant=8 * U * (1 + 1 / smallest))

@@ -14,25 +14,30 @@ from dpcompose.loss.finite import by_floats, by_formula
 from dpcompose.loss.law import AtomLaw, GivenLaw, ReversedLaw, SampledLaw
 from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, up
-from dpcompose.numerics.elementary import Reals, U, minus_log1p
+from dpcompose.numerics.elementary import Reals, U, log_mixed, minus_log1p
 from dpcompose.numerics.moments import Ends
 from dpcompose.numerics.tilted import Points, careful_nodes
 from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
 
+# A mass below it is not read from its float, which may have underflowed, but through its logarithm.
+TINY = 2.0**-1000
+
 
 @dataclass(frozen=True)
 class AtomicLoss(Loss):
-    """Outcomes with mass `upper[i]` under P and `lower[i]` under Q; an outcome with lower[i] = 0 has infinite loss.
+    """Outcomes with mass `upper[i]` under P and `lower[i]` under Q; one that only P has is an infinite loss.
 
     Args:
-        upper: Masses under P, each good to `fuzz` relative.
+        upper: Masses under P, each good to `fuzz` relative; below `TINY` only their logarithms count.
         lower: Masses under Q, likewise, same length.
-        log_ratio: ln(upper / lower) where both are positive, good to `fuzz` and 8 units of roundoff, relative; empty:
-            computed.
+        log_ratio: ln(upper / lower), inf where only P and -inf where only Q has the outcome, good to `slant` and 8 units
+            of roundoff, relative; empty: computed from the masses, which are then exact unless `fuzz` says otherwise.
         lattice: The lattice on which the finite losses lie, if they do.
-        fuzz: Relative error of the masses and of the log-ratios.
-        slack: Mass (of either measure) that is not in the lists, or may be misplaced.
+        fuzz: Relative error of the masses.
+        lost: Mass (of either measure) that is not in the lists, or may be misplaced.
         law: The formula of the masses, if they have one: what proofs use in their place.
+        slant: Relative error of the log-ratios; None: `fuzz`.
+        log_upper: ln(upper), good to `fuzz` and as a float; needed where P and Q both have less than `TINY`.
     """
 
     upper: tuple[float, ...]
@@ -42,14 +47,32 @@ class AtomicLoss(Loss):
     fuzz: float = 0.0
     lost: float = field(default=0.0)
     law: AtomLaw | None = None
+    slant: float | None = None
+    log_upper: tuple[float, ...] = ()
 
-    @property
+    @cached_property
     def slack(self) -> float:
-        return self.lost
+        """What is lost, and outcomes of which no mass is good to `fuzz`."""
+        if self._exact:
+            return self.lost
+        largest, ratio = np.maximum(self.upper, self.lower), np.array(self.ratios)
+        known = np.isfinite(ratio) if self.log_upper else ratio == -math.inf
+        faint = np.count_nonzero((largest < TINY) & ~(known | np.isnan(ratio)))
+        return self.lost if faint == 0 else up(self.lost + faint * TINY)
+
+    @cached_property
+    def infinite_mass(self) -> float:
+        masses = self._infinite_masses
+        return math.fsum(masses if self._exact else masses[masses >= TINY])
 
     @property
-    def infinite_mass(self) -> float:
-        return math.fsum(p for p, q in zip(self.upper, self.lower, strict=True) if q == 0)
+    def _infinite_masses(self) -> Reals:
+        return np.array(self.upper)[np.array(self.ratios) == math.inf]
+
+    @property
+    def _exact(self) -> bool:
+        """Whether every float is the mass itself."""
+        return self.fuzz == 0 and not self.log_ratio
 
     @property
     def infinite_doubt(self) -> float:
@@ -61,39 +84,62 @@ class AtomicLoss(Loss):
         lattice = None if self.lattice is None else Lattice(self.lattice.spacing, -self.lattice.offset)
         ratio = tuple(-value for value in self.log_ratio)
         law = None if self.formula is None else ReversedLaw(self.formula)
-        return AtomicLoss(self.lower, self.upper, ratio, lattice, self.fuzz, self.lost, law)
+        logs = tuple(self.logs[1].tolist()) if self.log_upper else ()
+        return AtomicLoss(self.lower, self.upper, ratio, lattice, self.fuzz, self.lost, law, self.slant, logs)
 
     @cached_property
+    def logs(self) -> tuple[Reals, Reals]:
+        """ln(upper) and ln(lower) of every outcome, -inf where there is none: where a float may have underflowed,
+        through the other mass and the log-ratio, or from `log_upper`."""
+        p, q, ratio = np.array(self.upper), np.array(self.lower), np.array(self.ratios)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log_p, log_q = np.log(p), np.log(q)
+            if not self._exact:
+                given = np.array(self.log_upper) if self.log_upper else np.where(q >= TINY, log_q + ratio, log_p)
+                log_p = np.where((p < TINY) & np.isfinite(ratio), given, log_p)
+                log_q = np.where((q < TINY) & np.isfinite(ratio), log_p - ratio, log_q)
+        return log_p, log_q
+
+    @cached_property
+    def rows(self) -> tuple[Reals, ...]:
+        """upper, lower, log-ratio, ln(upper) and ln(lower) of the outcomes that both have, by increasing log-ratio."""
+        ratio, (log_p, log_q) = np.array(self.ratios), self.logs
+        order = np.argsort(ratio, kind="stable")
+        order = order[np.isfinite(ratio[order]) & np.isfinite(log_p[order])]
+        return tuple(row[order] for row in (np.array(self.upper), np.array(self.lower), ratio, log_p, log_q))
+
+    @property
     def common(self) -> tuple[Reals, Reals, Reals]:
         """upper, lower and log-ratio of the outcomes that both measures have, by increasing log-ratio."""
-        p, q = np.array(self.upper), np.array(self.lower)
-        both = (p > 0) & (q > 0)
-        p, q = p[both], q[both]
-        ratio = np.array(self.ratios)[both]
-        order = np.argsort(ratio, kind="stable")
-        return p[order], q[order], ratio[order]
+        return self.rows[0], self.rows[1], self.rows[2]
 
     @property
     def maximum(self) -> float:
         ratio = self.common[2]
-        return float(ratio[-1]) + self._ratio_error if len(ratio) else -math.inf
+        return float(ratio[-1]) + self.ratio_error if len(ratio) else -math.inf
 
     @property
     def minimum(self) -> float:
         ratio = self.common[2]
-        return float(ratio[0]) - self._ratio_error if len(ratio) else math.inf
+        return float(ratio[0]) - self.ratio_error if len(ratio) else math.inf
 
     @property
     def largest(self) -> Bound:
         ratio = self.common[2]
         if not len(ratio):
             return Bound(-math.inf, -math.inf)
-        return Bound(float(ratio[-1]) - self._ratio_error, float(ratio[-1]) + self._ratio_error)
+        return Bound(float(ratio[-1]) - self.ratio_error, float(ratio[-1]) + self.ratio_error)
+
+    @property
+    def tilt(self) -> float:
+        """The relative error of the log-ratios, but for 8 units of roundoff."""
+        return self.fuzz if self.slant is None else self.slant
 
     @cached_property
-    def _ratio_error(self) -> float:
+    def ratio_error(self) -> float:
+        """A bound on the error of every log-ratio."""
         ratio = self.common[2]
-        return (self.fuzz + 16 * U) * float(np.max(np.abs(ratio), initial=0.0))
+        return (self.tilt + 16 * U) * float(np.max(np.abs(ratio), initial=0.0))
 
     def transform(self, times: int) -> Transform:
         return AtomicSum(self, float(times))
@@ -112,10 +158,13 @@ class AtomicLoss(Loss):
             abs(epsilon) + 2
         )
         # Log-ratios within their own error of epsilon may fall on either side: each adds at most p times that error.
-        near = np.abs(ratio - epsilon) <= 2 * self._ratio_error
-        doubt += float(np.sum(p[near])) * 3 * self._ratio_error + float(np.sum(p[above:])) * self._ratio_error
+        near = np.abs(ratio - epsilon) <= 2 * self.ratio_error
+        doubt += float(np.sum(p[near])) * 3 * self.ratio_error + float(np.sum(p[above:])) * self.ratio_error
+        if not self._exact:
+            doubt += TINY * (np.count_nonzero(p[above:] < TINY) + np.count_nonzero(p[near] < TINY))
         doubt = doubt * (1 + 1e-9) + 4 * U * total
-        return Bound(max(total - doubt, 0.0), min(up(total + doubt + self.lost), max(1.0, total)))
+        most = total + doubt + self.slack
+        return Bound(max(total - doubt, 0.0), min(up(most), max(1.0, total)) if most > 0 else 0.0)
 
     @property
     def support(self) -> int:
@@ -126,33 +175,25 @@ class AtomicLoss(Loss):
 
     def sampled(self, rate: float, *, remove: bool) -> AtomicLoss:
         """Outcome by outcome: (1 - q) lower + q upper against lower, or upper against (1 - q) upper + q lower."""
-        kept = 1 - rate
-        ratio: list[float] = []
-        mixed: list[float] = []
-        for p, q, log_ratio in zip(self.upper, self.lower, self.ratios, strict=True):
-            mixed.append(kept * q + rate * p if remove else kept * p + rate * q)
-            ratio.append(_sampled_ratio(log_ratio if remove else -log_ratio, rate) * (1 if remove else -1))
-        upper, lower = (tuple(mixed), self.lower) if remove else (self.upper, tuple(mixed))
-        # ln(1 - q + q e^l) has a relative condition number of at most 1 + |l|.
-        largest = max((abs(value) for value in self.ratios if math.isfinite(value)), default=0.0)
+        p, q, ratio = np.array(self.upper), np.array(self.lower), np.array(self.ratios)
+        loss = ratio if remove else -ratio
+        found = log_mixed(loss, rate)
+        mixed = (1 - rate) * q + rate * p if remove else (1 - rate) * p + rate * q
+        upper, lower = (mixed, q) if remove else (p, mixed)
         law = None if self.formula is None else SampledLaw(self.formula, rate, remove)
-        return AtomicLoss(upper, lower, tuple(ratio), None, (2 + largest) * (self.fuzz + 16 * U), self.lost, law)
+        logs = self.logs[0] if np.any(np.maximum(upper, lower) < TINY) else np.zeros(0)
+        if remove and len(logs):
+            logs = np.logaddexp(math.log1p(-rate) + self.logs[1], math.log(rate) + logs)
+        slant = 24 * U + _bend(loss, found, rate) * (self.tilt + 16 * U)
+        ratios = tuple((found if remove else -found).tolist())
+        masses = tuple(upper.tolist()), tuple(lower.tolist())
+        fuzz = self.fuzz + (4 + (8 * float(np.max(np.abs(logs[np.isfinite(logs)]), initial=0.0)))) * U
+        return AtomicLoss(*masses, ratios, None, fuzz, self.lost, law, slant, tuple(logs.tolist()))
 
     @cached_property
     def ratios(self) -> tuple[float, ...]:
-        """ln(upper / lower) of every outcome, infinite ones included."""
-        p, q, finite = np.array(self.upper), np.array(self.lower), iter(self.log_ratio or ())
-        given = (
-            [next(finite, 0.0) for _ in p] if self.log_ratio else [_log_ratio(a, b) for a, b in zip(p, q, strict=True)]
-        )
-        return tuple(
-            math.inf if b == 0 < a else -math.inf if a == 0 < b else value
-            for a, b, value in zip(p, q, given, strict=True)
-        )
-
-    def finite_ratios(self) -> list[float]:
-        """The finite losses, and 0."""
-        return [0.0, *(value for value in self.ratios if math.isfinite(value))]
+        """ln(upper / lower) of every outcome, infinite ones included; NaN where neither measure has it."""
+        return self.log_ratio or tuple(_log_ratio(p, q) for p, q in zip(self.upper, self.lower, strict=True))
 
     @classmethod
     def of(cls, upper: Sequence[float], lower: Sequence[float]) -> AtomicLoss:
@@ -163,8 +204,7 @@ class AtomicLoss(Loss):
     @property
     def formula(self) -> AtomLaw | None:
         """The exact masses: the given ones if they are exact themselves, else by their formula if there is one."""
-        exact = self.fuzz == 0 and not self.log_ratio
-        return self.law or (GivenLaw(self.upper, self.lower) if exact else None)
+        return self.law or (GivenLaw(self.upper, self.lower) if self._exact else None)
 
     def ball(self, field: Field) -> Ends:
         """By the formula of the masses; where there is none by the floats, with what they may be off by."""
@@ -175,35 +215,35 @@ class AtomicLoss(Loss):
                 below if self.lost == 0 else by_formula(field, formula.outcomes(field), formula.grid(field), self.lost)
             )
             return Ends(below, above)
-        moved = self._ratio_error * (1 + 1e-9) + (0.0 if self.log_ratio else 2.1 * self.fuzz)
-        listed = [
-            (p, ratio) for p, q, ratio in zip(self.upper, self.lower, self.ratios, strict=True) if p > 0 and q > 0
-        ]
-        outside = [p for p, q in zip(self.upper, self.lower, strict=True) if p > 0 and q == 0]
+        p, _, ratio, log_p, _ = self.rows
+        moved, masses = self.ratio_error * (1 + 1e-9) + (0.0 if self.log_ratio else 2.1 * self.fuzz), 1.01 * self.fuzz
+        if np.any(p < TINY):
+            masses += 1.01 * (self.ratio_error + 4 * U * float(np.max(np.abs(log_p))))
+        balls = [field.exact(a) if a >= TINY else field.exact(b).exp() for a, b in zip(p.tolist(), log_p.tolist(), strict=True)]
+        listed = list(zip(balls, ratio.tolist(), strict=True))
+        outside = [mass for mass in self._infinite_masses.tolist() if mass >= TINY]
         below, above = (
-            by_floats(field, listed, outside, self.lattice, 1.01 * self.fuzz, moved, side, self.lost)
-            for side in (-1, 1)
+            by_floats(field, listed, outside, self.lattice, masses, moved, side, self.slack) for side in (-1, 1)
         )
-        return Ends(below, above if outside or self.lost > 0 else below)
+        return Ends(below, above if outside or self.slack > 0 else below)
 
 
 def _log_ratio(p: float, q: float) -> float:
-    """ln(p / q) for positive masses, a small one without cancellation; 0 where a mass vanishes."""
+    """ln(p / q), a small one without cancellation; infinite where one mass vanishes, NaN where both do."""
     if not (p > 0 and q > 0):
-        return 0.0
+        return math.inf if p > 0 else -math.inf if q > 0 else math.nan
     if abs(p - q) < 0.5 * q:
         return math.log1p((p - q) / q)
     ratio = float(np.divide(p, q)) if q > p * 1e-300 else math.inf
     return math.log(ratio) if 1e-300 < ratio < math.inf else math.log(p) - math.log(q)
 
 
-def _sampled_ratio(ratio: float, rate: float) -> float:
-    """ln(1 - q + q e^ratio), for ratio up to inf and down to -inf."""
-    if ratio == math.inf:
-        return 0.0
-    if ratio > 30:
-        return ratio + math.log(rate) + math.log1p((1 - rate) / rate * math.exp(-ratio))
-    return math.log1p(rate * math.expm1(ratio))
+def _bend(loss: Reals, mixed: Reals, rate: float) -> float:
+    """By how much a relative error of l grows in f = ln(1 - q + q e^l), at most: l f'(l) / f, never above 1 + l."""
+    with np.errstate(all="ignore"):
+        bend = np.abs(loss / mixed) * np.exp(np.minimum(loss + (math.log(rate) - mixed), 0.0))
+    most = np.where(np.isfinite(loss), 1 + np.maximum(loss, 0.0), 1.0)
+    return float(np.max(np.fmin(bend, most), initial=1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,11 +268,12 @@ class AtomicSum:
 
     @cached_property
     def _points(self) -> Points:
-        p, q, ratio = self.loss.common
-        near = np.clip(ratio, -0.5, 0.5)
-        deficit = np.where(np.abs(ratio) < 0.5, q * minus_log1p(np.expm1(near)), p - q - q * ratio)
-        fuzz = np.full(len(q), self.loss.fuzz * 3 + 64 * U)
-        return Points(np.log(q), ratio, deficit, fuzz, fuzz)
+        p, q, ratio, _, log_q = self.loss.rows
+        near = np.clip(ratio, -2.0, 2.0)
+        deficit = np.where(np.abs(ratio) < 2.0, q * minus_log1p(np.expm1(near)), p - q - q * ratio)
+        # A third of the deficit's error, which three times `fuzz` allow: p, q and q ln(p / q) are at most 3 times it.
+        fuzz = np.full(len(q), self.loss.fuzz + 1.5 * self.loss.tilt + 64 * U)
+        return Points(log_q, ratio, deficit, fuzz, np.full(len(q), self.loss.tilt + 16 * U))
 
     @cached_property
     def _mass(self) -> tuple[float, float]:
@@ -240,8 +281,8 @@ class AtomicSum:
         return math.fsum(p), math.fsum(p) - math.fsum(q)
 
     def cumulants(self, order: float) -> tuple[float, float, float]:
-        p, _, ratio = self.loss.common
-        exponent = np.log(p) + order * ratio
+        _, _, ratio, log_p, _ = self.loss.rows
+        exponent = log_p + order * ratio
         top = float(np.max(exponent))
         tilted = np.exp(exponent - top)
         total = float(np.sum(tilted))

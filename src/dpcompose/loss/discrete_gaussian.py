@@ -89,13 +89,14 @@ class DiscreteGaussianLoss(Loss):
         return self._listed().sampled(rate, remove=remove) if self.sigma <= _LISTED else None
 
     def _listed(self) -> AtomicLoss:
-        """The integers within 37 sigma as atoms; what is beyond is below 1e-290 and counts as lost."""
+        """The integers within 37 sigma of either center as atoms; what is beyond is below 1e-290 and counts as lost."""
         x, mass = self._masses(37.0)
         other = np.exp(-np.square(x - self.shift) / (2 * self.sigma**2)) / self._whole()
         loss = (self.shift**2 - 2.0 * self.shift * x) / (2 * self.sigma**2)
-        kept = (mass > 0) & (other > 0)
+        # One of the two masses is a normal float, whatever the other is.
+        kept = np.minimum(np.abs(x), np.abs(x - self.shift)) <= 37.0 * self.sigma
         fuzz = U * (64 + 4 * 37.0**2)
-        return AtomicLoss(tuple(mass[kept]), tuple(other[kept]), tuple(loss[kept]), None, fuzz, 1e-290)
+        return AtomicLoss(tuple(mass[kept]), tuple(other[kept]), tuple(loss[kept]), None, fuzz, 1e-290, slant=16 * U)
 
     def _masses(self, reach: float) -> tuple[Reals, Reals]:
         side = math.ceil(reach * self.sigma) + 2 * abs(self.shift)

@@ -13,7 +13,7 @@ from dpcompose.loss.base import Loss
 from dpcompose.numerics.elementary import Reals, U
 
 MOST_STATES, MOST_COUNTS = 1 << 14, 1 << 21
-_UNDERFLOW = 1e-290  # powers below it are not reliable
+_UNDERFLOW = -667.0  # of what is below e to this, powers are not reliable
 
 
 def states(group: Sequence[tuple[Loss, int]]) -> int:
@@ -30,27 +30,37 @@ def states(group: Sequence[tuple[Loss, int]]) -> int:
 
 def enumerated(group: Sequence[tuple[Loss, int]]) -> AtomicLoss:
     """The sum of losses with finitely many values."""
-    upper, lower, ratio = np.ones(1), np.ones(1), np.zeros(1)
-    fuzz, lost, spread = 0.0, 0.0, 1.0
-    for loss, times in group:
-        atomic = loss.atoms()
-        p, q = np.array(atomic.upper), np.array(atomic.lower)
-        step = np.where((p > 0) & (q > 0), np.array(atomic.ratios), 0.0)
+    known = [(loss.atoms(), times) for loss, times in group]
+    least = math.fsum(times * min(map(_smallest, atomic.logs)) for atomic, times in known)
+    upper, lower, ratio, logs = np.ones(1), np.ones(1), np.zeros(1), np.zeros(1)
+    fuzz, lost, faint = 8 * U, 0.0, least < _UNDERFLOW
+    for atomic, times in known:
+        p, q, step, log_p = np.array(atomic.upper), np.array(atomic.lower), np.array(atomic.ratios), atomic.logs[0]
         rounded = 2 * times * U
         if times > 1:
             counts = _counts(times, len(p))
             ways = np.array([_ways(row) for row in counts.astype(int).tolist()])
-            (p, lost_p), (q, lost_q) = _masses(counts, ways, p), _masses(counts, ways, q)
-            lost += lost_p + lost_q
-            step = counts @ step
+            p, log_p = _masses(counts, ways, p, log_p, faint)
+            q, _ = _masses(counts, ways, q, atomic.logs[1], faint)
+            step = _sums(counts, step)
             # A power errs by 8 U, and so does each of the at most `times` that are not 1; their product by U each.
             rounded = U * (16 + 16 * times)
         upper, lower = np.outer(upper, p).ravel(), np.outer(lower, q).ravel()
         ratio = np.add.outer(ratio, step).ravel()
+        logs = np.add.outer(logs, log_p).ravel() if faint else logs
         fuzz += times * atomic.fuzz + rounded
-        lost += times * atomic.lost
-        spread += times * float(max(abs(value) for value in atomic.finite_ratios()))
-    return AtomicLoss(tuple(upper), tuple(lower), tuple(ratio), None, fuzz * spread + 8 * U, lost)
+        lost += times * atomic.slack
+    # With t + 1 tilted every mean is positive: the sum S has E S^2 at least the sum of E L^2, so that errors of every
+    # loss relative to itself are, in the mean, one of S times the root of their number. The largest |S| is half as large
+    # as all |L| together, or more.
+    most, copies = max(times for _, times in known), sum(times for _, times in known)
+    slant = (max(atomic.tilt for atomic, _ in known) + (32 + 2 * most) * U) * (1 + math.sqrt(1 + copies))
+    kept = ~np.isnan(ratio)  # what one loss takes from P, another one may take from Q
+    rows = [tuple(row[kept].tolist()) for row in (upper, lower, ratio)]
+    if not faint:
+        return AtomicLoss(rows[0], rows[1], rows[2], None, fuzz, lost, slant=slant)
+    fuzz += 16 * U * -least
+    return AtomicLoss(rows[0], rows[1], rows[2], None, fuzz, lost, slant=slant, log_upper=tuple(logs[kept].tolist()))
 
 
 def _counts(times: int, kinds: int) -> Reals:
@@ -67,11 +77,23 @@ def _ways(row: list[int]) -> float:
     return float(math.factorial(sum(row)) // math.prod(math.factorial(count) for count in row))
 
 
-def _masses(counts: Reals, ways: Reals, mass: Reals) -> tuple[Reals, float]:
-    """ways times the product of the masses, each to the power of its count; and a bound on what underflows."""
+def _masses(counts: Reals, ways: Reals, mass: Reals, logs: Reals, faint: bool) -> tuple[Reals, Reals]:
+    """ways times the product of the masses, each to the power of its count; and its logarithm if any is `faint`."""
     each = ways * np.prod(mass**counts, axis=1)
-    if float(mass[mass > 0].min(initial=1.0)) ** float(counts[0].sum()) > _UNDERFLOW:
-        return each, 0.0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.where(counts == 0, 0.0, counts * np.log(mass)).sum(axis=1)
-    return np.where(logs > math.log(_UNDERFLOW), each, 0.0), float(ways.sum()) * _UNDERFLOW
+    if not faint:
+        return each, each
+    product = _sums(counts, logs)
+    total = product + np.log(ways)
+    return np.where(product > _UNDERFLOW, each, np.exp(total)), total
+
+
+def _sums(counts: Reals, values: Reals) -> Reals:
+    """The sums of so many of each value, infinite ones included."""
+    if np.all(np.isfinite(values)):
+        return counts @ values
+    with np.errstate(invalid="ignore"):
+        return np.where(counts == 0, 0.0, counts * values).sum(axis=1)
+
+
+def _smallest(logs: Reals) -> float:
+    return float(logs[np.isfinite(logs)].min(initial=0.0))

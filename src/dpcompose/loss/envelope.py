@@ -19,7 +19,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpcompose.loss.atoms import AtomicLoss
+from dpcompose.loss.atoms import TINY, AtomicLoss
 from dpcompose.loss.base import Loss
 from dpcompose.loss.product import Product
 from dpcompose.numerics.bound import up
@@ -30,7 +30,6 @@ FEW_ATOMS, FIRST_NODES, PASSES = 128, 193, 40
 FINE, COARSE = 1e-4, 3.0
 LAST_DELTA, LAST_RISE, LAST_EPSILON = 1e-290, 1e-14, 690.0
 TOLERANCE = 1e-8
-SMALLEST_MASS = Fraction(1, 10**300)
 Point = tuple[Fraction, Fraction]
 
 
@@ -57,11 +56,12 @@ def _values(loss: Loss, nodes: Reals) -> Reals:
 
 def _summed(loss: AtomicLoss, epsilons: Reals) -> Reals:
     """The profile of many atoms from running sums of p and p e^-loss, with what these may be off by."""
-    p, _, ratio = loss.common
-    doubt = (loss.fuzz + 16 * U) * max(abs(loss.maximum), abs(loss.minimum))
+    p, q, ratio = loss.common
+    doubt = loss.ratio_error
     above = np.searchsorted(ratio, epsilons - 2 * doubt, side="right")
     mass = np.append(np.cumsum(p[::-1])[::-1], 0.0)[above]
-    other = np.append(np.cumsum((p * np.exp(-ratio))[::-1])[::-1], 0.0)[above]
+    other = np.where(ratio > -700, p * np.exp(-np.maximum(ratio, -700.0)), q)
+    other = np.append(np.cumsum(other[::-1])[::-1], 0.0)[above]
     value = np.maximum(mass - np.exp(epsilons) * other, 0.0) * (1 + loss.fuzz)
     value += mass * (6 * doubt + U * (3 * len(p) + 16 + 4 * np.abs(epsilons)))
     return np.minimum((value + loss.infinite_mass * (1 + loss.infinite_doubt)) * (1 + 16 * U) + loss.slack, 1.0)
@@ -75,7 +75,7 @@ def _points(losses: Sequence[Loss], nodes: Reals) -> list[Point]:
     """(0, 1) and (a, an upper bound of the maximum at a) at the nodes, the last of them beyond every finite loss."""
     ends = [loss.maximum for loss in losses]
     last = max(ends)
-    inside = nodes[nodes < last]
+    inside = nodes[nodes < min(last, LAST_EPSILON)]
     points = [(Fraction(0), Fraction(1))]
     highest = _highest(losses, inside)
     points += [(Fraction(a), Fraction(h)) for a, h in zip(np.exp(inside).tolist(), highest.tolist(), strict=True)]
@@ -90,6 +90,7 @@ def _points(losses: Sequence[Loss], nodes: Reals) -> list[Point]:
 def _at_kinks(losses: Sequence[Loss], kinks: Sequence[Reals]) -> Reals:
     """Where the maximum of piecewise linear profiles bends: their own bends, where they lead, and their crossings."""
     nodes = np.unique(np.concatenate([*kinks, [0.0]]))
+    nodes = nodes[nodes < LAST_EPSILON]
     values = np.array([_values(loss, nodes) for loss in losses])
     lead = np.max(values, axis=0)
     crossings: list[float] = []
@@ -165,17 +166,17 @@ def _hull(points: list[Point]) -> list[Point]:
 
 def _atoms(corners: list[Point]) -> AtomicLoss:
     """The atoms of the polygon through the corners, from (0, 1): q is the change of slope, p = a q, exact but for the
-    last rounding; where q is too small to be rounded well, p counts as infinite."""
+    last rounding; where both are too small for floats, p counts as infinite."""
     slopes = [Fraction(-1), *((b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(corners)), Fraction(0)]
     atoms: list[tuple[float, float, float]] = []
     infinite = corners[-1][1]
     for (a, _), (before, after) in zip(corners, pairwise(slopes), strict=True):
         q = after - before
-        if q > SMALLEST_MASS:
-            atoms.append((float(a * q), float(q), math.log(a) if a else 0.0))
+        if max(q, a * q) > TINY:
+            atoms.append((float(a * q), float(q), math.log(a) if a else -math.inf))
         else:
             infinite += a * q
     if infinite > 0:
-        atoms.append((up(float(infinite)), 0.0, 0.0))
+        atoms.append((up(float(infinite)), 0.0, math.inf))
     upper, lower, ratios = zip(*atoms, strict=True)
     return AtomicLoss(upper, lower, ratios, None, 8 * U)

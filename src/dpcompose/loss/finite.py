@@ -19,7 +19,7 @@ def by_formula(field: Field, outcomes: Sequence[tuple[Ball, Ball]], grid: Grid |
 
 def by_floats(
     field: Field,
-    listed: Sequence[tuple[float, float]],
+    listed: Sequence[tuple[Ball, float]],
     outside: Sequence[float],
     lattice: Lattice | None,
     fuzz: float,
@@ -45,7 +45,7 @@ def by_floats(
         if lattice is not None:
             place = exact(lattice.offset) + round((loss - lattice.offset) / lattice.spacing) * exact(lattice.spacing)
             shaken = max(shaken, field.up(exact(moved) + abs(place - exact(loss))))
-        atoms.append((exact(mass), place))
+        atoms.append((mass, place))
     spread, whole = 1 + exact(fuzz), sum((exact(mass) for mass in outside), exact(0))
     infinite = whole / spread if side < 0 else whole * spread + exact(lost)
     grid = None if lattice is None else Grid(exact(lattice.spacing), exact(lattice.offset))

@@ -45,7 +45,7 @@ def chained(epsilon: float, *, delta: float, categories: int, steps: int, fuzz: 
         middle = (categories - 2) * other
         pieces = [(other, other * growth), (middle, middle), (other * growth, other)]
     curve = PowerCurve.of_segments(Decimal(delta), pieces, Decimal(delta)).repeated(steps)
-    return atoms_of(curve, above=True, fuzz=fuzz, lattice=Lattice(epsilon, 0.0) if epsilon > 0 else None)
+    return atoms_of(curve, fuzz=fuzz, lattice=Lattice(epsilon, 0.0) if epsilon > 0 else None)
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ def curves_of(remove: Product, add: Product, *, nodes: int = NODES) -> Enclosed:
     loss = remove.single
     atoms = loss.atoms() if loss is not None and loss.support and max(ends) <= LARGEST_LOSS else None
     if isinstance(atoms, AtomicLoss):
-        exact = PowerCurve.of_atoms(atoms.upper, atoms.lower, lost=atoms.lost)
-        return Enclosed(exact, exact if atoms.lost == 0.0 else None, atoms.fuzz)
+        exact = PowerCurve.of_atoms(atoms.upper, atoms.lower, lost=atoms.slack)
+        return Enclosed(exact, exact if atoms.slack == 0.0 else None, atoms.fuzz)
     reach = max(_reach(_profile(product), end) for product, end in zip((remove, add), ends, strict=True))
     special = [end * (1 + 4 * U) for end in ends if 0.0 < end < reach]
     grid = np.unique(np.concatenate([np.linspace(0.0, reach * (1 + 4 * U), nodes // 2), special])).tolist()
@@ -90,22 +90,17 @@ def curves_of(remove: Product, add: Product, *, nodes: int = NODES) -> Enclosed:
     return Enclosed(*enclosing(grid, deltas, mirrored, (remove.infinite, add.infinite)))
 
 
-def atoms_of(curve: PowerCurve, *, above: bool, fuzz: float = 0.0, lattice: Lattice | None = None) -> AtomicLoss:
-    """The loss of the pair with this power function; an outcome too rare for a float is never shown, or shows all.
+def atoms_of(curve: PowerCurve, *, fuzz: float = 0.0, lattice: Lattice | None = None) -> AtomicLoss:
+    """The loss of the pair with this power function.
 
     Args:
         curve: The power function.
-        above: Whether such an outcome of Q counts as one that Q never shows (an infinite loss), or is left out.
         fuzz: How far its masses may be from those meant, relative.
         lattice: Where its losses lie, if they lie on one: neighbors at the same place are one.
     """
     with localcontext(Context(prec=60)):
-        start = curve.start
         places: list[tuple[float, Decimal, Decimal]] = []
         for length, gain in curve.pieces:
-            if float(length) == 0.0:
-                start += gain if above else 0
-                continue
             place = _logarithm(length, gain)
             if lattice is not None:
                 place = round((place - lattice.offset) / lattice.spacing) * lattice.spacing + lattice.offset
@@ -116,10 +111,10 @@ def atoms_of(curve: PowerCurve, *, above: bool, fuzz: float = 0.0, lattice: Latt
                 places.append((place, length, gain))
     ratios = [place for place, _, _ in places]
     upper, lower = [float(gain) for _, _, gain in places], [float(length) for _, length, _ in places]
-    if start > 0:
-        upper, lower, ratios = [*upper, float(start)], [*lower, 0.0], [*ratios, 0.0]
+    if curve.start > 0:
+        upper, lower, ratios = [*upper, float(curve.start)], [*lower, 0.0], [*ratios, math.inf]
     if curve.rest > 0:
-        upper, lower, ratios = [*upper, 0.0], [*lower, float(curve.rest)], [*ratios, 0.0]
+        upper, lower, ratios = [*upper, 0.0], [*lower, float(curve.rest)], [*ratios, -math.inf]
     return AtomicLoss(tuple(upper), tuple(lower), tuple(ratios), lattice, fuzz + 8 * U)
 
 

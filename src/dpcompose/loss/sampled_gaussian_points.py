@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcompose.numerics.elementary import Reals, U, exp_or_inf, log_sum, minus_log1p
+from dpcompose.numerics.elementary import Reals, U, exp_or_inf, log_mixed, log_sum, minus_log1p
 from dpcompose.numerics.tilted import Points
 from dpcompose.numerics.transform import Curve
 
@@ -50,17 +50,7 @@ def shortened(step: Reals) -> Reals:
 
 def log_ratio(x: Reals, noise: Reals | float, rate: Reals | float) -> Reals:
     """log r(x), to a few U of itself and of what e^z moves it by: 1 - rate is exact where it matters."""
-    z = (2 * x - 1) / (2 * noise**2)
-    low = np.minimum(z, 30.0)
-    y = rate * np.expm1(low)
-    if float(y.min()) > -0.5:
-        found = np.log1p(y)
-    else:
-        found = np.where(y > -0.5, np.log1p(np.maximum(y, -0.5)), np.log((1 - rate) + rate * np.exp(low)))
-    if not float(z.max()) > 30:
-        return found
-    odds = z + (np.log(rate) - np.log1p(-rate))
-    return np.where(z > 30, np.log1p(-rate) + np.logaddexp(0.0, odds), found)
+    return log_mixed((2 * x - 1) / (2 * noise**2), rate)
 
 
 def built(noise: Reals, rate: Reals, low: Reals, high: Reals, step: Reals, ulps: int) -> Grid:

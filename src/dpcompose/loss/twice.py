@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Context, Decimal, localcontext
 from itertools import pairwise
 
@@ -23,17 +24,18 @@ def two_in_a_row(epsilon: float, *, delta: float, categories: int) -> Loss:
     """
     if epsilon == 0 and delta == 0:
         return TwoPointLoss(0.0)
-    with localcontext(Context(prec=60)):
+    # Masses from 1 down to e^(-2 epsilon) stand side by side. Beyond 800 nats the smallest are far below any float.
+    with localcontext(Context(prec=60 + math.ceil(0.9 * min(epsilon, 800.0)))):
         growth = Decimal(epsilon).exp()
         rest = 1 - Decimal(delta)
         other = rest / (growth + categories - 1)
         # Level by level: (length of the level, power gained over it in units of length, n).
         pieces = [(other, growth, 1), ((categories - 2) * other, Decimal(1), 0), (other * growth, 1 / growth, -1)]
         segments = [piece for piece in pieces if piece[0] > 0]
-        return _iterated(Decimal(delta), segments, epsilon)
+        return _iterated(Decimal(delta), segments, epsilon, growth)
 
 
-def _iterated(start: Decimal, segments: list[tuple[Decimal, Decimal, int]], epsilon: float) -> Loss:
+def _iterated(start: Decimal, segments: list[tuple[Decimal, Decimal, int]], epsilon: float, growth: Decimal) -> Loss:
     """phi after phi: cut the first curve where its power crosses a corner of the second."""
     corners = [Decimal(0)]
     for length, _, _ in segments:
@@ -50,14 +52,17 @@ def _iterated(start: Decimal, segments: list[tuple[Decimal, Decimal, int]], epsi
             if second is not None:
                 lower[degree + second] = lower.get(degree + second, Decimal(0)) + size
         level, power = level + length, top
-    gained = {n: float(size * (Decimal(epsilon) * n).exp()) for n, size in lower.items()}
-    known = {n: float(size) for n, size in lower.items()}
     orders = sorted(lower, reverse=True)
-    missing = float(1 - sum(lower.values(), Decimal(0)))
-    upper = [gained[n] for n in orders] + ([float(infinite), 0.0] if missing > 0 else [])
-    under = [known[n] for n in orders] + ([0.0, missing] if missing > 0 else [])
-    ratios = [n * epsilon for n in orders] + ([0.0, 0.0] if missing > 0 else [])
-    return AtomicLoss(tuple(upper), tuple(under), tuple(ratios), Lattice(epsilon, 0.0), 8 * U)
+    gained = {n: lower[n] * growth**n for n in orders}
+    upper, under = [float(gained[n]) for n in orders], [float(lower[n]) for n in orders]
+    ratios = [n * epsilon for n in orders]
+    alone = float(infinite), float(1 - sum(lower.values(), Decimal(0)))
+    if alone[0] > 0 or alone[1] > 1e-50:  # but for rounding
+        upper, under, ratios = [*upper, alone[0], 0.0], [*under, 0.0, alone[1]], [*ratios, math.inf, -math.inf]
+    logs: tuple[float, ...] = ()
+    if epsilon > 300:
+        logs = tuple(float(mass.ln(Context(prec=30))) for mass in [*(gained[n] for n in orders), infinite, Decimal(0)])
+    return AtomicLoss(tuple(upper), tuple(under), tuple(ratios), Lattice(epsilon, 0.0), 8 * U, log_upper=logs[: len(upper)])
 
 
 def _power(

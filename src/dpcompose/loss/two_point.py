@@ -94,21 +94,30 @@ class TwoPointLoss(Loss):
         upper, lower = [rest * high, rest * low], [rest * low, rest * high]
         ratio = [self.epsilon, -self.epsilon]
         if self.delta > 0:
-            upper, lower, ratio = [*upper, self.delta, 0.0], [*lower, 0.0, self.delta], [*ratio, 0.0, 0.0]
+            upper, lower, ratio = [*upper, self.delta, 0.0], [*lower, 0.0, self.delta], [*ratio, math.inf, -math.inf]
         lattice = Lattice(2 * self.epsilon, self.epsilon) if self.epsilon > 0 else None
         law = PromiseLaw(self.epsilon, self.delta) if self.ulps == 0 else None
-        return AtomicLoss(tuple(upper), tuple(lower), tuple(ratio), lattice, 24 * U, law=law)
+        fuzz = U * (24 + 4 * self.ulps * self.epsilon)
+        return AtomicLoss(tuple(upper), tuple(lower), tuple(ratio), lattice, fuzz, law=law, slant=24 * U)
 
     def _binomial(self) -> AtomicLoss:
-        """`times` copies of the two points, by repeated addition of positive masses."""
-        high = 1 / (1 + math.exp(-self.epsilon))
-        low = math.exp(-self.epsilon) * high
-        masses = np.ones(1)
-        for _ in range(self.times):
-            masses = np.append(masses * low, 0.0) + np.append(0.0, masses * high)
-        ratios = self.epsilon * (2.0 * np.arange(self.times + 1) - self.times)
-        fuzz = U * (16 + 8 * self.times + 2 * self.times * self.epsilon * (1 + self.ulps))
-        return AtomicLoss(tuple(masses), tuple(masses[::-1]), tuple(ratios), None, fuzz)
+        """`times` copies of the two points, by the logarithms of their masses."""
+        high, ways = np.arange(self.times + 1.0), [1]
+        for count in range(self.times):
+            ways.append(ways[-1] * (self.times - count) // (count + 1))
+        common = np.array([math.log(number) for number in ways]) - self.times * math.log1p(math.exp(-self.epsilon))
+        logs = common - (self.times - high) * self.epsilon
+        ratios, masses = self.epsilon * (2.0 * high - self.times), np.exp(logs)
+        fuzz = U * (16 + 8 * self.times + 4 * self.times * self.epsilon * (1 + self.ulps))
+        return AtomicLoss(
+            tuple(masses.tolist()),
+            tuple(masses[::-1].tolist()),
+            tuple(ratios.tolist()),
+            None,
+            fuzz,
+            slant=U * (8 + 2 * self.ulps),
+            log_upper=tuple(logs.tolist()),
+        )
 
     def sampled(self, rate: float, *, remove: bool) -> Loss | None:
         if self.times > 4096 or (self.times > 1 and self.delta > 0):

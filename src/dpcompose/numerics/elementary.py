@@ -61,6 +61,24 @@ def minus_log1p(y: Reals) -> Reals:
     return np.where(np.abs(y) <= 0.1, series, y - np.log1p(y))
 
 
+def log_mixed(loss: Reals, rate: Reals | float) -> Reals:
+    """log(1 - q + q e^l) for q in (0, 1) and real l, infinite ones included, relative error at most 24 U.
+
+    Beyond l = 700 it is that of l and log q, 16 U times l over the result. 1 - q is exact where it matters, and nothing
+    is subtracted: r = 1 - q + q e^l goes through its distance from 1 where that is above -1/2, else through itself.
+    """
+    low = np.minimum(loss, 700.0)
+    y = rate * np.expm1(low)
+    if float(y.min(initial=0.0)) > -0.5:
+        found = np.log1p(y)
+    else:
+        found = np.where(y > -0.5, np.log1p(np.maximum(y, -0.5)), np.log((1 - rate) + rate * np.exp(low)))
+    if not float(loss.max(initial=0.0)) > 700:
+        return found
+    kept = np.log1p(-rate)
+    return np.where(loss > 700, kept + np.logaddexp(0.0, loss + (np.log(rate) - kept)), found)
+
+
 def sine_minus_linear(v: Reals, sine: Reals | None = None) -> Reals:
     """sin v - v, absolute error at most 72 U v^2 for every real v.
 

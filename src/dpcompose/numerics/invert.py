@@ -166,6 +166,10 @@ def point_of(transform: Transform, least: float, most: float, *, tolerance: floa
             break  # another line would be the same, or round as much
         order = saddle.for_value(transform, min(found, math.nextafter(transform.maximum, -math.inf)), start=order)
         x = found
+    if best.lower == -math.inf and most < 1e-3:
+        # Too close to the largest value to be told from it; the point of a larger mass is below.
+        above = point_of(transform, math.sqrt(most), math.sqrt(most), tolerance=tolerance, scale=scale)
+        best = replace(best, lower=min(above.lower, best.upper))
     return best
 
 
