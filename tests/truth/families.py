@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from itertools import pairwise
 from random import Random
 
@@ -244,6 +245,57 @@ def mixtures(rng: Random) -> Parts:
     return tuple(parts)
 
 
+def asymmetric_atoms(rng: Random) -> Parts:
+    """Pairs with masses from tiny to huge on a sample of nearly everybody, a few times or many."""
+    if rng.random() < 0.3:
+        rare = Fraction(1, 2 ** rng.randint(10, 50))
+        rows = [[1 - rare, rare], rng.choice([[Fraction(1, 2)] * 2, [Fraction(1, 4), Fraction(3, 4)]])]
+    else:
+        kinds = rng.choice([2, 2, 3])
+        rows = [_scattered(rng, kinds), _scattered(rng, kinds)]
+    times = rng.choice([1, 1, 2, 3, 20, 70]) if len(rows[0]) == 2 else rng.randint(1, 4)
+    return ((subject.sampled_points(rows[0], rows[1], _nearly_all(rng)), times),)
+
+
+def vast_losses(rng: Random) -> Parts:
+    """Totals from 500 to 10^5 nats, of few outcomes: masses far below the floats."""
+
+    def item(each: float) -> Item:
+        makers: list[Callable[[], Item]] = [
+            lambda: subject.promise(each, _leak(rng, 1)),
+            lambda: subject.response(min(each, 300.0), rng.choice([2, 3, 5, 20, 10**6])),
+            lambda: subject.discrete_laplace(1 / min(each, 900.0), 1),
+            lambda: subject.discrete_laplace((shift := rng.randint(2, 7)) / min(each, 590.0), shift),
+            lambda: subject.sampled_promise(each, _leak(rng, 1), _nearly_all(rng)),
+            lambda: subject.sampled_promise(each, _leak(rng, 1), 10 ** rng.uniform(-12, -0.01)),
+            lambda: subject.sampled_response(min(each, 300.0), rng.randint(3, 6), _nearly_all(rng)),
+            lambda: subject.together(each / 3, each / 7, rng.randint(1, 3), 10 ** rng.uniform(-6, -0.1)),
+        ]
+        return subject.vast(rng.choice(makers)())
+
+    total, kinds = 10 ** rng.uniform(2.7, 5), rng.choice([1, 1, 1, 2])
+    if rng.random() < 0.3:  # many small ones
+        times = rng.randint(100, 2000)
+        return ((subject.vast(subject.promise(total / times, 0.0)), times),)
+    most = rng.choice([2, 5, 40]) if kinds == 1 else 4
+    return tuple((item(total / kinds / times), times) for times in (rng.randint(1, most) for _ in range(kinds)))
+
+
+def vast_replaced(rng: Random) -> Parts:
+    """The same where a record is replaced."""
+    epsilon, times = 10 ** rng.uniform(2.4, 4.7), rng.choice([1, 1, 2, 3])
+    categories = rng.choice([2, 2, 3, 50, 10**6])
+    return ((subject.replaced_response(epsilon if categories == 2 else min(epsilon, 300.0), categories), times),)
+
+
+def many_sampled_laplace(rng: Random) -> Parts:
+    """Laplace noise of many scales, each on its own sample."""
+    kinds = rng.choice([2, 3, 4, 6, 12, 40])
+    size = _spread(rng) / math.sqrt(kinds)
+    rates = [10 ** rng.uniform(-2, -0.02) for _ in range(kinds)]
+    return tuple((subject.sampled_laplace(max(rate / size * rng.uniform(0.6, 1.4), 0.3), rate), 1) for rate in rates)
+
+
 FAMILIES: dict[str, Callable[[Random], Parts]] = {
     maker.__name__: maker
     for maker in (
@@ -272,8 +324,26 @@ FAMILIES: dict[str, Callable[[Random], Parts]] = {
         sampled_once,
         sampled_atoms,
         mixtures,
+        asymmetric_atoms,
+        vast_losses,
+        vast_replaced,
+        many_sampled_laplace,
     )
 }
+
+
+def _scattered(rng: Random, kinds: int) -> list[Fraction]:
+    """Positive masses of very different sizes, every one a float, that add up to 1."""
+    reach = rng.choice([1, 3, 10, 20])
+    small = [Fraction(rng.randint(1, 255), 2 ** (9 + rng.randint(0, 2 * reach))) for _ in range(kinds - 1)]
+    masses = [*small, 1 - sum(small)]
+    rng.shuffle(masses)
+    return masses
+
+
+def _nearly_all(rng: Random) -> float:
+    """A rate from 0.9 to 1 - 1e-16."""
+    return min(1 - 10 ** -rng.uniform(1, 16), 1 - 2.0**-53)
 
 
 def _masses(rng: Random, kinds: int) -> list[int]:

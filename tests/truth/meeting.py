@@ -22,12 +22,13 @@ import dpcompose
 from dpcompose import Bound, UnsupportedError
 from dpcompose.composition import numerical
 from dpcompose.composition.numerical import Question
-from truth import lines, subject, tilted, verdicts
+from truth import elementary, lines, subject, tilted, verdicts
 from truth.families import FAMILIES
 
-REPLACING = {"replaced", "replaced_sgd", "replaced_edges", "short_replaced"}
+REPLACING = {"replaced", "replaced_sgd", "replaced_edges", "short_replaced", "vast_replaced"}
 TOLERANCES = {1e-3: 3, 1e-6: 3, 1e-9: 3, 1e-12: 1}
 WIDE = 0.5
+Asked = tuple[Bound | None, float]
 Interval = tuple[str, float, float]
 
 
@@ -116,7 +117,27 @@ def examine(case: Case, *, prove: bool = False, proof: bool = False) -> Findings
         _prove(found, case, composition, (asked, delta), (answer, epsilon), truth)
         found.seconds["balls"] += time.process_time() - start
     _compare(found, case, composition, claims, truth)
+    if case.family != "groups_of_three":
+        _beside_theorems(found, case, (asked, delta), (answer, epsilon))
     return found
+
+
+def _beside_theorems(found: Findings, case: Case, first: Asked, second: Asked) -> None:
+    """No answer is above what an elementary theorem says; for delta: no smaller delta has its epsilon."""
+    start = time.process_time()
+    (asked, delta), (answer, epsilon) = first, second
+    known = elementary.Theorems(case.parts, case.options)
+    rows: list[tuple[str, float, float]] = []
+    if asked is not None:
+        rows.append((f"epsilon(delta={delta!r}", asked.upper, delta))
+    if answer is not None and epsilon > 0 and 1e-300 < answer.upper < 1:
+        rows.append((f"delta(epsilon={epsilon!r}", epsilon, answer.upper * (1 - 1e-6)))
+    for text, place, mass in rows:
+        theorem, smaller = known.least(mass)
+        found.counts["theorems"] += 1
+        if smaller < place * (1 - 1e-6) - 1e-9:
+            found.note("loose", f"{case.code}.{text}, **{case.options}): {place!r} is above {smaller!r} by {theorem}")
+    found.seconds["theorems"] += time.process_time() - start
 
 
 def _asked(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -38,6 +39,11 @@ class Item:
     pairs: tuple[atoms.Pair, ...] = ()
     curves: tuple[Curve, ...] = ()
     cells: tuple[Floats, ...] = ()
+
+    @property
+    def unsampled(self) -> str:
+        """The line that builds it without its sample."""
+        return re.sub(r"\.sampled\([^()]*\)", "", self.code)
 
 
 Parts = tuple[tuple[Item, int], ...]
@@ -344,3 +350,34 @@ def sampled_response(epsilon: float, categories: int, rate: float) -> Item:
     pair = atoms.response(epsilon, categories)
     pairs = atoms.remove(pair, rate), atoms.add(pair, rate)
     return _paired(f"RandomizedResponse({epsilon!r}, categories={categories}).sampled({rate!r})", pairs)
+
+
+def sampled_points(upper: list[Fraction], lower: list[Fraction], rate: float) -> Item:
+    """A pair by its masses, floats as fractions, on a sample."""
+
+    def pair() -> atoms.Points:
+        return [(ball(p), ball(q)) for p, q in zip(upper, lower, strict=True)]
+
+    masses = [[float(number) for number in row] for row in (upper, lower)]
+    text = f"DominatingPair.atoms(upper={masses[0]}, lower={masses[1]}, adjacency=Adjacency.ADD_REMOVE)"
+    pairs = atoms.remove(pair, rate), atoms.add(atoms.swapped(pair), rate)
+    return replace(_paired(f"{text}.sampled({rate!r})", pairs), cells=())
+
+
+def replaced_response(epsilon: float, categories: int) -> Item:
+    """Two members in a row, k <= e^epsilon: the power function of k-ary randomized response after itself."""
+
+    def pair() -> atoms.Points:
+        grow, others = ball(epsilon).exp(), categories - 2
+        least = 1 / (grow + categories - 1)
+        ends = [(grow * least, least / grow), (others * least, others * least / grow)]
+        middle = (grow - categories + 1) * least / grow
+        return [*ends, (middle, middle), *((q, p) for p, q in ends)]
+
+    text = f"RandomizedResponse({epsilon!r}, categories={categories})"
+    return Item(text, (Points(pair),), pairs=(pair,))
+
+
+def vast(item: Item) -> Item:
+    """The same without what is known in floats: its masses are below their range."""
+    return replace(item, cells=())
