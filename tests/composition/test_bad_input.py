@@ -32,7 +32,7 @@ from dpcompose import (
     calibrate,
     compose,
 )
-from dpcompose.composition import Composable, Parallel, Profile, compare, parallel
+from dpcompose.composition import Composable, Composition, Parallel, Profile, compare, parallel
 from dpcompose.mechanism.base import Mechanism
 
 NOT_A_NUMBER: list[Any] = [
@@ -339,3 +339,28 @@ def test_a_part_that_states_nothing_is_refused() -> None:
 def test_a_mechanism_without_losses_cannot_be_made() -> None:
     with pytest.raises(TypeError, match="abstract"):
         Mechanism()  # type: ignore[abstract]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ((Gaussian(1.0), 10), (Laplace(1.0), -1)),
+        *(((Laplace(1.0), count),) for count in (-1, 0, math.nan, math.inf, 1.5, True, "2", None, 10**15 + 1)),
+        ((Gaussian(1.0), 1), (Gaussian(1.0), 2)),
+        (("Laplace(1.0)", 1),),
+        ((Gaussian(1.0) * 2, 1),),
+        (Gaussian(1.0), Laplace(1.0)),
+        ((Gaussian(1.0),),),
+        None,
+        5,
+    ],
+)
+def test_the_constructor_drops_nothing(parts: Any) -> None:
+    """What `compose` refuses is refused; what it would join or leave out is not taken in silence."""
+    with pytest.raises(DomainError, match="Build it with compose|an integer"):
+        Composition(parts)
+
+
+def test_the_constructor_takes_what_compose_makes() -> None:
+    made = compose(Gaussian(1.0) * 2, Laplace(1.0))
+    assert Composition(made.parts) == made == Composition(((Gaussian(1.0), np.int64(2)), (Laplace(1.0), 1)))  # pyright: ignore[reportArgumentType]

@@ -269,7 +269,7 @@ def vast_losses(rng: Random) -> Parts:
             lambda: subject.sampled_promise(each, _leak(rng, 1), _nearly_all(rng)),
             lambda: subject.sampled_promise(each, _leak(rng, 1), 10 ** rng.uniform(-12, -0.01)),
             lambda: subject.sampled_response(min(each, 300.0), rng.randint(3, 6), _nearly_all(rng)),
-            lambda: subject.together(each / 3, each / 7, rng.randint(1, 3), 10 ** rng.uniform(-6, -0.1)),
+            lambda: subject.together(each * 0.7, each * 0.3, 1, 10 ** rng.uniform(-6, -0.1)),
         ]
         return subject.vast(rng.choice(makers)())
 
@@ -277,7 +277,7 @@ def vast_losses(rng: Random) -> Parts:
     if rng.random() < 0.3:  # many small ones
         times = rng.randint(100, 2000)
         return ((subject.vast(subject.promise(total / times, 0.0)), times),)
-    most = rng.choice([2, 5, 40]) if kinds == 1 else 4
+    most = rng.choice([2, 5, 20]) if kinds == 1 else 4
     return tuple((item(total / kinds / times), times) for times in (rng.randint(1, most) for _ in range(kinds)))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-9
 MOST_TIMES = 10**15
+_REMEDY = "Build it with compose, + and *"
 Pairs = tuple[tuple[Pair, int], ...]
 
 
@@ -65,7 +66,7 @@ class Composable:
 
     def __mul__(self, times: int) -> Composition:
         times = _times("times", times)
-        return Composition(((self, times),) if times else ())  # pyright: ignore[reportArgumentType]
+        return _composition(((self, times),) if times else ())  # pyright: ignore[reportArgumentType]
 
     def __rmul__(self, times: int) -> Composition:
         return self * times
@@ -265,12 +266,30 @@ class Composition(Composable):
 
     parts: tuple[tuple[Part, int], ...] = ()
 
+    def __post_init__(self) -> None:
+        """What `compose` refuses is refused here, and so is what it would join or leave out.
+
+        Raises:
+            DomainError: If an entry is not a mechanism with a count of at least 1, or a mechanism is there twice.
+        """
+        counts: dict[Part, int] = {}
+        for entry in _entries(self.parts):
+            part, times = entry
+            if not isinstance(part, Composable) or isinstance(part, Composition):
+                raise DomainError("part", part, "a mechanism", _REMEDY)
+            if not _times("count", times) >= 1:
+                raise DomainError("count", times, f"an integer of at least 1 for {part!r}", _REMEDY)
+            if part in counts:
+                raise DomainError("part", part, "a mechanism that is there once", _REMEDY)
+            counts[part] = int(times)
+        object.__setattr__(self, "parts", tuple(counts.items()))
+
     def _counted(self) -> Iterable[tuple[Part, int]]:
         return self.parts
 
     def __mul__(self, times: int) -> Composition:
         times = _times("times", times)
-        return Composition(tuple([(part, _times("times", count * times)) for part, count in self.parts if times]))
+        return _composition(tuple([(part, _times("times", count * times)) for part, count in self.parts if times]))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Composition) and dict(self.parts) == dict(other.parts)
@@ -319,7 +338,25 @@ def compose(*items: Composable) -> Composition:
                 counts[part] = _times("times", earlier + times)
             elif times > 1:
                 _times("times", times)
-    return Composition(tuple(counts.items()))
+    return _composition(tuple(counts.items()))
+
+
+def _composition(parts: tuple[tuple[Part, int], ...]) -> Composition:
+    """The composition of parts that are checked."""
+    made = object.__new__(Composition)
+    object.__setattr__(made, "parts", parts)
+    return made
+
+
+def _entries(parts: object) -> tuple[tuple[Any, Any], ...]:
+    """Pairs of whatever they are of."""
+    if not isinstance(parts, tuple | list):
+        raise DomainError("parts", parts, "a tuple of mechanisms with their counts", _REMEDY)
+    entries = tuple(cast("Iterable[Any]", parts))
+    for entry in entries:
+        if not isinstance(entry, tuple) or len(cast("tuple[Any, ...]", entry)) != 2:
+            raise DomainError("entry of parts", entry, "a mechanism with its count", _REMEDY)
+    return entries
 
 
 def _times(name: str, value: object) -> int:

@@ -56,13 +56,15 @@ def _iterated(start: Decimal, segments: list[tuple[Decimal, Decimal, int]], epsi
     gained = {n: lower[n] * growth**n for n in orders}
     upper, under = [float(gained[n]) for n in orders], [float(lower[n]) for n in orders]
     ratios = [n * epsilon for n in orders]
-    alone = float(infinite), float(1 - sum(lower.values(), Decimal(0)))
-    if alone[0] > 0 or alone[1] > 1e-50:  # but for rounding
-        upper, under, ratios = [*upper, alone[0], 0.0], [*under, 0.0, alone[1]], [*ratios, math.inf, -math.inf]
-    logs: tuple[float, ...] = ()
-    if epsilon > 300:
-        logs = tuple(float(mass.ln(Context(prec=30))) for mass in [*(gained[n] for n in orders), infinite, Decimal(0)])
-    return AtomicLoss(tuple(upper), tuple(under), tuple(ratios), Lattice(epsilon, 0.0), 8 * U, log_upper=logs[: len(upper)])
+    logs = [float(gained[n].ln(Context(prec=30))) for n in orders] if epsilon > 300 else []
+    missing = float(1 - sum(lower.values(), Decimal(0)))
+    for only_p, only_q in ((float(infinite), 0.0), (0.0, missing if missing > 1e-50 else 0.0)):  # but for rounding
+        if only_p + only_q > 0:
+            upper, under = [*upper, only_p], [*under, only_q]
+            ratios, logs = [*ratios, math.inf if only_p > 0 else -math.inf], [*logs, 0.0] if logs else []
+    return AtomicLoss(
+        tuple(upper), tuple(under), tuple(ratios), Lattice(epsilon, 0.0), 8 * U, log_upper=tuple(logs)
+    )
 
 
 def _power(
