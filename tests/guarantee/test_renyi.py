@@ -6,12 +6,14 @@ import json
 import math
 import random
 from pathlib import Path
+from typing import Any
 
 import mpmath
 import pytest
 from flint import arb, ctx
 
-from dpcompose.guarantee import concentrated, gaussian, optimal, pure, renyi
+from dpcompose.adaptive import ConcentratedFilter
+from dpcompose.guarantee import concentrated, gaussian, lossless, optimal, pure, renyi
 from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.guarantee.lossless import lossless_epsilon
 
@@ -188,3 +190,36 @@ def test_randomized_response_is_rounded_up_and_below_its_concentrated_line(seed:
         assert arb(value) >= true and (arb(value) - true) < true * arb("1e-12")
         assert true <= a * e * (e / 2).tanh()
         assert arb(pure.concentrated(epsilon).rho) >= e * (e / 2).tanh()
+
+
+def counted_tangents(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """One entry for each tangent that is taken in decimals, which is what a conversion costs."""
+    taken: list[None] = []
+    known = lossless._tangent
+
+    def counted(*arguments: Any) -> Any:
+        taken.append(None)
+        return known(*arguments)
+
+    monkeypatch.setattr(lossless, "_tangent", counted)
+    return taken
+
+
+@pytest.mark.parametrize("delta", [0.5, 1e-6, 1e-280, 1e-295, 1e-308, 5e-324])
+@pytest.mark.parametrize("rho", [1e-6, 0.5, 1e4])
+def test_a_conversion_takes_few_tangents_at_every_delta(
+    rho: float, delta: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = counted_tangents(monkeypatch)
+    found = renyi.best_epsilon(lambda order: order * rho, delta=delta)
+    assert len(taken) <= 80
+    # No more than one moment gives at its best order, [CanonneKamathSteinke2020, Proposition 12].
+    order = 1 + math.sqrt(-math.log(delta) / rho)
+    assert found.epsilon <= renyi.optimal_moment_epsilon(order * rho, order=order, delta=delta) * (1 + 1e-9)
+
+
+def test_a_filter_for_a_target_takes_few_tangents(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = counted_tangents(monkeypatch)
+    found = ConcentratedFilter.for_target(1, delta=0.5)
+    assert len(taken) <= 2000
+    assert ConcentratedDP(float(found.rho)).epsilon(delta=0.5) <= 1

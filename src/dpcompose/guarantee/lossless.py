@@ -13,6 +13,9 @@ from dpcompose.guarantee.root import bracketed_root, walk
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import up
 
+LEAST_DELTA = 1e-290
+"""Below it no conversion of this module is finite."""
+
 
 def lossless_epsilon(rho: float, *, order: float, delta: float) -> float:
     """The smallest epsilon >= 0 that a Renyi divergence of at most `rho` at one order implies with `delta`; rounded up.
@@ -43,6 +46,8 @@ def lossless_epsilon(rho: float, *, order: float, delta: float) -> float:
         return math.inf
     if delta * order >= 1.0 + 1e-12:
         return max(0.0, up((rho + math.log1p(-delta)) + 8e-16 * (rho - math.log1p(-delta))))
+    if not delta > LEAST_DELTA:
+        return math.inf  # the best p is no float: the use of one moment loses nothing to speak of
     found = [math.inf]
 
     def proved(point: float) -> bool:
@@ -54,12 +59,30 @@ def lossless_epsilon(rho: float, *, order: float, delta: float) -> float:
         found[:] = [epsilon]
         return slack >= 0
 
+    best = _best(rho, order, delta)
+    walk(best, -4.0 * math.ulp(best) - 1e-300, proved)
+    return max(0.0, found[0])
+
+
+def estimated_epsilon(rho: float, *, order: float, delta: float) -> float:
+    """`lossless_epsilon` in floats, proved by nothing: for a search over orders, whose result is then proved."""
+    if rho == 0.0 or delta == 1.0:
+        return 0.0
+    if delta * order >= 1.0:
+        return max(0.0, rho + math.log1p(-delta))
+    if not (delta > LEAST_DELTA and (order - 1.0) * rho < 1e12):
+        return math.inf
+    success = _logistic(_best(rho, order, delta))
+    gap = _gap(success, rho, order)
+    return max(0.0, gap + _log_ratio(success, gap, order))
+
+
+def _best(rho: float, order: float, delta: float) -> float:
+    # The log odds of the p where p - e^epsilon q is delta.
     def excess(point: float) -> float:
         return _log_delta(_logistic(point), rho, order) - math.log(delta)
 
-    best = bracketed_root(excess, lower=max(math.log(delta) - 40.0, -690.0), upper=650.0)
-    walk(best, -4.0 * math.ulp(best) - 1e-300, proved)
-    return max(0.0, found[0])
+    return bracketed_root(excess, lower=max(math.log(delta) - 40.0, -690.0), upper=650.0)
 
 
 def _logistic(point: float) -> tuple[float, float]:
@@ -115,11 +138,14 @@ def _log_delta(success: tuple[float, float], rho: float, order: float) -> float:
     gap = _gap(success, rho, order)
     if success[1] < 1e-300:
         return -math.log(order)
-    fall = math.log1p(-success[0] * math.expm1(-gap) / success[1])
-    exponent = (
-        -math.log1p(1.0 / (order - 1.0)) + _log_minus(order * (gap + fall)) - _log_minus((order - 1.0) * (gap + fall))
-    )
-    return math.log(success[0]) + math.log(max(-math.expm1(exponent), 5e-324))
+    return math.log(success[0]) + math.log(max(-math.expm1(_log_ratio(success, gap, order)), 5e-324))
+
+
+def _log_ratio(success: tuple[float, float], gap: float, order: float) -> float:
+    # log(e^epsilon q / p) for the tangent at the boundary point of that p, in floats.
+    fall = math.log1p(-success[0] * math.expm1(-gap) / max(success[1], 1e-300))
+    whole = gap + fall
+    return _log_minus(order * whole) - _log_minus((order - 1.0) * whole) - math.log1p(1.0 / (order - 1.0))
 
 
 def _log_minus(positive: float) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.approximate import epsilon_of
-from dpcompose.guarantee.lossless import lossless_epsilon
+from dpcompose.guarantee.lossless import estimated_epsilon, lossless_epsilon
 from dpcompose.guarantee.order import order_of
 from dpcompose.guarantee.root import parabolic_minimum
 from dpcompose.numerics import check
@@ -176,10 +176,12 @@ def best_epsilon(curve: Curve, *, delta: float) -> Converted:
         order = order_at(point)
         return optimal_moment_epsilon(curve(order), order=order, delta=delta)
 
-    def lossless(point: float) -> float:
+    def estimate(point: float) -> float:
         order = order_at(point)
-        return lossless_epsilon(curve(order), order=order, delta=delta)
+        return min(estimated_epsilon(epsilon_of("curve(order)", curve(order)), order=order, delta=delta), moment(point))
 
     rough = parabolic_minimum(moment, start=2.0, step=1.0, limit=32.0, refinements=0)
-    point = parabolic_minimum(lossless, start=rough, step=0.5, limit=34.0, refinements=3)
-    return Converted(lossless(point), order_at(point), "exact at one order", "[Asoodeh2021, Section III]")
+    point = parabolic_minimum(estimate, start=rough, step=0.5, limit=34.0, refinements=3)
+    order = order_at(point)
+    found = min(lossless_epsilon(curve(order), order=order, delta=delta), moment(point))
+    return Converted(found, order, "exact at one order", "[Asoodeh2021, Section III]")
