@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import math
 import random
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
+import mpmath
 import numpy as np
 import pytest
 from flint import arb, ctx
@@ -28,9 +30,11 @@ from dpcompose import (
 )
 from dpcompose.book import promise
 from dpcompose.composition.container import Composable
+from dpcompose.composition.numerical import Question
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import tradeoff
 from dpcompose.guarantee.approximate import ApproximateDP
+from dpcompose.numerics.bound import Bound
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_text())["golden"]
 SMALL = [
@@ -198,3 +202,25 @@ def test_the_promise_of_a_composition() -> None:
     assert found.upper == pytest.approx(exact.upper, rel=1e-12)
     looser = promise((BlackBox(0.5, delta=1e-3) * 2).profile(), utility_range=1.0).expected(0.3)
     assert looser.lower < found.lower < found.upper < looser.upper
+
+
+@pytest.mark.parametrize("level", [1e-20, 1e-40, 1e-100])
+def test_the_power_at_a_tiny_level_is_narrow_after_few_looks(level: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    known = Question.deltas
+
+    def counted(self: Question, epsilons: Sequence[float]) -> list[Bound]:
+        asked.append(len(epsilons))
+        return known(self, epsilons)
+
+    monkeypatch.setattr(Question, "deltas", counted)
+    with mpmath.workdps(60):
+        tail = mpmath.log(mpmath.mpf(level))
+        point = mpmath.findroot(
+            lambda x: mpmath.log(mpmath.erfc(x / mpmath.sqrt(2)) / 2) - tail, mpmath.sqrt(-2 * tail)
+        )
+        truth = mpmath.erfc((point - 1) / mpmath.sqrt(2)) / 2
+        found = Gaussian(1.0).profile().power(level)
+        assert mpmath.mpf(float(found.lower)) <= truth <= mpmath.mpf(float(found.upper))
+    assert float(found.upper) <= float(found.lower) * (1 + 1e-6)
+    assert sum(asked) <= 300

@@ -39,7 +39,7 @@ Ends = Callable[[Reals], tuple[Reals, Reals]]
 """From epsilons >= 0 to the lower and the upper ends of delta there."""
 
 FARTHEST = 700.0
-ROUNDS = 12
+ROUNDS = 24
 _SLACK = 16 * U
 
 
@@ -197,9 +197,17 @@ class _Search:
             # Where the two ends are far apart, the upper one is still worth a few rounds.
             if float(gap[index]) > 8.0 * noise or effort < 3:
                 asked.extend([*near, float(worst[index])])
+                if not power[0, index] > 0.5 * power[1, index]:
+                    asked.append(self._middle(float(worst[index])))
         points = np.unique(np.array([point for point in asked if 0.0 < point < FARTHEST]))
         distance = np.abs(self.nodes.epsilon[:, None] - points[None, :]).min(axis=0, initial=math.inf)
         return points[distance > 1e-9 * points + 1e-14]
+
+    def _middle(self, point: float) -> float:
+        """The middle of the cell of a point: halves what the line that meets another there bounds badly."""
+        at = self.nodes.epsilon
+        right = min(max(int(np.searchsorted(at, point)), 1), len(at) - 1)
+        return float(at[right - 1] + at[right]) / 2.0
 
     def _modeled(self, alpha: float, *, rising: bool, effort: int) -> tuple[list[float], float]:
         """The vertex of a parabola through the objective's logarithms around its best node, and a point either side.
@@ -211,7 +219,7 @@ class _Search:
         here = min(max(int(np.argmin(value)), 1), len(at) - 2)
         nearby = slice(here - 1, here + 2)
         doubt = (delta - self.nodes.lower)[nearby]
-        noise = float(np.max(doubt if rising else doubt / ratio[nearby]))
+        noise = float((doubt if rising else doubt / ratio[nearby])[1])
         first, second, third = (float(point) for point in at[nearby])
         left, right = (float(step) for step in np.diff(value[nearby]) / np.diff(at[nearby]))
         bend = (right - left) / (third - first)
@@ -220,4 +228,9 @@ class _Search:
         vertex = min(max((first + second) / 2.0 - left / (2.0 * bend), first), third)
         relative = noise * math.exp(-float(value[here]) if rising else min(float(value[here]), FARTHEST))
         step = math.sqrt(max(self.tolerance / 4.0, 4.0 * relative, 10.0 ** (-3 * effort - 3)) / bend)
-        return [vertex - step, vertex, vertex + step], noise
+        points = [vertex - step, vertex, vertex + step]
+        # Where the best node is next to one end of a steep bracket, the parabola creeps: the longer part is halved too.
+        far, end = (first, value[here - 1]) if second - first > third - second else (third, value[here + 1])
+        if abs(far - second) > 0.9 * (third - first) and end - value[here] > 0.1:
+            points.append((far + second) / 2.0)
+        return points, noise
