@@ -62,9 +62,8 @@ def _iterated(start: Decimal, segments: list[tuple[Decimal, Decimal, int]], epsi
         if only_p + only_q > 0:
             upper, under = [*upper, only_p], [*under, only_q]
             ratios, logs = [*ratios, math.inf if only_p > 0 else -math.inf], [*logs, 0.0] if logs else []
-    return AtomicLoss(
-        tuple(upper), tuple(under), tuple(ratios), Lattice(epsilon, 0.0), 8 * U, log_upper=tuple(logs)
-    )
+    lattice = Lattice(math.gcd(*orders) * epsilon, 0.0)  # with two categories every second place is empty
+    return AtomicLoss(tuple(upper), tuple(under), tuple(ratios), lattice, 8 * U, log_upper=tuple(logs))
 
 
 def _power(

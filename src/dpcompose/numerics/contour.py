@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpcompose.numerics.bound import up
 from dpcompose.numerics.elementary import Complexes, Reals, U
 from dpcompose.numerics.transform import Lattice
 
@@ -30,6 +31,11 @@ class Bracket(NamedTuple):
     smoothing: float
     rounding: float
 
+
+# Beyond this standard deviation the bump that bounds the smoothing gap is no bound to speak of.
+WIDE = 8.0
+# The probability that a Gaussian exceeds nine standard deviations is 1.13e-19.
+_BEYOND_NINE = 1.2e-19
 
 _NOTHING = Bracket(-math.inf, math.inf, math.inf, math.inf, math.inf, math.inf)
 
@@ -46,7 +52,7 @@ class Contour:
         error: Bounds on the error of `log`, shape (n,).
         scale: A real number near log M(order).
         kernel: What multiplies M(t) e^(-t x) at each node, node weights included, shape (n,).
-        bump: The smoothing gap in the same form, or None.
+        bump: The smoothing gap in the same form, or None: without smoothing, and where it is wider than `WIDE`.
         tail: A bound on the nodes left out, as a multiple of M(order) e^(-order x) step / (2 pi).
         outer: Orders beyond `order`, and upper bounds on log M (smoothed) there, for the aliases above x.
         maximum: No alias above this value; inf if there may be.
@@ -81,6 +87,20 @@ class Contour:
 
     def brackets(self, xs: Sequence[float]) -> list[Bracket]:
         """The two-sided values of g at several points, best near each other: their roundings are taken together."""
+        found = self._brackets(xs)
+        if not self.smoothing > WIDE:
+            return found
+        # f(y + Z - c) <= f(y) + [Z > c]: a move by c bounds what a wide Z adds.
+        moved = (self.smoothing * self.smoothing / 2 + 9 * self.smoothing) * (1 + 8 * U)
+        others = self._brackets([up(x + moved) for x in xs])
+        lows = [min(other.lower - _BEYOND_NINE, one.upper) for one, other in zip(found, others, strict=True)]
+        return [
+            one._replace(lower=low, smoothing=one.lower - low if low < one.lower < math.inf else 0.0)
+            for one, low in zip(found, lows, strict=True)
+        ]
+
+    def _brackets(self, xs: Sequence[float]) -> list[Bracket]:
+        """The same; of L + Z if there is no bump."""
         anchor, factor, loud = np.array(xs)[:, None], self.kernel, self._loud
         if self.lattice is None:
             loose = self._simply_loose(float(np.abs(anchor).max()))

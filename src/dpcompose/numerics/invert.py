@@ -19,6 +19,8 @@ from dpcompose.numerics.transform import Transform, moment_bound
 _FINEST = 1e-13
 _USUAL, _MOST = 20_000, 400_000
 _STEPS = np.array([1.0, 2.0])
+# How many lines are drawn for a lower end that the first ones do not give.
+_RETRIES = 6
 
 
 @dataclass(frozen=True)
@@ -166,10 +168,32 @@ def point_of(transform: Transform, least: float, most: float, *, tolerance: floa
             break  # another line would be the same, or round as much
         order = saddle.for_value(transform, min(found, math.nextafter(transform.maximum, -math.inf)), start=order)
         x = found
+    if best.lower == -math.inf:
+        best = _lower_end(transform, best, (least, most), order, x, tolerance)
     if best.lower == -math.inf and most < 1e-3:
         # Too close to the largest value to be told from it; the point of a larger mass is below.
         above = point_of(transform, math.sqrt(most), math.sqrt(most), tolerance=tolerance, scale=scale)
         best = replace(best, lower=min(above.lower, best.upper))
+    return best
+
+
+def _lower_end(
+    transform: Transform, best: Reading, masses: tuple[float, float], order: float, x: float, tolerance: float
+) -> Reading:
+    """With a lower end from lines at smaller and smaller orders, where those at the saddle point round or blur it away.
+
+    Next to the largest value that point lies so far out that a last digit of a loss is as much as the mass asked for.
+    """
+    for _ in range(_RETRIES):
+        order = saddle.short(order / 8, bits=24)
+        if not order > saddle.LEAST:
+            break
+        line = draw(
+            transform, order=order, x=x, log_mass=math.log(masses[0]), tolerance=1e-2, budget=_budget(tolerance)
+        )
+        _, reading = _on_contour(line, masses, x, transform, tolerance)
+        if reading is not None and reading.lower > -math.inf:
+            return _narrower(best, reading)
     return best
 
 
@@ -200,7 +224,7 @@ def _on_contour(
     # g(x) >= 1 - e^x: the solution is no smaller than log(1 - mass).
     rate, left, right = contour.order, math.log1p(-min(most, 1 - 1e-16)) * (1 + 1e-15) - 1e-300, transform.maximum
     x = max(x, left)
-    for _ in range(40):
+    for looks in range(60):
         value, slope = contour.slope(x)
         if value > least:
             left = max(left, x)
@@ -213,7 +237,8 @@ def _on_contour(
         else:
             step = -math.inf
         target = x + step
-        if not left <= target <= right:
+        # Where g bends, as over a lattice, Newton may go to and fro between two points: then the bracket is halved.
+        if not (left < target < right or target == transform.maximum) or looks % 4 == 3 and looks > 8:
             target = (left + min(right, x + reach)) / 2
         moved, x = abs(target - x), target
         # What Newton leaves is of the order of the square of its last step.
@@ -244,13 +269,13 @@ def _on_contour(
 
 
 def walk(proved: Callable[[float], bool], x: float, offset: float, end: float, *, growth: float = 1.5) -> float:
-    """The first point of x + offset growth^n that is proved to lie beyond the solution; `end` if none is."""
+    """The first of ever farther points beyond x that is proved to lie beyond the solution; `end` if none is."""
     offset = max(offset * 0.6, 4e-16 * abs(x))
-    for _ in range(60):
+    for step in range(60):
         point = x + offset
         if point >= end:
             return end
         if proved(point):
             return point
-        offset *= growth
+        offset *= growth if step < 20 else max(growth, 4.0)
     return end

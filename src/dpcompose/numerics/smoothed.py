@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from dpcompose.numerics.audible import NEGLIGIBLE, audible, terms_of
-from dpcompose.numerics.contour import Contour, centered, simple_kernel
+from dpcompose.numerics.contour import WIDE, Contour, centered, simple_kernel
 from dpcompose.numerics.elementary import Complexes, Reals, U, exp_or_inf
 from dpcompose.numerics.saddle import short
 from dpcompose.numerics.transform import Line, Transform, moment_bound
@@ -41,7 +41,7 @@ def smoothed(
     log = log + lift - variance * frequency**2 / 2 + 1j * variance * frequency * (order + 0.5)
     error = error + 4 * U * (lift + variance * frequency**2 + variance * frequency * (order + 1))
     weight = np.where(frequency == 0, 1.0, 2.0)
-    gap = variance * exp_or_inf(variance / 8) * (1 + 8 * U)
+    gap = variance * exp_or_inf(variance / 8) * (1 + 8 * U) if smoothing <= WIDE else 0.0
     # Beyond the last node: e^lift times the integral of e^(-s^2 u^2 / 2) (1/u^2 + gap), both below by u >= end.
     gauss = exp_or_inf(lift - variance * end * end / 2)
     tail = 2 * gauss * (1 / (variance * end) + step) * (1 / end**2 + gap) / step
@@ -63,7 +63,7 @@ def smoothed(
         error,
         scale,
         simple_kernel(order, frequency),
-        gap * weight + 0j,
+        gap * weight + 0j if smoothing <= WIDE else None,
         (tail + lost) * (1 + 1e-9),
         raised,
         math.inf,
