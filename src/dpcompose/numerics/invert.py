@@ -238,7 +238,7 @@ def _on_contour(
             step = -math.inf
         target = x + step
         # Where g bends, as over a lattice, Newton may go to and fro between two points: then the bracket is halved.
-        if not (left < target < right or target == transform.maximum) or looks % 4 == 3 and looks > 8:
+        if not (left < target < right or target == transform.maximum) or (looks % 4 == 3 and looks > 8):
             target = (left + min(right, x + reach)) / 2
         moved, x = abs(target - x), target
         # What Newton leaves is of the order of the square of its last step.
