@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from itertools import pairwise
 
@@ -19,6 +20,8 @@ from dpcompose.numerics.bound import Bound
 from dpcompose.numerics.elementary import U
 
 POINTS = 2048
+REACH, LARGEST = 600.0, 1e5
+FLOATS = Fraction(10) ** 300
 Point = tuple[Fraction, Fraction]
 
 
@@ -48,14 +51,31 @@ def atomized(
         *(max(Fraction(bound.lower), 1 - at, Fraction(0)) for bound, at in zip(values, x[1:], strict=True)),
     ]
     upper = [max(high, low) for high, low in zip(upper, lower, strict=True)]
-    return _losses(_hull(list(zip(x, upper, strict=True)))), _losses(_hull(_underside(x, lower, upper)))
+    above = list(zip(x, upper, strict=True))
+    if high < maximum <= LARGEST and upper[-1] > 0:
+        above.append((_exponential(maximum), Fraction(0)))  # what the grid does not reach is finite all the same
+    below = _underside(x, lower, upper)
+    if high < maximum and lower[-1] > 0:  # what the grid does not reach ends with it
+        below = [*(point for point in below if point[0] < x[-1]), (x[-1], Fraction(0))]
+    return _losses(_hull(above)), _losses(_hull(below))
+
+
+def _exponential(loss: float) -> Fraction:
+    """No less than e^loss, and hardly more."""
+    with localcontext(Context(prec=40)):
+        return Fraction(Decimal(loss).exp() * (1 + Decimal("1e-30")))
+
+
+def _logarithm(ratio: Fraction) -> float:
+    """ln of a ratio that may be above the floats."""
+    return math.log(ratio) if ratio < FLOATS else math.log(ratio.numerator) - math.log(ratio.denominator)
 
 
 def _reach(profile: Callable[[float], Bound], end: float, done: Callable[[float, Bound], bool]) -> float:
-    """How far the grid must go: to the end of the losses, or until `done`, at most 300."""
+    """How far the grid must go: to the end of the losses, or until `done`, at most `REACH`."""
     point = min(1.0, end)
-    while point < min(end, 300.0) and not done(point, profile(point)):
-        point = min(1.5 * point, end, 300.0)
+    while point < min(end, REACH) and not done(point, profile(point)):
+        point = min(1.5 * point, end, REACH)
     return point
 
 
@@ -114,7 +134,9 @@ def _losses(corners: list[Point]) -> AtomicLoss:
     slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(corners)]
     changes = [after - before for before, after in zip([Fraction(-1), *slopes], [*slopes, Fraction(0)], strict=True)]
     atoms = [
-        (float(x * q), float(q), math.log(x) if x else -math.inf) for (x, _), q in zip(corners, changes, strict=True) if q > 0
+        (float(x * q), float(q), _logarithm(x) if x else -math.inf)
+        for (x, _), q in zip(corners, changes, strict=True)
+        if q > 0
     ]
     infinite = float(corners[-1][1])
     if infinite > 0:

@@ -74,6 +74,11 @@ class Loss(ABC):
         """Whether `profile` knows the answer."""
         return False
 
+    @property
+    def composed(self) -> Loss:
+        """The loss that stands for this one in company; by default itself."""
+        return self
+
     def inverse(self, delta: float) -> Bound | None:
         """The inverse of the profile, clipped at 0, in closed form, if there is one."""
         return None

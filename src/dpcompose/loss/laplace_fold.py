@@ -19,6 +19,8 @@ from dpcompose.numerics.transform import Transform
 _CERTIFICATE = Certificate("exponential spline, a sum of positive terms")
 _CONTOUR = Certificate("contour")
 _TOLERANCE = 1e-10
+# Of one value of the profile: a line for each.
+_COARSE = 1e-9
 _ULPS = 2
 
 
@@ -79,7 +81,7 @@ class LaplaceFoldLoss(Loss):
         places[0] = low if low > 0 else places[1]
         found = self._spline.values(places, self._spline.saddle(float(places[1])))
         if found is None:
-            reading = invert.value_at(self.transform(1), epsilon, tolerance=_TOLERANCE)
+            reading = invert.value_at(self.transform(1), epsilon, tolerance=_COARSE)
             return Bound(reading.lower, reading.upper, _CONTOUR)
         lower = float(found[0][0]) if low > 0 else 0.0
         return Bound(max(down(lower), 0.0), min(up(float(found[1][1])), 1.0), _CERTIFICATE)

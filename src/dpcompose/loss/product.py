@@ -55,6 +55,7 @@ class Product:
         merged = [entry for family, members in families.items() for entry in family.combine(members)]
         if len(merged) == 1 and merged[0][1] == 1 and merged[0][0].closed:
             return tuple(merged)
+        merged = [(loss.composed, times) for loss, times in merged]
         few = merged and states(merged) <= MOST_STATES
         return ((enumerated(merged), 1),) if few else tuple(merged)
 
@@ -191,8 +192,10 @@ class Product:
 
     def at_most(self, epsilon: float, delta: float) -> bool:
         """Whether an upper end alone, to a percent, proves delta(epsilon) <= delta: cheaper than a two-sided answer."""
-        if not self.reduced or self.single is not None or not math.isfinite(epsilon):
+        if not self.reduced or not math.isfinite(epsilon):
             return False
+        if self.single is not None:
+            return _closed_at(self.single.profile, epsilon).upper <= delta
         low = _remaining(delta, self.infinite.upper) * (1 - 4 * UNIT_ROUNDOFF)
         if self._near_the_top(epsilon) and epsilon >= self.extremes.upper:
             return low >= 0

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 
 from dpcompose.loss.atomized import atomized
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss, Pair
 from dpcompose.loss.product import Product
-from dpcompose.numerics.bound import Bound
+from dpcompose.numerics.ball import Field
+from dpcompose.numerics.bound import Bound, Certificate, down, up
+from dpcompose.numerics.elementary import U
+from dpcompose.numerics.moments import Ends
+from dpcompose.numerics.transform import Transform
+
+_TOLERANCE = 1e-9
+_CERTIFICATE = Certificate("closed form, from the profile without sampling")
 
 
 def sampled_pair(remove: Product, add: Product, rate: float, *, attained: bool) -> Pair:
     """((1 - q) Q + q P, Q) from the remove loss of (P, Q), and (P', (1 - q) P' + q Q') from the add loss of (P', Q').
 
-    In closed form where the loss offers one; otherwise its certified profile is replaced by atoms, once from above and
-    once from below, and the two samples enclose the truth.
+    In closed form where the loss offers one; otherwise the certified profile of the one sample is that of the base
+    moved, and composed it is replaced by atoms, once from above and once from below, which enclose the truth.
 
     Reference: [ZhuDongWang2022, Theorem 11]
     """
@@ -23,17 +33,143 @@ def sampled_pair(remove: Product, add: Product, rate: float, *, attained: bool) 
     closed = [loss and loss.sampled(rate, remove=side) for loss, side in ((one, True), (two, False))]
     if closed[0] is not None and closed[1] is not None:
         return Pair(closed[0], closed[1], attained)
-    base = _enclosing(remove, one), None if add == remove else _enclosing(add, two)
-    (high, low), (high_add, low_add) = base[0], base[1] or base[0]
-    above = Pair(high.sampled(rate, remove=True), high_add.sampled(rate, remove=False), False)
-    below = Pair(low.sampled(rate, remove=True), low_add.sampled(rate, remove=False))
+    base = Enclosed(remove)
+    bases = base, base if add == remove else Enclosed(add)
+    above, below = (
+        Pair(SampledLoss(bases[0], rate, True, side), SampledLoss(bases[1], rate, False, side), not side)
+        for side in (True, False)
+    )
     return Pair(above.remove, above.add, False, (below,) if attained else ())
 
 
-def _enclosing(product: Product, closed: Loss | None) -> tuple[AtomicLoss, AtomicLoss]:
-    """Atoms above and below."""
-    found = closed.enclosing() if closed is not None else None
-    return found or atomized(_profiles(product), product.extremes.upper)
+@dataclass(frozen=True)
+class Enclosed:
+    """A product, and atoms above and below it, found when they are needed."""
+
+    product: Product
+
+    @cached_property
+    def atoms(self) -> tuple[AtomicLoss, AtomicLoss]:
+        """Above, below."""
+        closed = _closed(self.product)
+        found = closed.enclosing() if closed is not None else None
+        return found or atomized(_profiles(self.product), self.product.extremes.upper)
+
+
+@dataclass(frozen=True)
+class SampledLoss(Loss):
+    """The loss on a Poisson sample: by itself its profile is that of the base, moved; composed it is atoms.
+
+    Args:
+        base: The sum of losses without sampling.
+        rate: q, in (0, 1).
+        remove: Whether it is the loss of ((1 - q) Q + q P, Q), else of (P, (1 - q) P + q Q).
+        above: Whether the atoms dominate the truth or are dominated by it.
+    """
+
+    base: Enclosed
+    rate: float
+    remove: bool
+    above: bool
+
+    @cached_property
+    def composed(self) -> AtomicLoss:
+        return self.base.atoms[0 if self.above else 1].sampled(self.rate, remove=self.remove)
+
+    @property
+    def closed(self) -> bool:
+        return True
+
+    def profile(self, epsilon: float) -> Bound:
+        """With D the base's profile: q D(ln(1 + (e^x - 1) / q)), or c D(x + ln(q / c)), c = 1 - (1 - q) e^x."""
+        if epsilon < -40:
+            return Bound(-math.expm1(epsilon) * (1 - 8 * U), 1.0, _CERTIFICATE)
+        return self._removed(epsilon) if self.remove else self._added(epsilon)
+
+    def _removed(self, epsilon: float) -> Bound:
+        q = self.rate
+        if epsilon > 700:
+            point = epsilon - math.log(q) + math.log1p(-(1 - q) * math.exp(-epsilon))
+            return self._moved(point, 4 * U * (epsilon + abs(math.log(q)) + 1), q, 2 * U)
+        inner = math.expm1(epsilon) / q
+        if not inner > -1 + 1e-9:
+            # Below the smallest loss the profile is 1 - e^x; a hair above it at most q delta more.
+            floor = -math.expm1(epsilon)
+            return Bound(floor * (1 - 8 * U), min(up(floor * (1 + 8 * U) + 2e-9 * q), 1.0), _CERTIFICATE)
+        point = math.log1p(inner)
+        return self._moved(point, 16 * U * (1 + abs(inner) / (1 + inner) + abs(point)), q, 2 * U)
+
+    def _added(self, epsilon: float) -> Bound:
+        q, rise = self.rate, math.expm1(min(epsilon, 700.0))
+        rest, scale = q - rise * (1 - q), U * (q + abs(rise))
+        if rest < 32 * scale:  # beyond the largest loss, or within rounding of it: the profile is at most c
+            return Bound(0.0, 64 * scale if rest > -32 * scale else 0.0, _CERTIFICATE)
+        doubt = 8 * scale / rest
+        point = epsilon + math.log(q) - math.log(rest)
+        slack = 16 * U * (abs(epsilon) + 2 + abs(math.log(q)) + abs(math.log(rest))) + 2 * doubt
+        return self._moved(point, slack, rest, 2 * doubt)
+
+    def _moved(self, point: float, slack: float, factor: float, doubt: float) -> Bound:
+        high, low = self.base.product.deltas([point - slack, point + slack], tolerance=_TOLERANCE)
+        doubt += 8 * U
+        upper = up(high.upper * factor * (1 + doubt)) if high.upper > 0 else 0.0
+        return Bound(max(down(low.lower * factor * (1 - doubt)), 0.0), min(upper, 1.0), _CERTIFICATE)
+
+    def inverse(self, delta: float) -> Bound | None:
+        """Of a removal: ln(1 + q (e^y - 1)) at the y where the base's profile is delta / q."""
+        if not self.remove or not delta > 0:
+            return None
+        ends = up(delta / self.rate), down(delta / self.rate)
+        found = [self.base.product.epsilon(end, tolerance=_TOLERANCE) if end < 1 else Bound(0.0, 0.0) for end in ends]
+        (lower, slack), (upper, spread) = self._mixed(found[0].lower), self._mixed(found[1].upper)
+        return Bound(lower * (1 - slack), upper * (1 + spread), _CERTIFICATE)
+
+    def _mixed(self, loss: float) -> tuple[float, float]:
+        """ln(1 - q + q e^loss) for a loss >= 0, and its relative error."""
+        if loss < 700:
+            return math.log1p(self.rate * math.expm1(loss)), 16 * U
+        log_rate = math.log(self.rate)
+        doubt = 16 * U * (1 + loss + abs(log_rate)) if loss < math.inf else 0.0
+        if loss + log_rate < 700:
+            return math.log1p(math.exp(loss + log_rate)), doubt
+        return loss + log_rate, doubt
+
+    @property
+    def infinite_mass(self) -> float:
+        return self.composed.infinite_mass
+
+    @property
+    def infinite_doubt(self) -> float:
+        return self.composed.infinite_doubt
+
+    @property
+    def slack(self) -> float:
+        return self.composed.slack
+
+    @property
+    def maximum(self) -> float:
+        return self.composed.maximum
+
+    @property
+    def minimum(self) -> float:
+        return self.composed.minimum
+
+    @property
+    def largest(self) -> Bound:
+        return self.composed.largest
+
+    def transform(self, times: int) -> Transform:
+        return self.composed.transform(times)
+
+    @property
+    def support(self) -> int:
+        return self.composed.support
+
+    def atoms(self) -> AtomicLoss:
+        return self.composed
+
+    def ball(self, field: Field) -> Ends:
+        return self.composed.ball(field)
 
 
 def _profiles(product: Product) -> Callable[[list[float]], list[Bound]]:
