@@ -15,6 +15,7 @@ from dpcompose.ledger.scope import Node, root_of
 SCOPE = "SELECT root, path, kind, caps, slots, description, opened FROM scope WHERE root = ? AND path = ?"
 BALANCE = "SELECT spent, taken, closed FROM balance WHERE root = ? AND path = ?"
 KEYED = "SELECT body, hash FROM entry WHERE root = ? AND key = ?"
+HASH = "SELECT hash FROM entry WHERE root = ? AND sequence = ?"
 NUMBERED = "SELECT body, hash FROM entry WHERE root = ? AND sequence = ?"
 REDEEMED = "SELECT 1 FROM entry WHERE root = ? AND redeems = ?"
 HEAD = "SELECT sequence, hash FROM entry WHERE root = ? ORDER BY sequence DESC LIMIT 1"

@@ -46,19 +46,20 @@ class Ledger:
     store: Store
 
     @classmethod
-    def open(cls, url: str | Path, *, create: bool = True) -> Ledger:
+    def open(cls, url: str | Path, *, create: bool = True, restored: bool = False) -> Ledger:
         """The ledger at `url`: a file, `sqlite:///file`, `postgresql://...`, or `memory:` for one that is not kept.
 
         Args:
             url: Where it is.
             create: Whether a ledger is made where there is none.
+            restored: Whether a file may lack entries that were acknowledged: it was restored, and its keeper knows.
 
         Raises:
             StoreError: It cannot be opened, or not be trusted to keep what it acknowledges.
         """
         if not isinstance(url, (str, Path)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("url", url, "text or a path")
-        return cls(open_store(str(url), create=create))
+        return cls(open_store(str(url), create=create, restored=restored))
 
     def scope(
         self,

@@ -13,7 +13,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):", re.ASCII)
 _DOMAIN = "a file, sqlite:///file, postgresql://user@host/database or memory:"
 
 
-def open_store(url: str, *, create: bool) -> Store:
+def open_store(url: str, *, create: bool, restored: bool = False) -> Store:
     """The store at `url`; SQL is imported only now, so that `import dpcompose` stays light."""
     if not url or "\0" in url or url.endswith(":memory:"):  # SQLite's own name would be a file of that name
         raise DomainError("url", url, _DOMAIN)
@@ -23,16 +23,16 @@ def open_store(url: str, *, create: bool) -> Store:
     if scheme in ("postgresql", "postgres", "postgresql+psycopg"):
         return _postgres(url.partition(":")[2], create=create)
     if scheme == "sqlite" and url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
-        return _sqlite(url.removeprefix("sqlite:///"), create=create)
+        return _sqlite(url.removeprefix("sqlite:///"), create=create, restored=restored)
     if "://" in url or scheme in ("sqlite", "memory"):
         raise DomainError("url", url, _DOMAIN)
-    return _sqlite(url, create=create)
+    return _sqlite(url, create=create, restored=restored)
 
 
-def _sqlite(path: str, *, create: bool) -> Store:
+def _sqlite(path: str, *, create: bool, restored: bool) -> Store:
     from dpcompose.ledger.sqlite import SQLiteStore
 
-    return SQLiteStore(Path(path), create=create)
+    return SQLiteStore(Path(path), create=create, restored=restored)
 
 
 def _postgres(rest: str, *, create: bool) -> Store:

@@ -7,8 +7,12 @@ import sqlite3
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
+from zlib import crc32
 
 from dpcompose.errors import StoreError
+from dpcompose.ledger.driver import HASH
+from dpcompose.ledger.entry import Head
 from dpcompose.ledger.migration import require_own
 
 PATIENCE = 60.0
@@ -34,6 +38,9 @@ _CAUSES: Mapping[int, tuple[str, str]] = {
     sqlite3.SQLITE_CORRUPT: ("the file is damaged", "Restore it; docs/ledger.md says how no budget is given back"),
     sqlite3.SQLITE_NOTADB: ("this file is no SQLite database", "Choose another file"),
 }
+BESIDE = ("-wal", "-shm", "-head", "-turn", "-journal")
+"""How the names of the files end that lie beside a ledger and belong to it."""
+
 LASTING = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 """After these the store stops until it is opened again: what the disk holds is not known."""
 
@@ -70,14 +77,53 @@ def require_place(path: Path, *, create: bool) -> None:
             str(path), f"this file has {names} names (hard links), and each would have its own log", remedy
         )
     # SQLite would open the file for reading, and begin without an error where it cannot write.
-    if not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+    if not may_write(path):
         raise StoreError(str(path), *_CAUSES[sqlite3.SQLITE_READONLY])
 
 
-def identity(path: Path) -> tuple[int, int]:
-    """Which file this is, whatever its name."""
-    found = os.stat(path)
-    return found.st_dev, found.st_ino
+def may_write(path: Path) -> bool:
+    """Whether there is such a file, and we may write it."""
+    return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+def identity(path: Path | str) -> tuple[int, int]:
+    """Which file this is, whatever its name: its number, and its device."""
+    return os.stat(path)[1:3]
+
+
+def beside(path: Path, end: str) -> Path:
+    """The file beside the ledger whose name ends so, one of `BESIDE`."""
+    return path.with_name(f"{path.name}{end}")
+
+
+def mark_of(path: Path) -> int:
+    """What a ledger holds that has a head record: the number of its file, so that a copy is not taken for it."""
+    return crc32(str(path.stat().st_ino).encode()) >> 1 or 1
+
+
+def log_of(handle: BinaryIO) -> str:
+    """Which log this is: SQLite numbers it anew whenever it begins to write it over; empty if nothing is in it."""
+    handle.seek(12)
+    return handle.read(12).hex()
+
+
+def log_at(path: Path) -> str:
+    """`log_of` the log of the ledger at `path`; empty if there is none."""
+    with suppress(FileNotFoundError), beside(path, "-wal").open("rb", buffering=0) as handle:
+        return log_of(handle)
+    return ""
+
+
+def is_in_file(path: Path, root: str, head: Head) -> bool:
+    """Whether the file holds this entry by itself, its log left aside."""
+    with suppress(sqlite3.Error):
+        connection = sqlite3.connect(f"{path.as_uri()}?immutable=1", uri=True)
+        try:
+            found = connection.execute(HASH, (root, head.sequence)).fetchone()
+            return found is not None and found[0] == head.hash
+        finally:
+            connection.close()
+    return False
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -110,7 +156,7 @@ def _require_own(connection: sqlite3.Connection, where: str) -> None:
 
 def settle(path: Path) -> None:
     """Sync the log and the directory: what a killed process wrote is visible now, and must not be lost later."""
-    for each in (path.with_name(f"{path.name}-wal"), path.absolute().parent):
+    for each in (beside(path, "-wal"), path.absolute().parent):
         with suppress(FileNotFoundError):
             handle = os.open(each, os.O_RDONLY)
             try:

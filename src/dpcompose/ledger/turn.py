@@ -9,11 +9,15 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Lock, Thread
 
 try:
     import fcntl
 except ImportError:  # no such locks on this system
     fcntl = None
+
+PATIENCE = 10.0
+"""Seconds to wait for a turn; then somebody who is stopped, or never writes, holds it, and we go without."""
 
 
 class Turn:
@@ -24,21 +28,54 @@ class Turn:
     """
 
     def __init__(self, path: Path) -> None:
-        self._handle = os.open(path, os.O_RDONLY | os.O_CREAT, 0o666)  # whoever may read it may wait his turn
+        self._handle: int | None = None
+        with suppress(PermissionError):  # then without turns
+            self._handle = os.open(path, os.O_RDONLY | os.O_CREAT, 0o666)  # whoever may read it may wait his turn
+        self._waiter: Thread | None = None
 
     @contextmanager
     def __call__(self) -> Generator[None]:
         """Wait for the turn, and keep it inside the block."""
-        if fcntl is None:
+        if fcntl is None or self._handle is None:
             yield
             return
         try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX)
+            try:
+                fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self._wait(self._handle)
             yield
         finally:  # also where a signal handler raises while we wait, or just after
             fcntl.flock(self._handle, fcntl.LOCK_UN)
 
+    def _wait(self, handle: int) -> None:
+        """Wait in another thread: a wait in the kernel has no limit of its own."""
+        if self._waiter is not None and self._waiter.is_alive():
+            return  # whoever holds it has held it for too long already
+        arrived, given_up = Lock(), Lock()
+        arrived.acquire()
+
+        def wait() -> None:
+            assert fcntl is not None
+            with suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_EX)
+                arrived.release()
+                if given_up.locked():
+                    fcntl.flock(handle, fcntl.LOCK_UN)
+
+        self._waiter = Thread(target=wait, daemon=True)
+        try:
+            self._waiter.start()
+            if not arrived.acquire(timeout=PATIENCE):
+                given_up.acquire()
+        except BaseException:
+            given_up.acquire()
+            raise
+        if not given_up.locked():
+            self._waiter = None
+
     def close(self) -> None:
         """Let go of the file."""
-        with suppress(OSError):
-            os.close(self._handle)
+        if self._handle is not None:
+            with suppress(OSError):
+                os.close(self._handle)

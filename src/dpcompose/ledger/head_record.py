@@ -1,0 +1,186 @@
+"""The head record: a file beside the ledger that says how far each chain had come when it was last acknowledged.
+
+It is written after a commit is on disk and never before, and is not synced itself. So it may be behind the ledger; a
+ledger that is behind it has lost entries. It has a sector for each chain, with a checksum of its own, because a disk
+writes a sector or leaves it; the first sector names the log that was written beside it, and an entry of the file below.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from zlib import crc32
+
+from dpcompose.ledger.entry import Head
+
+SECTOR = 512
+LONGEST = 300
+"""Bytes of a name that is written out; a longer one is known by its hash."""
+
+NO_LOG = "-"
+Entries = Callable[[str, int], str | None]
+"""The hash of an entry by top-level scope and number; None if there is no such entry."""
+
+
+class LossError(Exception):
+    """What was acknowledged is missing; the message says what."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """That the chain of a top-level scope had come to this head.
+
+    Args:
+        label: The scope, as `label_of` writes it.
+        head: Its last entry; number 0 claims nothing.
+        log: In the first sector: the log that was begun when this entry was in the file itself.
+    """
+
+    label: str
+    head: Head
+    log: str = NO_LOG
+
+    @classmethod
+    def read(cls, sector: bytes) -> Claim:
+        """The claim of a sector; ValueError if it is damaged."""
+        check, _, text = sector.decode().rstrip().partition(" ")
+        label, sequence, hash, log = text.split(" ")
+        if f"{crc32(text.encode()):08x}" != check:
+            raise ValueError(text)
+        return cls(label, Head(int(sequence), hash), log)
+
+    @property
+    def sector(self) -> bytes:
+        """The claim as it is written."""
+        text = f"{self.label} {self.head.sequence} {self.head.hash} {self.log}"
+        return f"{crc32(text.encode()):08x} {text}".encode().ljust(SECTOR - 1) + b"\n"
+
+    def missing(self, entries: Entries, roots: Callable[[], Iterable[str]]) -> str:
+        """What of this claim a ledger does not hold, in words; empty if it holds all."""
+        root = self.label[1:]
+        if self.label[0] == "#":
+            root = next((each for each in roots() if label_of(each) == self.label), root)
+        if not self.head.sequence or (found := entries(root, self.head.sequence)) == self.head.hash:
+            return ""
+        return f"{root}: entry {self.head.sequence} was acknowledged and is {'gone' if found is None else 'another'}"
+
+
+def label_of(root: str) -> str:
+    """The name of a top-level scope in a sector."""
+    return f"={root}" if len(root.encode()) <= LONGEST else f"#{sha256(root.encode()).hexdigest()}"
+
+
+def read_claims(path: Path) -> list[Claim]:
+    """What the record at `path` says, the first sector first; ValueError if it is damaged.
+
+    An empty sector is none: after a power loss a record that grew may have its size and not its content.
+    """
+    data = path.read_bytes()
+    sectors = [data[place : place + SECTOR] for place in range(0, len(data), SECTOR)]
+    claims = [Claim.read(sector) for place, sector in enumerate(sectors) if not place or any(sector)]
+    if not claims:
+        raise ValueError("an empty record")
+    return claims
+
+
+def write_record(path: Path, heads: Mapping[str, Head], *, like: Path) -> None:
+    """A new record in place of the one that was there, durable; as open to others as the ledger `like`."""
+    new = path.with_name(f"{path.name}-new")
+    claims = [Claim(NO_LOG, Head()), *(Claim(label_of(root), head) for root, head in heads.items())]
+    with suppress(FileNotFoundError):
+        new.unlink()
+    with open(new, "xb", buffering=0) as handle:
+        for claim in claims:
+            _write(handle.write(claim.sector))
+        share(new, like=like)
+        os.fsync(handle.fileno())
+    new.replace(path)
+
+
+def share(path: Path, *, like: Path) -> None:
+    """Give the file at `path` the owner and the permissions of `like`, as SQLite does with its log."""
+    wanted = like.stat()
+    with suppress(OSError):
+        path.chmod(wanted.st_mode & 0o777)
+    with suppress(OSError, AttributeError):
+        os.chown(path, wanted.st_uid, wanted.st_gid)
+
+
+class HeadRecord:
+    """An open record. Whoever writes holds the ledger's own lock.
+
+    Args:
+        path: Where it is.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._file = path, open(path, "r+b", buffering=0)  # noqa: SIM115
+        self._places: dict[str, int] = {}
+        self._labels: dict[str, int] = {}
+        self._searched = 1
+        self._known: dict[int, tuple[bytes, Claim]] = {}
+
+    def claim(self, root: str) -> Head:
+        """How far the chain of a top-level scope had come; number 0 where the record does not say."""
+        place = self._place(root)
+        return Head() if place is None else self._at(place).head
+
+    def reserve(self, root: str) -> None:
+        """Make room for a top-level scope before its first entry is committed."""
+        if self._place(root) is None:
+            self._places[root] = place = -(-self._file.seek(0, os.SEEK_END) // SECTOR)
+            self._put(place, Claim(label_of(root), Head()))
+
+    def advance(self, root: str, head: Head) -> None:
+        """Claim `head`, which is on disk; room was made before."""
+        place = self._places[root]
+        self._put(place, Claim(self._known[place][1].label, head))
+
+    def is_beside(self, log: str) -> bool:
+        """Whether the record names this log."""
+        return self._at(0).log == log
+
+    def begin_log(self, log: str, root: str, head: Head) -> None:
+        """Note that a new log was begun when the entry `head` was in the file itself."""
+        self._put(0, Claim(label_of(root), head, log) if head.sequence else Claim(NO_LOG, Head(), log))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    def _place(self, root: str) -> int | None:
+        if root not in self._places:
+            label, stop = label_of(root), self._file.seek(0, os.SEEK_END) // SECTOR
+            for place in range(self._searched, stop):  # what other processes made room for
+                self._labels[self._at(place).label] = place
+            self._searched = stop
+            if label not in self._labels:
+                return None
+            self._places[root] = self._labels[label]
+        return self._places[root]
+
+    def _at(self, place: int) -> Claim:
+        self._file.seek(place * SECTOR)
+        sector = self._file.read(SECTOR)
+        known = self._known.get(place)
+        if known is None or known[0] != sector:
+            try:
+                known = self._known[place] = sector, Claim.read(sector)
+            except ValueError:  # while another process writes it, or after a power loss: it claims nothing
+                return Claim(NO_LOG, Head())
+        return known[1]
+
+    def _put(self, place: int, claim: Claim) -> None:
+        sector = claim.sector
+        self._file.seek(place * SECTOR)
+        _write(self._file.write(sector))
+        self._known[place] = sector, claim
+
+
+def _write(written: int | None) -> None:
+    if written != SECTOR:
+        raise OSError(f"only {written} of {SECTOR} bytes of the head record were written")
