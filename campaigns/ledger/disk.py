@@ -84,6 +84,9 @@ class Disk:
             case "unlink":
                 del self.names[event.name]
                 self.changes.append((event.name, None))
+            case "rename":
+                self.names[event.data.decode()] = file = self.names.pop(event.name)
+                self.changes += [(event.data.decode(), file), (event.name, None)]
             case "sync" if event.name == "":
                 self.durable_names, self.changes = dict(self.names), []
             case "sync":

@@ -15,10 +15,10 @@ from campaigns.ledger.session import NAME
 
 ROOT = Path(__file__).parents[2]
 CALLS = (
-    "open,openat,creat,write,pwrite64,writev,pwritev,pwritev2,fsync,fdatasync,sync_file_range,ftruncate,truncate,"
+    "open,openat,creat,lseek,write,pwrite64,writev,pwritev,pwritev2,fsync,fdatasync,sync_file_range,ftruncate,truncate,"
     "unlink,unlinkat,rename,renameat,renameat2,fallocate,link,linkat,sendfile,copy_file_range"
 )
-UNDERSTOOD = {"open", "openat", "write", "pwrite64", "fsync", "fdatasync", "ftruncate", "unlink"}
+UNDERSTOOD = {"open", "openat", "lseek", "write", "pwrite64", "fsync", "fdatasync", "ftruncate", "unlink", "rename"}
 _LINE = re.compile(r"^\d+\s+(\w+)\((.*)\)\s+= (-?\d+)")
 _STRING = re.compile(r'"((?:\\x[0-9a-f]{2})*)"')
 _PLACE = re.compile(r"<((?:\\x[0-9a-f]{2})+)>(\(deleted\))?")
@@ -29,10 +29,10 @@ class Event:
     """One call that changes the disk, or an acknowledgement.
 
     Args:
-        kind: create, write, truncate, sync, unlink or acknowledge.
+        kind: create, write, truncate, sync, unlink, rename or acknowledge.
         name: The file's name in the ledger's folder; empty for the folder itself.
         offset: Of a write; of a truncation, the size.
-        data: What was written, or "key hash".
+        data: What was written, the new name, or "key hash".
     """
 
     kind: str
@@ -66,6 +66,7 @@ def record(folder: Path, weakness: str, first: int, stop: int, *, kill_at_sync: 
 
 def _events(log: Path, folder: Path) -> Iterator[Event]:
     known: set[str] = set()
+    positions: dict[str, int] = {}
     for line in log.read_text().splitlines():
         match = _LINE.match(line)
         if match is None or int(match[3]) < 0:
@@ -76,7 +77,8 @@ def _events(log: Path, folder: Path) -> Iterator[Event]:
         if call == "write" and strings and strings[0].startswith(b"acknowledged "):
             yield Event("acknowledge", "", data=strings[0].removeprefix(b"acknowledged ").strip())
             continue
-        path = places[-1][0] if places and call not in ("openat", "open") else Path(_first(strings).decode())
+        by_name = call in ("openat", "open", "rename")
+        path = places[-1][0] if places and not by_name else Path(_first(strings).decode(errors="replace"))
         if path != folder and path.parent != folder:
             continue
         if call not in UNDERSTOOD:
@@ -86,18 +88,26 @@ def _events(log: Path, folder: Path) -> Iterator[Event]:
         if name.endswith(("-shm", "-turn")) or (places and places[-1][1] and call != "openat"):
             continue
         if call in ("open", "openat"):
+            positions[name] = 0
             if "O_CREAT" in arguments and name not in known:
                 known.add(name)
                 yield Event("create", name)
         elif call == "unlink":
             known.discard(name)
             yield Event("unlink", name)
+        elif call == "rename":
+            known.add(Path(strings[1].decode()).name)
+            yield Event("rename", name, data=Path(strings[1].decode()).name.encode())
+        elif call == "lseek":
+            positions[name] = result
         elif call in ("fsync", "fdatasync"):
             yield Event("sync", name)
         elif call == "ftruncate":
             yield Event("truncate", name, offset=_numbers(arguments)[-1])
+        elif call == "write":
+            yield Event("write", name, offset=positions[name], data=strings[0][:result])
+            positions[name] += result
         else:
-            assert call == "pwrite64", f"an append to {name} is not understood"
             yield Event("write", name, offset=_numbers(arguments)[-1], data=strings[0][:result])
 
 

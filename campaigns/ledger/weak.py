@@ -13,8 +13,9 @@ from unittest.mock import patch
 from dpcompose.ledger import Ledger, sqlite, sqlite_file
 from dpcompose.ledger.batch import Batch
 from dpcompose.ledger.decision import Request
+from dpcompose.ledger.driver import Stored
 from dpcompose.ledger.scope import paths_down_to
-from dpcompose.ledger.sqlite import SQLiteStore, _Progress
+from dpcompose.ledger.sqlite import SQLiteStore, _Progress, _Writer
 
 
 class Checking(SQLiteStore):
@@ -69,13 +70,33 @@ class Careless(SQLiteStore):
             return outcomes
 
 
+class Unrecorded(SQLiteStore):
+    """Looks neither at its head record nor at the names of its files."""
+
+    def __init__(self, path: Path, *, create: bool) -> None:
+        super().__init__(path, create=create)
+        self._stored = Stored(_Writer(self._writer))
+
+    def _claims(self) -> list[Any]:
+        return []
+
+    def _require_whole(self, connection: Any, version: int, claims: Any) -> None:
+        pass
+
+    def _require_usable(self) -> None:
+        pass
+
+    def _acknowledge(self, heads: Any) -> None:
+        pass
+
+
 SETTINGS: dict[str, dict[str, Any]] = {
     "shipped": {},
     "normal": {"synchronous": 1},
     "off": {"synchronous": 0},
     "delete": {"journal_mode": "delete"},
 }
-STORES = {"checking": Checking, "early": Early, "careless": Careless}
+STORES = {"checking": Checking, "early": Early, "careless": Careless, "unrecorded": Unrecorded}
 UNSETTLED = "unsettled"
 """Shipped settings, without the sync of what a killed process left behind."""
 

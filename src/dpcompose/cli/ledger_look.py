@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,8 +15,6 @@ from dpcompose.errors import DomainError, TamperedError
 
 if TYPE_CHECKING:
     from dpcompose.ledger import Anchor, Ledger
-
-_DATABASE = b"SQLite format 3\0"
 
 Place = Annotated[
     str, typer.Argument(metavar="LEDGER", help="A file, or postgresql://user@host/database.", envvar="DPCOMPOSE_LEDGER")
@@ -83,12 +80,16 @@ def verify(
     keep: Annotated[
         Path | None, typer.Option(help="Write the new anchor to a file.", metavar="FILE", show_default=False)
     ] = None,
+    restored: Annotated[
+        bool, typer.Option("--restored", help="Go on with a file that was put back, and may lack entries.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Check every hash, decide every entry again, compare every balance; with --anchor, that nothing is gone."""
-    with outcome(), patience() as progress, opened(place) as ledger:
-        wanted = None if anchor is None else _anchor(anchor)
+    with outcome():
         _require_harmless("--keep", keep)
+    with outcome(), patience() as progress, opened(place, restored=restored) as ledger:
+        wanted = None if anchor is None else _anchor(anchor)
         try:
             found = ledger.verify(wanted, progress)
         except TamperedError as error:
@@ -115,9 +116,10 @@ def export(
     json: Json = False,
 ) -> None:
     """Write a document for a public registry of deployments: mechanisms, units, totals; no actors and no keys."""
-    with outcome(), patience() as progress, opened(place) as ledger:
+    with outcome():  # before the ledger is open: to look into its file would drop the locks that are on it
         require_writable("--out", out, ".json")
         _require_harmless("--out", out)
+    with outcome(), patience() as progress, opened(place) as ledger:
         from dpcompose.report import dumps
         from dpcompose.report.deployments import deployments_document
 
@@ -135,13 +137,13 @@ def export(
         say(f"wrote {out}")
 
 
-def opened(place: str, *, create: bool = False) -> Ledger:
+def opened(place: str, *, create: bool = False, restored: bool = False) -> Ledger:
     """The ledger at `place`."""
     from dpcompose.ledger import Ledger
 
     if place in ("memory:", ":memory:"):
         raise DomainError("LEDGER", place, "a file or a database: what is in memory ends with the command")
-    return Ledger.open(place, create=create)
+    return Ledger.open(place, create=create, restored=restored)
 
 
 def print_document(document: dict[str, Any]) -> None:
@@ -163,13 +165,14 @@ def _anchor(file: Path) -> Anchor:
 
 
 def _require_harmless(option: str, file: Path | None) -> None:
-    """Raise DomainError before anything is done if `file` cannot be written, or is a database: a ledger, perhaps."""
+    """Raise DomainError before anything is done if `file` cannot be written, or belongs to a ledger, perhaps."""
     if file is None:
         return
     require_writable(option, file, file.suffix.lower())
-    with suppress(OSError), file.open("rb") as old:
-        if old.read(len(_DATABASE)) == _DATABASE:
-            raise DomainError(option, str(file), "a file of its own, not a database, which would be written over")
+    from dpcompose.ledger.sqlite_file import is_database, is_of_database
+
+    if is_database(file) or is_of_database(file):
+        raise DomainError(option, str(file), "a file of its own, not one of a database, which would be written over")
 
 
 def _show(page: Any) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dpcompose.errors import DomainError
 from dpcompose.ledger.entry import Head
 from dpcompose.ledger.store import Snapshot
-from dpcompose.ledger.text import encode
+from dpcompose.ledger.text import each_once, encode
 
 _FORMAT = "dpcompose ledger anchor 1"
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
@@ -34,7 +34,7 @@ class Anchor:
             DomainError: The text is no anchor.
         """
         try:
-            document = json.loads(text)
+            document = json.loads(text, object_pairs_hook=each_once)
             if document["format"] != _FORMAT:
                 raise ValueError(document["format"])
             heads = {root: _head(**head) for root, head in document["heads"].items()}

@@ -26,16 +26,19 @@ def scope_of(row: Row) -> Scope:
     try:
         if root != root_of(path):
             raise ValueError(root)
-        return Scope(path, Kind(kind), Amounts.read(_read(caps)), slots, description, opened)
+        return Scope(path, Kind(kind), Amounts(_units(caps)), slots, description, opened)
     except (ValueError, TypeError, AttributeError):
         raise TamperedError([f"the row of scope {path!r} cannot be read"]) from None
 
 
-def _read(text: Any) -> Any:
-    """The JSON of a text; a blob of the same bytes is not what was written."""
+def _units(text: Any) -> dict[str, int]:
+    """The amounts of a text that `units_text` wrote; another text of the same amounts is not what was written."""
     if not isinstance(text, str):
         raise TypeError(text)
-    return json.loads(text)
+    units = {name: units_of(each) for name, each in json.loads(text).items()}
+    if units_text(units) != text:  # such as one that names a currency twice
+        raise ValueError(text)
+    return units
 
 
 def balance_row(node: Node) -> Row:
@@ -49,7 +52,7 @@ def node_of(scope: Scope, row: Row | None) -> Node:
         if row is None:
             raise ValueError(scope.path)
         spent, taken, closed = row
-        balance = {name: units_of(text) for name, text in _read(spent).items()}
+        balance = _units(spent)
         if not (type(taken) is int and 0 <= taken <= (scope.slots or 0)):
             raise ValueError(taken)
         if scope.kind is not Kind.SLOTS and any(balance[name] > cap for name, cap in scope.caps.units.items()):

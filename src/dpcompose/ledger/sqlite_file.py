@@ -41,6 +41,9 @@ _CAUSES: Mapping[int, tuple[str, str]] = {
 BESIDE = ("-wal", "-shm", "-head", "-turn", "-journal")
 """How the names of the files end that lie beside a ledger and belong to it."""
 
+_DATABASE = b"SQLite format 3\0"
+_LOGS = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
+
 LASTING = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 """After these the store stops until it is opened again: what the disk holds is not known."""
 
@@ -79,6 +82,21 @@ def require_place(path: Path, *, create: bool) -> None:
     # SQLite would open the file for reading, and begin without an error where it cannot write.
     if not may_write(path):
         raise StoreError(str(path), *_CAUSES[sqlite3.SQLITE_READONLY])
+
+
+def is_database(path: Path) -> bool:
+    """Whether this is a SQLite database, or the log of one; a file that cannot be read is none."""
+    with suppress(OSError), path.open("rb") as handle:
+        begin = handle.read(len(_DATABASE))
+        return begin == _DATABASE or begin[:4] in _LOGS
+    return False
+
+
+def is_of_database(path: Path) -> bool:
+    """Whether this name, links followed, is that of a file which lies beside a SQLite database and belongs to it."""
+    name = path.resolve()
+    ends = [end for end in BESIDE if name.name.endswith(end) and name.name != end]
+    return any(is_database(name.with_name(name.name.removesuffix(end))) for end in ends)
 
 
 def may_write(path: Path) -> bool:
