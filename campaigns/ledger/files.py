@@ -2,10 +2,10 @@
 
 python -m campaigns.ledger.files [--times 1000] [--way "log deleted"]
 
-Half of the times clients have the ledger open and go on until they are told; half of the times they were killed before.
-Then the ledger is opened and verified. What was acknowledged must be in it, with its receipt and its redemption, and the
-balances must be those of its entries, unless opening or verifying says that something is wrong. The control is a store
-that looks neither at its head record nor at the names of its files: it must lose something in silence.
+Half of the times clients have the ledger open, and go on until they are told; half of the times they were killed.
+Then the ledger is opened and verified. What was acknowledged must be in it, with its receipt and its redemption, and
+the balances must be those of its entries, unless opening or verifying says that something is wrong. The control is a
+store that looks neither at its head record nor at the names of its files: it must lose something in silence.
 """
 
 from __future__ import annotations

@@ -103,6 +103,11 @@ UNSETTLED = "unsettled"
 WEAKNESSES = (*SETTINGS, *STORES, UNSETTLED)
 
 
+def _beside_without_log(path: Path, end: str) -> Path:
+    """The file itself stands for the log that it does not have."""
+    return path if end in ("-wal", "-shm") else sqlite_file.beside(path, end)
+
+
 @contextmanager
 def opened(url: str, weakness: str = "shipped") -> Any:
     """A ledger with that weakness; `shipped` has none."""
@@ -114,6 +119,7 @@ def opened(url: str, weakness: str = "shipped") -> Any:
             ledger.close()
         return
     settings = {**sqlite_file.SETTINGS, **SETTINGS.get(weakness, {})}
+    logless = patch.object(sqlite, "beside", _beside_without_log) if weakness == "delete" else patch.dict({})
     unsettled = patch.object(sqlite, "settle", lambda _: None) if weakness == UNSETTLED else patch.dict({})
-    with patch.object(sqlite_file, "SETTINGS", settings), unsettled, Ledger.open(url) as ledger:
+    with patch.object(sqlite_file, "SETTINGS", settings), logless, unsettled, Ledger.open(url) as ledger:
         yield ledger

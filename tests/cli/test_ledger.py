@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -97,7 +98,8 @@ def test_verify_with_an_anchor(ask: Ask) -> None:
     ask("charge l.db world/sales --cost rho=0.004 --cost delta=0 --key one")
     assert json.loads(ask("verify l.db --anchor anchor.json --keep anchor.json --json"))["anchored"] is True
     Path("l.db").write_bytes(older)
-    said = ask("verify l.db --anchor anchor.json --json", status=1)
+    assert "acknowledged and is gone" in ask("verify l.db", status=1)
+    said = ask("verify l.db --anchor anchor.json --json --restored", status=1)
     assert json.loads(said[said.index("{") : said.rindex("}") + 1])["sound"] is False
     assert "the anchor has 7" in said
     ask("verify l.db --anchor nowhere.json", status=2)
@@ -183,10 +185,17 @@ def test_no_option_is_left_unheeded(line: str, ask: Ask) -> None:
 
 def test_no_database_is_written_over(ask: Ask) -> None:
     Path("l.db").rename("l.json")
-    before = Path("l.json").read_bytes()
-    for line in ["verify l.json --keep l.json", "export l.json --out l.json"]:
-        assert "written over" in ask(line, status=2)
-    assert Path("l.json").read_bytes() == before
+    Path("l.db-head").rename("l.json-head")
+    Path("link").symlink_to("l.json-head")
+    with Ledger.open("l.json") as ledger:
+        ledger.scope("more", caps={"epsilon": 1}, actor="Ada")
+        shutil.copy("l.json-wal", "copy")
+        ends = ["", "-wal", "-shm", "-head", "-turn", "-journal"]
+        before = Path("l.json").read_bytes()
+        lines = [f"verify l.json --keep {file}" for file in [*(f"l.json{end}" for end in ends), "link", "copy"]]
+        for line in [*lines, "export l.json --out l.json"]:
+            assert "written over" in ask(line, status=2)
+        assert Path("l.json").read_bytes() == before
     ask("verify l.json --keep anchor.json")
     ask("verify l.json --anchor anchor.json --keep anchor.json")
 

@@ -25,6 +25,7 @@ from dpcompose.errors import (
     UnknownScopeError,
 )
 from dpcompose.ledger import Amount, Amounts, Anchor, Ledger, Receipt
+from dpcompose.ledger.text import line_of_text, scope_path
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
@@ -58,6 +59,7 @@ ODD_TEXTS = [
     "nul\0",
     "\u202eright to left",
     "zero\u200bwidth",
+    "Ada\u3164",
     "\ud800",
     MEGABYTE,
     7,
@@ -66,6 +68,7 @@ ODD_TEXTS = [
 ODD_PATHS = [
     "", "/", "world/", "/world", "world//sales", "world/../other", "world/.", "wor ld", "world\n", "w/e\u0301",
     "\U00020000" * 251,
+    "world\u3164",
     "w" * 513, "\u202eworld", "world\0", "x'; DROP TABLE entry; --", 'world" OR 1=1', "world%", "a/" * 16 + "a", 3,
 ]  # fmt: skip
 ODD_AMOUNTS = [
@@ -217,6 +220,36 @@ def test_the_longest_names_fit_every_store(ledger: Ledger) -> None:
     receipt = ledger.charge(f"{path}/{path}", cost={"epsilon": 0.1}, actor=key, key=key)
     ledger.redeem(receipt)
     ledger.verify()
+
+
+def test_no_name_holds_a_character_that_does_not_show() -> None:
+    """Unicode's Default_Ignorable_Code_Point (DerivedCoreProperties.txt, 16.0), and what is blank in most fonts."""
+    ranges = "00AD 034F 061C 115F-1160 17B4-17B5 180B-180F 200B-200F 202A-202E 2060-206F 3164 FE00-FE0F FEFF FFA0"
+    ranges += " FFF0-FFF8 1BCA0-1BCA3 1D173-1D17A E0000-E0FFF 2800 FFFC 13441-13442 16FE4 1D159 0009-000D 0085 00A0"
+    for each in f"{ranges} 1680 2000-200A 2028-2029 202F 205F 3000".split():
+        first, last = (int(end, 16) for end in (each.split("-") * 2)[:2])
+        for point in range(first, last + 1):
+            for check in (scope_path, lambda text: line_of_text("actor", text)):
+                with pytest.raises(DomainError):
+                    check(f"Ad{chr(point)}a")
+
+
+@pytest.mark.parametrize("text", ["Ada ", " Ada", "A\u030ada"])
+def test_names_that_look_alike_are_one_name(text: str) -> None:
+    with pytest.raises(DomainError):
+        line_of_text("actor", text)
+
+
+@pytest.mark.parametrize("text", ["Ada L", "Åda 🙂", "東京", "नमस्ते", "O'Neil ♥"])
+def test_names_of_all_scripts_are_names(text: str) -> None:
+    assert line_of_text("actor", text) == text
+
+
+def test_an_anchor_names_a_chain_once() -> None:
+    head = f'"world":{{"hash":"{"0" * 64}","sequence":1}}'
+    assert Anchor.read(f'{{"format":"dpcompose ledger anchor 1","heads":{{{head}}}}}').heads
+    with pytest.raises(DomainError):
+        Anchor.read(f'{{"format":"dpcompose ledger anchor 1","heads":{{{head},{head}}}}}')
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from campaigns.ledger import concurrency, faults, keys, kills, power, sums, tampering
+from campaigns.ledger import concurrency, faults, files, keys, kills, power, sums, tampering
 from campaigns.ledger.history import HistoryError
 from campaigns.ledger.missing import MissingError
 from campaigns.ledger.power import Recording
@@ -37,6 +37,17 @@ def test_acknowledging_before_the_commit_is_caught(tmp_path: Path) -> None:
         kills.campaign(tmp_path, cycles=40, weakness="early")
 
 
+@pytest.mark.parametrize("way", files.WAYS)
+def test_files_that_are_lost_or_changed_are_told(way: str) -> None:
+    assert "no loss in silence" in files.campaign(way, times=6)
+
+
+@pytest.mark.parametrize("way", ["log deleted", "log flipped", "log replaced", "all beside it deleted"])
+def test_a_ledger_that_keeps_no_head_record_is_caught(way: str) -> None:
+    with pytest.raises(HistoryError, match=r"lost|redemption|receipt"):
+        files.campaign(way, times=60, weakness="unrecorded")
+
+
 def _recorded(weakness: str) -> Recording:
     try:
         return Recording.of(40, weakness=weakness)
@@ -50,7 +61,7 @@ def test_power_loss_loses_nothing() -> None:
 
 @pytest.mark.parametrize("weakness", power.CONTROLS)
 def test_power_loss_finds_weak_settings(weakness: str) -> None:
-    with pytest.raises(HistoryError, match="lost"):
+    with pytest.raises(HistoryError, match=r"lost|missing"):
         power.campaign(_recorded(weakness), states=2500)
 
 

@@ -100,7 +100,8 @@ def _changed(path: Path, statement: str, *values: object) -> Path:
 @pytest.mark.parametrize(
     ("column", "value"),
     [("spent", "{}"), ("spent", '{"epsilon":"-1"}'), ("spent", '{"epsilon":"7"}'), ("spent", '{"epsilon":"0.50"}'),
-     ("spent", '{"epsilon":"1e-3"}'), ("taken", -1), ("taken", 2.5), ("taken", 1), ("closed", 7)],
+     ("spent", '{"epsilon":"1e-3"}'), ("spent", '{"epsilon":"1","epsilon":"0.5"}'), ("spent", '{ "epsilon":"0.5"}'),
+     ("taken", -1), ("taken", 2.5), ("taken", 1), ("closed", 7)],
 )  # fmt: skip
 def test_a_balance_that_no_rule_writes_is_no_balance(column: str, value: object, path: Path) -> None:
     with Ledger.open(_changed(path, f"UPDATE balance SET {column} = ?", value)) as ledger:
@@ -110,6 +111,15 @@ def test_a_balance_that_no_rule_writes_is_no_balance(column: str, value: object,
             lambda: ledger.charge("world", cost={}, actor="Ada", key="free"),
             ledger.verify,
         ):
+            with pytest.raises(TamperedError):
+                ask()
+
+
+@pytest.mark.parametrize("caps", ['{"epsilon":"9","epsilon":"1"}', '{"epsilon": "1"}', '["epsilon"]', "7"])
+def test_caps_that_are_not_as_they_were_written_are_none(caps: str, path: Path) -> None:
+    assert Amounts.of({"epsilon": 1}).text == '{"epsilon":"1"}'
+    with Ledger.open(_changed(path, "UPDATE scope SET caps = ?", caps)) as ledger:
+        for ask in (lambda: ledger.balance("world"), ledger.verify):
             with pytest.raises(TamperedError):
                 ask()
 
