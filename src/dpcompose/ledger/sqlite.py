@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
@@ -104,21 +104,19 @@ class SQLiteStore:
         with self._engine.connect() as connection, connection.begin():
             version = version_of(connection, where=self.where)
             require_known(version, where=self.where)
-            mark = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
-            if claims is None and version and mark == mark_of(self._path):
+            is_marked = connection.exec_driver_sql("PRAGMA user_version").scalar_one() == mark_of(self._path)
+            if claims is None and is_marked and not self._head_path.exists():
                 raise self._lost(f"its head record {self._head_path.name} is gone, and entries may be gone with it")
             self._require_whole(connection, version, claims or [])
-        ready = claims is not None and version == len(STEPS) and mark == mark_of(self._path)
-        return ready and may_write(self._head_path)
+        return claims is not None and version == len(STEPS) and is_marked and may_write(self._head_path)
 
     def _claims(self) -> list[Claim] | None:
         """What the head record says, read before the ledger is; None if there is no record."""
-        try:
-            return read_claims(self._head_path)
-        except FileNotFoundError:
-            return None
-        except ValueError:
-            raise self._lost(f"its head record {self._head_path.name} is damaged, and entries may be gone") from None
+        for pause in (0.001, 0.01, 0.1):
+            with suppress(ValueError):
+                return read_claims(self._head_path) if self._head_path.exists() else None
+            sleep(pause)  # another process may be writing that sector
+        raise self._lost(f"its head record {self._head_path.name} is damaged, and entries may be gone")
 
     def _require_whole(self, connection: Connection, version: int, claims: Sequence[Claim]) -> None:
         """Raise StoreError if an entry is missing, or the log is none that this file can have."""
