@@ -31,6 +31,7 @@ from dpcompose.errors import LedgerError
 from dpcompose.ledger import sqlite_file
 
 NAME = "ledger.db"
+PART = 250
 
 
 def delete_log(folder: Path, _: random.Random) -> None:
@@ -185,7 +186,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--times", type=int, default=1000)
     parser.add_argument("--way", choices=sorted(WAYS), default=None)
-    parser.add_argument("--seed", type=int, default=4)
     asked = parser.parse_args()
     for way in [asked.way] if asked.way else WAYS:
         try:
@@ -193,7 +193,8 @@ def main() -> None:
             raise SystemExit(f"the control passed: the campaign finds nothing ({way})")
         except HistoryError as caught:
             print(f"control (no head record): caught: {caught}", flush=True)
-        print(campaign(way, times=asked.times, seed=asked.seed), flush=True)
+        for done in range(0, asked.times, PART):
+            print(campaign(way, times=min(PART, asked.times - done), seed=done), flush=True)
 
 
 if __name__ == "__main__":

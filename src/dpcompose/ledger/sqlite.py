@@ -217,7 +217,8 @@ class SQLiteStore:
             self._require_usable()
             with self._engine.connect() as connection:
                 with connection.begin():
-                    require_known(connection.exec_driver_sql(VERSION).scalar_one(), where=self.where)
+                    driver: Any = connection.connection.driver_connection
+                    require_known(driver.execute(VERSION).fetchone()[0], where=self.where)
                     yield Reading(connection, self._damage)
                 if self._broken is not None:  # closed meanwhile: no pool waits for it any more
                     connection.detach()
@@ -342,7 +343,7 @@ def engine_of(path: Path) -> Engine:
 def _are_in_place(files: Sequence[tuple[str, tuple[int, int]]]) -> bool:
     """Whether these names still lead to these files; what is written to others is written nowhere."""
     try:
-        return all([identity(path) == found for path, found in files])  # noqa: C419
+        return all([os.stat(path)[1:3] == found for path, found in files])  # noqa: C419
     except FileNotFoundError:
         return False
 
