@@ -12,8 +12,11 @@ from dpcompose.ledger.entry import Entry, Head
 from dpcompose.ledger.row import Row, balance_row, entry_of, entry_row, node_of, scope_of, scope_row
 from dpcompose.ledger.scope import Node, root_of
 
-SCOPE = "SELECT root, path, kind, caps, slots, description, opened FROM scope WHERE root = ? AND path = ?"
-BALANCE = "SELECT spent, taken, closed FROM balance WHERE root = ? AND path = ?"
+NODE = (
+    "SELECT scope.root, scope.path, kind, caps, slots, description, opened, spent, taken, closed FROM scope "
+    "LEFT JOIN balance ON balance.root = scope.root AND balance.path = scope.path "
+    "WHERE scope.root = ? AND scope.path = ?"
+)
 KEYED = "SELECT body, hash FROM entry WHERE root = ? AND key = ?"
 HASH = "SELECT hash FROM entry WHERE root = ? AND sequence = ?"
 NUMBERED = "SELECT body, hash FROM entry WHERE root = ? AND sequence = ?"
@@ -25,7 +28,7 @@ NEW_ENTRY = "INSERT INTO entry (root, sequence, scope, key, redeems, body, hash)
 CHANGE = "UPDATE balance SET spent = ?, taken = ?, closed = ? WHERE root = ? AND path = ?"
 
 
-Known = dict[str, tuple[Row | None, Node]]
+Known = dict[str, tuple[Row, Node]]
 
 
 class Driver(Protocol):
@@ -46,26 +49,22 @@ class Stored:
 
     Args:
         driver: The connection.
-        known: Nodes read before, by path, each with the row of its balance. A store keeps them from one transaction
-            to the next: scopes never change, and the same row is the same balance.
+        known: Nodes read before, by path, each with its row. A store keeps them from one transaction to the next: the
+            same row is the same node. The whole row is read every time, for what is stored may be another history
+            since: a standby took over, a copy was restored.
     """
 
     driver: Driver
-    known: Known = field(default_factory=dict[str, tuple[Row | None, Node]])
+    known: Known = field(default_factory=dict[str, tuple[Row, Node]])
 
     def node(self, path: str) -> Node | None:
-        root = root_of(path)
+        row = self.driver.row(NODE, (root_of(path), path))
+        if row is None:
+            return None
         known = self.known.get(path)
-        if known is None:
-            row = self.driver.row(SCOPE, (root, path))
-            if row is None:
-                return None
-            scope = scope_of(row)
-        else:
-            scope = known[1].scope
-        balance = self.driver.row(BALANCE, (root, path))
-        if known is None or known[0] != balance:
-            known = self.known[path] = balance, node_of(scope, balance)
+        if known is None or known[0] != row:
+            same = known is not None and known[0][:7] == row[:7]
+            known = self.known[path] = row, node_of(known[1].scope if same else scope_of(row[:7]), row[7:])
         return known[1]
 
     def keyed(self, root: str, key: str) -> Entry | None:
@@ -92,7 +91,9 @@ class Stored:
             self._write(CHANGE, list(changed.values()))
         self._write(NEW_ENTRY, [entry_row(record) for record in batch.records])
         # Of scopes that were there; whether this is committed or not, such a row will mean such a balance.
-        self.known.update({path: (row[:3], batch.balances[path]) for path, row in changed.items()})
+        self.known.update(
+            {path: (self.known[path][0][:7] + row[:3], batch.balances[path]) for path, row in changed.items()}
+        )
 
     def _write(self, statement: str, rows: Sequence[Row]) -> None:
         if (written := self.driver.many(statement, rows)) != len(rows):

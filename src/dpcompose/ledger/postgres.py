@@ -10,18 +10,26 @@ from threading import Lock
 from typing import Any, cast
 
 import psycopg
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, text
 
 from dpcompose.errors import StoreError
 from dpcompose.ledger.batch import Batch
 from dpcompose.ledger.convoy import Convoy, Outcome
 from dpcompose.ledger.decision import Decision, Request
 from dpcompose.ledger.driver import Known, Stored
-from dpcompose.ledger.migration import migrate, version_of
-from dpcompose.ledger.postgres_session import RETRIED, engine_of, failure, failures
+from dpcompose.ledger.migration import migrate, require_known, version_of
+from dpcompose.ledger.postgres_session import (
+    RETRIED,
+    SETTINGS,
+    engine_of,
+    failure,
+    failures,
+    require_durable,
+    require_tables,
+)
+from dpcompose.ledger.postgres_tables import differences
 from dpcompose.ledger.reading import Reading
 from dpcompose.ledger.row import Row
-from dpcompose.ledger.schema import ENTRY
 from dpcompose.ledger.scope import root_of
 from dpcompose.ledger.store import closed
 
@@ -29,10 +37,9 @@ ATTEMPTS = 20
 """How often a transaction is tried that the server gives up in favor of another."""
 
 _MIGRATING = text("SELECT pg_advisory_xact_lock(7234017283807667300)")
-_LOCK = "SELECT 1 FROM balance WHERE root = ? AND path = ? FOR UPDATE"
-_TRIGGERS = text(
-    "SELECT tgname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid "
-    "WHERE NOT tgisinternal AND relname IN ('migration', 'scope', 'balance', 'entry') ORDER BY tgname"
+_LOCK = (
+    f"SELECT {SETTINGS}, (SELECT max(number) FROM migration), "
+    "(SELECT 1 FROM balance WHERE root = ? AND path = ? FOR UPDATE)"
 )
 
 
@@ -65,6 +72,7 @@ class PostgresStore:
                         self.where, "there is no ledger in this database", "dpcompose ledger init makes one"
                     )
                 migrate(connection, where=self.where)
+                require_tables(_driver_of(connection), self.where)
         except BaseException:
             self._engine.dispose()
             raise
@@ -82,7 +90,7 @@ class PostgresStore:
         for attempt in range(1, ATTEMPTS + 1):
             with failures(self.where):
                 pooled = self._engine.raw_connection()
-            transaction = _Transaction(cast("psycopg.Connection[Any]", pooled.driver_connection))
+            transaction = _Transaction(cast("psycopg.Connection[Any]", pooled.driver_connection), self.where)
             try:
                 return transaction.commit(root, requests, self._known)
             except psycopg.Error as error:
@@ -124,20 +132,39 @@ class _Transaction:
     """One attempt; `committing` once the server was told to commit, when a lost connection leaves it open whether."""
 
     connection: psycopg.Connection[Any]
+    where: str
     committing: bool = False
 
     def commit(self, root: str, requests: Sequence[Request], known: Known) -> list[Outcome]:
-        self.row(_LOCK, (root, root))
+        *settings, version, _ = self.row(_LOCK, (root, root)) or ()
+        require_durable(settings, self.where)
+        require_known(version, where=self.where)
         stored = Stored(self, known)
         batch = Batch(stored)
         outcomes = batch.decide_all(requests)
         if batch.records:
             stored.write(batch)
-            self.committing = True
-            self.connection.commit()
+        if any(isinstance(outcome, Decision) for outcome in outcomes):
+            # Also where all of them repeat what is there: no standby may have it yet. A commit after the lock waits
+            # for everything before it.
+            self._commit()
         else:
             self.connection.rollback()
         return outcomes
+
+    def _commit(self) -> None:
+        """Commit; a warning means that it was done here, and confirmed by no standby."""
+        warnings: list[psycopg.errors.Diagnostic] = []
+        self.connection.add_notice_handler(warnings.append)
+        self.committing = True
+        try:
+            self.connection.commit()
+        finally:
+            self.connection.remove_notice_handler(warnings.append)
+        for warning in warnings:
+            if warning.severity_nonlocalized == "WARNING":
+                what = f"the server committed with a warning: {warning.message_primary}"
+                raise StoreError(self.where, what, "Ask again with the same key", uncertain=True)
 
     def row(self, statement: str, values: Sequence[Any]) -> Row | None:
         return self.connection.execute(statement.replace("?", "%s").encode(), values).fetchone()
@@ -149,10 +176,9 @@ class _Transaction:
 
 
 def _damage(connection: Connection) -> Iterator[str]:
-    """Triggers on our tables, and the indexes that keep keys and redemptions unique."""
-    for name in connection.execute(_TRIGGERS).scalars():
-        yield f"the trigger {name} is not as dpcompose makes it"
-    found = {index["name"]: index["unique"] for index in inspect(connection).get_indexes(ENTRY.name)}
-    for index in sorted(str(index.name) for index in ENTRY.indexes):
-        if not found.get(index):
-            yield f"the index {index} is not as dpcompose makes it"
+    """Tables that are not as we made them, and what was added to them."""
+    return differences(_driver_of(connection))
+
+
+def _driver_of(connection: Connection) -> psycopg.Connection[Any]:
+    return cast("psycopg.Connection[Any]", connection.connection.driver_connection)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,13 +11,18 @@ from sqlalchemy import URL, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from dpcompose.errors import DomainError, StoreError
+from dpcompose.ledger.postgres_tables import PIN, differences, home
 
-DURABLE: Mapping[str, frozenset[str]] = {
-    "fsync": frozenset({"on"}),
-    "full_page_writes": frozenset({"on"}),
-    "synchronous_commit": frozenset({"on", "local", "remote_write", "remote_apply"}),
+DURABLE: Mapping[str, tuple[str, ...]] = {
+    "fsync": ("on",),
+    "full_page_writes": ("on",),
+    "synchronous_commit": ("on", "remote_apply"),
+    "client_min_messages": ("warning", "notice", "log", "debug1", "debug2", "debug3", "debug4", "debug5"),
 }
-"""Settings without which a crash loses or tears acknowledged commits, and the values that do."""
+"""Settings that decide whether an acknowledged commit survives a crash, or the loss of the machine where a standby is
+left, and whether a commit that no standby confirmed is told; and the values under which it does."""
+
+SETTINGS = ", ".join(f"current_setting('{name}', true)" for name in DURABLE)
 
 LOCK_TIMEOUT = "60s"
 RETRIED = frozenset({"40001", "40P01", "23505"})
@@ -40,13 +45,15 @@ def engine_of(address: str) -> tuple[Engine, str]:
     """
     try:
         url = make_url(address)
-        engine = create_engine(url, pool_size=8, max_overflow=56, pool_timeout=60)
+        # A transaction locks before it reads, and reads what is committed by then: stricter levels only fail more.
+        engine = create_engine(url, pool_size=8, max_overflow=56, pool_timeout=60, isolation_level="READ COMMITTED")
     except (ArgumentError, ValueError, SQLAlchemyError):
         raise DomainError("url", "(not shown)", "postgresql://user@host/database") from None
     where = _shown(url)
+    pinned: list[str] = []
 
     def connected(connection: psycopg.Connection[Any], _record: object) -> None:
-        _prepare(connection, where)
+        _prepare(connection, where, pinned)
 
     event.listen(engine, "connect", connected)
     return engine, where
@@ -56,17 +63,41 @@ def _shown(url: URL) -> str:
     return URL.create("postgresql", host=url.host, port=url.port, database=url.database).render_as_string()
 
 
-def _prepare(connection: psycopg.Connection[Any], where: str) -> None:
-    """Refuse a server that may lose what it acknowledges; wait for no lock forever, and let nobody wait for us."""
+def _prepare(connection: psycopg.Connection[Any], where: str, pinned: list[str]) -> None:
+    """Refuse a server that may lose what it acknowledges; wait for no lock forever, and let nobody wait for us.
+
+    The first connection finds the schema, and it holds for all: no search path leads to other tables.
+    """
     (version,) = connection.execute("SELECT version()").fetchone() or ("",)
-    for name, safe in DURABLE.items():
-        (value,) = connection.execute("SELECT current_setting(%s, true)", (name,)).fetchone() or (None,)
-        # A server that only speaks the protocol may have no such setting; PostgreSQL itself has all three.
-        if value not in safe and (value is not None or str(version).startswith("PostgreSQL")):
-            raise StoreError(where, f"{name} is {value}: it may lose what it acknowledges", f"Set {name} = on")
+    connection.execute("SET client_min_messages = warning")
+    values = connection.execute(f"SELECT {SETTINGS}".encode()).fetchone() or ()
+    # A server that only speaks the protocol may have no such setting; PostgreSQL itself has them all.
+    require_durable(values, where, all_known=str(version).startswith("PostgreSQL"))
+    # What is set here is not changed any more by the server's configuration.
+    connection.execute("SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), false)")
     connection.execute(f"SET lock_timeout = '{LOCK_TIMEOUT}'")
     connection.execute(f"SET idle_in_transaction_session_timeout = '{LOCK_TIMEOUT}'")
+    known = bool(pinned)
+    if not known and (schema := home(connection)) is not None:
+        pinned.append(schema)
+    if pinned:
+        connection.execute(PIN, pinned)
+    if known:
+        require_tables(connection, where)
     connection.commit()
+
+
+def require_durable(values: Sequence[str | None], where: str, *, all_known: bool = False) -> None:
+    """Raise StoreError unless these are values of `SETTINGS` under which nothing acknowledged is lost."""
+    for (name, safe), value in zip(DURABLE.items(), values, strict=True):
+        if value not in safe and (value is not None or all_known):
+            raise StoreError(where, f"{name} is {value}: it may lose what it acknowledges", f"Set {name} = {safe[0]}")
+
+
+def require_tables(connection: psycopg.Connection[Any], where: str) -> None:
+    """Raise StoreError unless the tables are such that they keep and show what is written."""
+    for problem in differences(connection):
+        raise StoreError(where, problem, "Nothing is written to such tables; undo the change, then verify")
 
 
 def failure(where: str, error: psycopg.Error, *, uncertain: bool) -> StoreError:
