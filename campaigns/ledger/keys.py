@@ -58,7 +58,7 @@ def _client(url: str, key: str, told: Path, answers: Path, wants_answer: bool) -
         receipt = _retry(ledger, key, told)
         if wants_answer:
             try:
-                ledger.redeem(Receipt.read(receipt.to_json()))
+                ledger.redeem(Receipt.read(receipt.to_json()), actor="client")
             except AlreadyRedeemedError:
                 return
             _append(answers, f"{key}\n")

@@ -43,8 +43,8 @@ class Model:
     places: dict[str, Place] = field(default_factory=dict)
     keys: dict[tuple[str, str], tuple[object, Outcome]] = field(default_factory=dict)
     below: dict[str, list[str]] = field(default_factory=dict)
-    granted: dict[tuple[str, str], bool] = field(default_factory=dict)
-    """Charges by root and key, and whether they were redeemed."""
+    granted: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    """Charges by root and key, and by which attempt they were redeemed: None if not yet, empty if it had no name."""
 
     def open(
         self, path: str, kind: str, caps: Costs | None, slots: int | None, cost: Costs, *, request: object
@@ -89,7 +89,7 @@ class Model:
         if outcome.name in ("done", "OverdrawnError"):
             self.keys[root, key] = request, outcome
         if outcome == DONE:
-            self.granted[root, key] = False
+            self.granted[root, key] = None
         return outcome
 
     def _charge(self, path: str, cost: Costs) -> Outcome:
@@ -109,11 +109,11 @@ class Model:
             place.direct = earlier
         return outcome
 
-    def redeem(self, root: str, key: str) -> Outcome:
-        if self.granted[root, key]:
-            return Outcome("AlreadyRedeemedError")
-        self.granted[root, key] = True
-        return DONE
+    def redeem(self, root: str, key: str, attempt: str = "") -> Outcome:
+        earlier = self.granted[root, key]
+        if earlier is None:
+            self.granted[root, key] = attempt
+        return DONE if earlier is None or (attempt and earlier == attempt) else Outcome("AlreadyRedeemedError")
 
     def close(self, path: str, key: str, *, request: object) -> Outcome:
         root = path.split("/", maxsplit=1)[0]

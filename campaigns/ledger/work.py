@@ -134,5 +134,5 @@ def answer(ledger: Ledger, asked: Ask) -> list[Any]:
         return [asked.key, "refused", 0, "", False]
     if asked.redeems:
         with suppress(AlreadyRedeemedError):
-            ledger.redeem(receipt)
+            ledger.redeem(receipt, actor="client")
     return [asked.key, "granted", receipt.sequence, receipt.hash, asked.redeems]

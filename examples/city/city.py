@@ -103,7 +103,7 @@ def analyst(file: Path, receipts: Path, number: int, questions: int) -> None:
             precision = 0
             _keep(receipts, receipt)
             try:
-                ledger.redeem(receipt)
+                ledger.redeem(receipt, actor=name)
             except AlreadyRedeemedError:
                 continue  # the answer left before the kill; there is no second one
             # Only here would noise be drawn, and the answer given.

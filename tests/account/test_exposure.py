@@ -270,12 +270,13 @@ def test_schedules_in_two_top_level_scopes_have_no_order(ledger: Ledger) -> None
     assert not of(ledger, "a", "b").spent.available
 
 
-def test_charges_past_the_account_are_not_taken_for_scheduled(ledger: Ledger) -> None:
+def test_nothing_is_charged_past_the_account_beside_a_schedule(ledger: Ledger) -> None:
     schedule = [(Gaussian(9.0), 2)]
     account = open_scope(ledger, "world", filter=ConcentratedFilter(1.0, delta=0.0), schedule=schedule, **ADA)
     account.charge(Gaussian(9.0), key="0", **ADA)
-    ledger.charge("world", cost={"rho": 0, "delta": 0}, key="1", **ADA)
-    assert not of(ledger, "world").spent.available
+    with pytest.raises(UnsupportedError, match="a cost without a mechanism"):
+        ledger.charge("world", cost={"rho": 0, "delta": 0}, key="1", **ADA)
+    assert of(ledger, "world").spent.regime == "committed schedule"
 
 
 def test_adaptive_charges_without_an_odometer_are_unavailable(ledger: Ledger) -> None:

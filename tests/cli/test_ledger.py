@@ -54,7 +54,7 @@ def test_charging_until_it_is_refused(ask: Ask) -> None:
     with Ledger.open("l.db", create=False) as ledger:
         kinds = [entry.kind for entry in ledger.entries("world/sales")]
         assert kinds == ["opened", "granted", "granted", "granted", "redeemed", "refused"]
-        ledger.redeem(Receipt.read(again["receipt"]))
+        ledger.redeem(Receipt.read(again["receipt"]), actor="Ada")
         ledger.verify()
 
 

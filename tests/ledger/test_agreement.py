@@ -104,18 +104,19 @@ class Agreement(RuleBasedStateMachine):
             earlier = self.receipts.setdefault((root, key), answers)
             assert [receipt.to_json() for receipt in answers] == [receipt.to_json() for receipt in earlier]
 
-    @rule(data=st.data())
-    def redeem(self, data: st.DataObject) -> None:
+    @rule(data=st.data(), attempt=st.sampled_from(["", "a" * 32, "b" * 32]), stranger=st.booleans())
+    def redeem(self, data: st.DataObject, attempt: str, stranger: bool) -> None:
         if self.receipts:
             root, key = data.draw(st.sampled_from(sorted(self.receipts)))
-            receipt = self.receipts[root, key][0]
-            expected = self.model.redeem(root, key)
-            self.everywhere(lambda ledger: ledger.redeem(Receipt.read(receipt.to_json())), expected)
+            receipt = Receipt.read(self.receipts[root, key][0].to_json())
+            given: dict[str, Any] = {"actor": "Eve" if stranger else "Bob", "nonce": attempt or None}
+            expected = Outcome("ReceiptError") if stranger else self.model.redeem(root, key, attempt)
+            self.everywhere(lambda ledger: ledger.redeem(receipt, **given), expected)
 
     @rule(data=st.data(), sequence=st.integers(1, 9))
     def redeem_what_was_never_given(self, data: st.DataObject, sequence: int) -> None:
         forged = Receipt("w", sequence, "key 0", "Bob", next(iter(self.forgeries())), "2030-01-01", "0" * 64)
-        self.everywhere(lambda ledger: ledger.redeem(forged), Outcome("ReceiptError"))
+        self.everywhere(lambda ledger: ledger.redeem(forged, actor="Bob"), Outcome("ReceiptError"))
 
     def forgeries(self) -> Any:
         yield from (receipt[0].cost for receipt in self.receipts.values())

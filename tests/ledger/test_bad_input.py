@@ -51,6 +51,13 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
 
 
 BOTH = {"epsilon": 0.1, "delta": 0}
+
+
+def forged(sequence: int) -> Receipt:
+    """A receipt that no ledger gave."""
+    return Receipt("world", sequence, "first", "Ada", Amounts.of(BOTH), "now", "0")
+
+
 MEGABYTE = "k" * 2**20
 ODD_TEXTS = [
     "",
@@ -138,9 +145,11 @@ CASES: list[tuple[type[Exception], Callable[[Ledger], object]]] = [
     (ScopeExistsError, opening("world/shut", key="another")),
     (KeyReusedError, opening("world/new", key="opens shut")),
     (KeyReusedError, opening("world/new", key="first")),
-    (DomainError, lambda ledger: ledger.redeem("receipt")),  # type: ignore[arg-type]
-    (ReceiptError, lambda ledger: ledger.redeem(Receipt("world", 9, "first", "Ada", Amounts.of(BOTH), "now", "0"))),
-    (ReceiptError, lambda ledger: ledger.redeem(Receipt("world", 1, "first", "Ada", Amounts.of(BOTH), "now", "0"))),
+    (DomainError, lambda ledger: ledger.redeem("receipt", actor="Ada")),  # type: ignore[arg-type]
+    (ReceiptError, lambda ledger: ledger.redeem(forged(9), actor="Ada")),
+    (ReceiptError, lambda ledger: ledger.redeem(forged(1), actor="Ada")),
+    (DomainError, lambda ledger: ledger.redeem(forged(9), actor="Ada", nonce="guessed")),
+    (DomainError, lambda ledger: ledger.redeem(forged(9), actor="")),
     (UnknownScopeError, lambda ledger: ledger.close_scope("world/nowhere", actor="Ada", key="new")),
     (ClosedScopeError, lambda ledger: ledger.close_scope("world/shut", actor="Ada", key="new")),
     (KeyReusedError, lambda ledger: ledger.close_scope("world", actor="Ada", key="first")),
@@ -218,7 +227,7 @@ def test_the_longest_names_fit_every_store(ledger: Ledger) -> None:
     ledger.scope(path, caps={"epsilon": 1}, actor="Ada")
     ledger.scope(f"{path}/{path}", actor=key)
     receipt = ledger.charge(f"{path}/{path}", cost={"epsilon": 0.1}, actor=key, key=key)
-    ledger.redeem(receipt)
+    ledger.redeem(receipt, actor=key)
     ledger.verify()
 
 

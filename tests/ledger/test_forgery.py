@@ -62,10 +62,10 @@ def test_no_receipt_of_another_type_is_redeemed(changed: dict[str, Any], store: 
         ledger.scope("world", caps={"epsilon": 1}, actor="Ada")
         receipt = ledger.charge("world", cost={"epsilon": "0.5"}, actor="Ada", key="first")
         with pytest.raises(DomainError):
-            ledger.redeem(replace(receipt, **changed))
+            ledger.redeem(replace(receipt, **changed), actor="Ada")
         with pytest.raises(DomainError):
-            ledger.redeem(Receipt.read(json.dumps(json.loads(receipt.to_json()) | changed)))
-        ledger.redeem(receipt)
+            ledger.redeem(Receipt.read(json.dumps(json.loads(receipt.to_json()) | changed)), actor="Ada")
+        ledger.redeem(receipt, actor="Ada")
         assert ledger.verify().entries == 3
 
 
@@ -130,7 +130,7 @@ def test_an_entry_that_is_none_is_tampering_to_every_reader(body: str, path: Pat
         receipt = Receipt("world", 2, "first", "Ada", Amounts.of({"epsilon": "0.5"}), "now", "0")
         entry = list(ledger.entries("world"))[-1]
         for ask in (
-            lambda: ledger.redeem(receipt),
+            lambda: ledger.redeem(receipt, actor="Ada"),
             lambda: (entry.cost, entry.kind),
             lambda: (entry.cost, entry.sequence),
             ledger.verify,

@@ -17,7 +17,6 @@ from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import Adjacency, Priced
 from dpcompose.guarantee.rational import rounded_down
 from dpcompose.ledger import Amount, Ledger, Receipt
-from dpcompose.ledger.entry import GRANTED
 from dpcompose.ledger.scope import paths_down_to
 
 VERSION = 1
@@ -54,7 +53,7 @@ class Account:
 
     @cached_property
     def chain(self) -> list[Budgeted]:
-        """The scope and those above it that its charges reach, the highest first; scopes never change."""
+        """The scope and those above it that its charges reach, the highest first; a charge checks that they are."""
         return chain(self.ledger, self.scope)
 
     @cached_property
@@ -108,8 +107,8 @@ class Account:
         note = plain("description", description)
         if note:
             said["note"] = note
-        self._next_on_schedule(found[-1], said["mechanism"], key)
-        return self.ledger.charge(self.scope, cost=amounts, description=said, actor=actor, key=key)
+        priced = [each.scope for each in found]
+        return self.ledger.charge(self.scope, cost=amounts, description=said, actor=actor, key=key, priced=priced)
 
     def _cost(self, found: list[Budgeted], mechanism: Priced, delta: Typed | None) -> dict[str, Amount]:
         if not any(each.filter is not None for each in found):
@@ -147,21 +146,6 @@ class Account:
             if found.odometer is not None:
                 return found.odometer
         return None
-
-    def _next_on_schedule(self, own: Budgeted, text: str | None, key: str) -> None:
-        """Refuse what a committed schedule does not have next; a request made before is left to the ledger."""
-        if not own.schedule:
-            return
-        granted = [each for each in self.ledger.entries(own.path) if each.kind == GRANTED and each.scope == own.path]
-        if any(each.key == key for each in granted):
-            return
-        expected = own.at(len(granted))
-        if text is None or text != expected:
-            raise UnsupportedError(
-                f"round {len(granted) + 1} of the schedule of {own.path!r}",
-                f"{text} was asked, and {expected or 'nothing more'} was committed",
-                "Open another scope for what is chosen along the way",
-            )
 
 
 def _or_none(question: Any) -> Any:

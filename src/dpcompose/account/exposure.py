@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpcompose.account import promised, spent
-from dpcompose.account.statement import Statement
+from dpcompose.account.charged import underpaid
+from dpcompose.account.statement import Statement, unavailable
 from dpcompose.account.tree import Tree
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import Adjacency
-from dpcompose.ledger import Ledger
+from dpcompose.ledger import Ledger, Moment
 from dpcompose.numerics import check
 
 
@@ -57,18 +58,20 @@ def exposure(ledger: Ledger, *, paths: Sequence[str], delta: float) -> Exposure:
     delta = check.probability("delta", delta)
     if isinstance(paths, str) or not isinstance(paths, Sequence) or not paths:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("paths", paths, "a sequence of at least one path")
-    trees = [Tree.of(ledger, root, inside) for root, inside in _by_root(ledger, paths)]
+    with ledger.moment() as moment:
+        trees = [Tree.of(moment, root, inside) for root, inside in _by_root(moment, paths)]
+        short = underpaid(trees, moment)
     stated = {node.budget.adjacency for tree in trees for node in tree.all() if node.budget.filter or node.charges}
     return Exposure(
         tuple(paths),
         delta,
-        promised.together(trees, delta=delta),
+        promised.together(trees, delta=delta) if short is None else unavailable(short),
         spent.together(trees, delta=delta),
         next(iter(stated)) if len(stated) == 1 else None,
     )
 
 
-def _by_root(ledger: Ledger, paths: Sequence[str]) -> list[tuple[str, list[str]]]:
+def _by_root(ledger: Moment, paths: Sequence[str]) -> list[tuple[str, list[str]]]:
     """The paths below each top-level scope."""
     found: dict[str, list[str]] = {}
     for path in dict.fromkeys(paths):

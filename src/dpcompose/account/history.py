@@ -54,8 +54,9 @@ def history(ledger: Ledger, path: str, *, delta: float) -> History:
         UnsupportedError: If a charge cannot be read back, or the charges are priced under different adjacencies.
     """
     delta = check.probability("delta", delta)
-    budget = Budgeted.of(ledger.balance(path).scope)
-    charges = [entry for entry in ledger.entries(path) if entry.kind == GRANTED and entry.scope == budget.path]
+    with ledger.moment() as moment:
+        budget = Budgeted.of(moment.balance(path).scope)
+        charges = [entry for entry in moment.entries(path) if entry.kind == GRANTED and entry.scope == budget.path]
     texts = [entry.description.get("mechanism") for entry in charges]
     for entry, text in zip(charges, texts, strict=True):
         if text is None:

@@ -155,11 +155,13 @@ def described(
 def chain(ledger: Ledger, path: str) -> list[Budgeted]:
     """The scope and those above it that its charges reach, the highest first: up to and without a scope of slots."""
     found: list[Budgeted] = []
-    for above in paths_down_to(path_in(ledger, path))[::-1]:
-        scope = ledger.balance(above).scope
-        if found and scope.kind is Kind.SLOTS:
-            break
-        found.append(Budgeted.of(scope))
+    paths = paths_down_to(path_in(ledger, path))[::-1]
+    with ledger.moment() as moment:
+        for above in paths:
+            scope = moment.balance(above).scope
+            if found and scope.kind is Kind.SLOTS:
+                break
+            found.append(Budgeted.of(scope))
     return found[::-1]
 
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, cast
 
+from dpcompose.account.charged import Standing, standing
 from dpcompose.account.statement import Statement, unavailable
 from dpcompose.account.tree import Tree
 from dpcompose.adaptive import Mileage, Odometer
 from dpcompose.composition.container import Composition, compose
 from dpcompose.guarantee import Adjacency
-from dpcompose.guarantee.rational import rounded_up
-from dpcompose.ledger import Amount, Entry
+from dpcompose.guarantee.rational import rounded_down, rounded_up
+from dpcompose.ledger import Entry
 
+Charged = Mapping[str, Standing]
 MOST_ALTERNATIVES = 64
 BETWEEN = "; if no odometer was chosen from answers in another top-level scope"
 NATURAL = "composing charges that were chosen along the way tightly, after the fact, is unsound (the natural filter)"
@@ -30,39 +31,35 @@ def together(trees: Sequence[Tree], *, delta: float) -> Statement:
     adjacencies = {node.budget.adjacency for node in nodes if node.charges or node.parts_people}
     if len(adjacencies) > 1:
         return unavailable("the charges are priced under different adjacencies")
-    pure = _largest_pure(trees)
+    charged = standing(trees)
+    pure = _largest_pure(trees, charged)
     if pure is not None:
         return Statement(rounded_up(pure), "sum along the path", "along every path: all charges are pure", "sum")
     committed = _committed(trees, delta, next(iter(adjacencies)) or Adjacency.ADD_REMOVE)
     if committed is not None:
         return committed
-    return _odometers(trees)
+    return _odometers(trees, charged)
 
 
 # Pure charges
 
 
-def _largest_pure(trees: Sequence[Tree]) -> Fraction | None:
-    sums = [_pure(tree) for tree in trees]
+def _largest_pure(trees: Sequence[Tree], charged: Charged) -> Fraction | None:
+    sums = [_pure(tree, charged) for tree in trees]
     known = [each for each in sums if each is not None]
     return sum(known, Fraction(0)) if len(known) == len(sums) else None
 
 
-def _pure(tree: Tree) -> Fraction | None:
+def _pure(tree: Tree, charged: Charged) -> Fraction | None:
     """The sum of the epsilons, of a partition the largest child's; None if a charge is not pure."""
-    own = [_amount(entry, "pure") for entry in tree.charges]
-    below = [_pure(child) for child in tree.children]
+    own = [charged[entry.hash].pure for entry in tree.charges]
+    below = [_pure(child, charged) for child in tree.children]
     known = [each for each in (*own, *below) if each is not None]
     if len(known) < len(own) + len(below):
         return None
     if tree.parts_people:
         return max(known, default=Fraction(0))
     return sum(known, Fraction(0))
-
-
-def _amount(entry: Entry, name: str) -> Fraction | None:
-    text = entry.description.get(name)
-    return None if text is None else Amount.of(text).fraction
 
 
 # Committed schedules
@@ -143,7 +140,7 @@ class _Covered:
     rest: Fraction = Fraction(0)
 
 
-def _odometers(trees: Sequence[Tree]) -> Statement:
+def _odometers(trees: Sequence[Tree], charged: Charged) -> Statement:
     covered: dict[str, tuple[Odometer, Mileage]] = {}
     rest = Fraction(0)
     for tree in trees:
@@ -152,7 +149,7 @@ def _odometers(trees: Sequence[Tree]) -> Statement:
                 return unavailable(
                     f"the odometer of {node.odometer[0]!r} was fixed after the first answer, and {NATURAL}"
                 )
-        found = _covered(tree)
+        found = _covered(tree, charged)
         if isinstance(found, str):
             return unavailable(found)
         covered |= found.mileage
@@ -176,9 +173,9 @@ def _odometers(trees: Sequence[Tree]) -> Statement:
     )
 
 
-def _covered(tree: Tree) -> _Covered | str:
-    found = _own_cover(tree)
-    below = [_covered(child) for child in tree.children]
+def _covered(tree: Tree, charged: Charged) -> _Covered | str:
+    found = _own_cover(tree, charged)
+    below = [_covered(child, charged) for child in tree.children]
     parts = [found, *below]
     for part in parts:
         if isinstance(part, str):
@@ -193,18 +190,24 @@ def _covered(tree: Tree) -> _Covered | str:
     return _Covered(merged, max(rests) if tree.parts_people else sum(rests, Fraction(0)))
 
 
-def _own_cover(tree: Tree) -> _Covered | str:
+def _own_cover(tree: Tree, charged: Charged) -> _Covered | str:
     """The charges of a scope itself: under its odometer, or, if they are pure, by themselves."""
     total, rest = Mileage(), Fraction(0)
     for entry in tree.charges:
-        said, pure = entry.description.get("mileage"), _amount(entry, "pure")
-        if tree.odometer is not None and isinstance(said, dict):
-            total += Mileage.from_description(cast("dict[str, Any]", said))
-        elif pure is not None:
+        stands, deltas = charged[entry.hash], [None, *_named(entry)]
+        mileage = None if tree.odometer is None else stands.mileage(tree.odometer[1], deltas=deltas)
+        if mileage is not None:
+            total += mileage
+        elif (pure := stands.pure) is not None:
             rest += pure
         else:
             return f"no odometer was fixed for the charges of {tree.budget.path!r}, and {NATURAL}"
     return _Covered({} if tree.odometer is None else {tree.odometer[0]: (tree.odometer[1], total)}, rest)
+
+
+def _named(entry: Entry) -> list[float]:
+    """The delta that a charge paid, if any."""
+    return [rounded_down(entry.cost["delta"].fraction)] if "delta" in entry.cost else []
 
 
 def _sum(one: Mileage, other: Mileage) -> Mileage:

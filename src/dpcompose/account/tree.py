@@ -10,7 +10,7 @@ from typing import Self
 
 from dpcompose.account.scope import Budgeted
 from dpcompose.adaptive import Odometer
-from dpcompose.ledger import Entry, Kind, Ledger
+from dpcompose.ledger import Entry, Kind, Moment
 from dpcompose.ledger.entry import GRANTED
 
 
@@ -33,7 +33,7 @@ class Tree:
     odometer: tuple[str, Odometer, int] | None
 
     @classmethod
-    def of(cls, ledger: Ledger, root: str, paths: Sequence[str]) -> Self:
+    def of(cls, ledger: Moment, root: str, paths: Sequence[str]) -> Self:
         """The tree below a top-level scope, of the scopes on the way to the paths and of all below them."""
         budgets = {scope.path: Budgeted.of(scope) for scope in ledger.scopes(root) if _about(scope.path, paths)}
         charges: defaultdict[str, list[Entry]] = defaultdict(list)

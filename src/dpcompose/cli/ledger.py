@@ -139,7 +139,7 @@ def charge(
             say(f"dpcompose: {refusal}")
             raise typer.Exit(REFUSED) from None
         if redeem:
-            ledger.redeem(receipt)
+            ledger.redeem(receipt, actor=actor)
         left = ledger.available(path)
     from dpcompose.report.ledger import receipt_document, receipt_page
 

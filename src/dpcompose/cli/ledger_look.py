@@ -124,11 +124,12 @@ def export(
         from dpcompose.report.deployments import deployments_document
 
         progress("reading", 0, 1)
-        balances = ledger.balances(path)
-        tops = [path] if path is not None else [b.scope.path for b in balances if b.scope.parent is None]
-        entries = (entry for top in tops for entry in ledger.entries(top))
         producer = f"dpcompose {package_version()}"
-        document = deployments_document(balances, entries, anchor=ledger.anchor(), producer=producer)
+        with ledger.moment() as moment:
+            balances = moment.balances(path)
+            tops = [path] if path is not None else [b.scope.path for b in balances if b.scope.parent is None]
+            entries = (entry for top in tops for entry in moment.entries(top))
+            document = deployments_document(balances, entries, anchor=moment.anchor(), producer=producer)
         if out is not None:
             write("--out", out, dumps(document) + "\n")
     if out is None or json:

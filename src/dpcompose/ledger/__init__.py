@@ -10,6 +10,7 @@ from dpcompose.ledger.amounts import Amounts
 from dpcompose.ledger.anchor import Anchor
 from dpcompose.ledger.entry import Entry, Head
 from dpcompose.ledger.ledger import Ledger
+from dpcompose.ledger.moment import Moment
 from dpcompose.ledger.receipt import Receipt
 from dpcompose.ledger.scope import Balance, Kind, Scope
 from dpcompose.ledger.verification import Verification
@@ -23,6 +24,7 @@ __all__ = [
     "Head",
     "Kind",
     "Ledger",
+    "Moment",
     "Receipt",
     "Scope",
     "Verification",

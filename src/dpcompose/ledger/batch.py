@@ -31,7 +31,7 @@ class Batch:
     _seen: dict[str, Node] = field(default_factory=dict[str, Node])
     _heads: dict[str, Head] = field(default_factory=dict[str, Head])
     _entries: dict[tuple[str, int | str], Entry] = field(default_factory=dict[tuple[str, int | str], Entry])
-    _redeemed: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
+    _redemptions: dict[tuple[str, int], Entry] = field(default_factory=dict[tuple[str, int], Entry])
 
     def decide_all(self, requests: Sequence[Request]) -> list[Decision | DPComposeError]:
         """What each request leads to, in order: a decision, or the error that the rules raised."""
@@ -62,7 +62,7 @@ class Batch:
         if request.key is not None:
             self._entries[root, request.key] = entry
         if request.redeems is not None:
-            self._redeemed.add((root, request.redeems))
+            self._redemptions[root, request.redeems] = entry
         self.records.append(Record(sequence, request.path, request.key, request.redeems, entry.body, entry.hash))
 
     def node(self, path: str) -> Node | None:
@@ -85,5 +85,5 @@ class Batch:
     def entry(self, root: str, sequence: int) -> Entry | None:
         return self._entries.get((root, sequence)) or self.stored.entry(root, sequence)
 
-    def redeemed(self, root: str, sequence: int) -> bool:
-        return (root, sequence) in self._redeemed or self.stored.redeemed(root, sequence)
+    def redemption(self, root: str, sequence: int) -> Entry | None:
+        return self._redemptions.get((root, sequence)) or self.stored.redemption(root, sequence)

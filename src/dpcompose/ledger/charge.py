@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
-from dpcompose.errors import OverdrawnError, ScopeKindError
+from dpcompose.errors import OverdrawnError, ScopeExistsError, ScopeKindError
 from dpcompose.ledger.amounts import Amounts
 from dpcompose.ledger.decision import Decision, View, chain_of, decided_before, refused, repeated
 from dpcompose.ledger.entry import GRANTED, Entry
 from dpcompose.ledger.receipt import Receipt
-from dpcompose.ledger.scope import Kind, root_of
-from dpcompose.ledger.spending import require_currencies, spend
+from dpcompose.ledger.scope import Kind, Scope, root_of
+from dpcompose.ledger.spending import charged, require_currencies
 from dpcompose.ledger.text import encode
 
 
@@ -24,6 +25,7 @@ class Charge:
         description: What is charged, as JSON.
         actor: Who charges.
         key: The idempotency key: asked again, the same receipt.
+        priced: The scopes for which the cost was computed, the last of them `path`; they must still be the same.
     """
 
     path: str
@@ -31,6 +33,7 @@ class Charge:
     description: str
     actor: str
     key: str
+    priced: tuple[Scope, ...] = ()
 
     @property
     def redeems(self) -> None:
@@ -51,10 +54,15 @@ class Charge:
         kind = chain[-1].scope.kind
         if kind is not Kind.FILTER:
             raise ScopeKindError(self.path, kind, "Charge a scope of kind filter below it")
+        for node, scope in zip(chain[::-1], self.priced[::-1], strict=False):
+            if node.scope != scope:
+                raise ScopeExistsError(node.scope.path)
         require_currencies(chain[-1], self.cost.units)
         head = view.head(root_of(self.path))
         try:
-            nodes = spend(chain, self.cost.units)
+            scheduled = chain[-1].scope.schedule is not None
+            mechanism = json.loads(self.description).get("mechanism") if scheduled else None
+            nodes = charged(chain, self.cost.units, mechanism)
         except OverdrawnError as refusal:
             return refused(head, content, refusal, time=time)
         entry = Entry.after(head, GRANTED, content, time=time)

@@ -32,8 +32,8 @@ class View(Protocol):
         """The entry of that number."""
         ...
 
-    def redeemed(self, root: str, sequence: int) -> bool:
-        """Whether the charge of that number was redeemed."""
+    def redemption(self, root: str, sequence: int) -> Entry | None:
+        """The entry that redeems the charge of that number."""
         ...
 
     def head(self, root: str) -> Head:

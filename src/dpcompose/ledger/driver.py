@@ -20,7 +20,7 @@ NODE = (
 KEYED = "SELECT body, hash FROM entry WHERE root = ? AND key = ?"
 HASH = "SELECT hash FROM entry WHERE root = ? AND sequence = ?"
 NUMBERED = "SELECT body, hash FROM entry WHERE root = ? AND sequence = ?"
-REDEEMED = "SELECT 1 FROM entry WHERE root = ? AND redeems = ?"
+REDEEMED = "SELECT body, hash FROM entry WHERE root = ? AND redeems = ?"
 HEAD = "SELECT sequence, hash FROM entry WHERE root = ? ORDER BY sequence DESC LIMIT 1"
 NEW_SCOPE = "INSERT INTO scope (root, path, kind, caps, slots, description, opened) VALUES (?, ?, ?, ?, ?, ?, ?)"
 NEW_BALANCE = "INSERT INTO balance (spent, taken, closed, root, path) VALUES (?, ?, ?, ?, ?)"
@@ -62,10 +62,12 @@ class Stored:
         if row is None:
             return None
         known = self.known.get(path)
-        if known is None or known[0] != row:
-            same = known is not None and known[0][:7] == row[:7]
-            known = self.known[path] = row, node_of(known[1].scope if same else scope_of(row[:7]), row[7:])
-        return known[1]
+        if known is not None and known[0] == row:
+            return known[1]
+        scope = known[1].scope if known is not None and known[0][:7] == row[:7] else scope_of(row[:7])
+        node = node_of(scope, row[7:])
+        self.known[path] = row, node
+        return node
 
     def keyed(self, root: str, key: str) -> Entry | None:
         return entry_of(self.driver.row(KEYED, (root, key)))
@@ -73,8 +75,8 @@ class Stored:
     def entry(self, root: str, sequence: int) -> Entry | None:
         return entry_of(self.driver.row(NUMBERED, (root, sequence)))
 
-    def redeemed(self, root: str, sequence: int) -> bool:
-        return self.driver.row(REDEEMED, (root, sequence)) is not None
+    def redemption(self, root: str, sequence: int) -> Entry | None:
+        return entry_of(self.driver.row(REDEEMED, (root, sequence)))
 
     def head(self, root: str) -> Head:
         row = self.driver.row(HEAD, (root,))

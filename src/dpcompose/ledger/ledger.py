@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -10,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from dpcompose.errors import DomainError, UnknownScopeError
+from dpcompose.errors import DomainError
 from dpcompose.ledger.amount import Amount, sayable
 from dpcompose.ledger.amounts import Amounts
 from dpcompose.ledger.anchor import Anchor
@@ -18,13 +19,13 @@ from dpcompose.ledger.charge import Charge
 from dpcompose.ledger.closing import Closing
 from dpcompose.ledger.decision import Decision, Request
 from dpcompose.ledger.entry import Entry
+from dpcompose.ledger.moment import Moment, is_at_or_below
 from dpcompose.ledger.opening import Opening
 from dpcompose.ledger.place import open_store
 from dpcompose.ledger.receipt import Receipt
-from dpcompose.ledger.redemption import Redemption
-from dpcompose.ledger.scope import Balance, Kind, Node, Scope, paths_down_to, root_of
-from dpcompose.ledger.spending import available
-from dpcompose.ledger.store import Snapshot, Store
+from dpcompose.ledger.redemption import Redemption, attempt_of
+from dpcompose.ledger.scope import Balance, Kind, Scope, root_of
+from dpcompose.ledger.store import Store
 from dpcompose.ledger.text import description_text, line_of_text, scope_path
 from dpcompose.ledger.verification import Progress, Verification, verify
 
@@ -111,7 +112,14 @@ class Ledger:
         return scope
 
     def charge(
-        self, path: str, *, cost: Costs, description: Mapping[str, Any] | None = None, actor: str, key: str
+        self,
+        path: str,
+        *,
+        cost: Costs,
+        description: Mapping[str, Any] | None = None,
+        actor: str,
+        key: str,
+        priced: Sequence[Scope] = (),
     ) -> Receipt:
         """Charge a scope and all above it, before any noise is drawn. What is returned is durable.
 
@@ -121,9 +129,12 @@ class Ledger:
             description: What is charged, in plain values.
             actor: Who charges.
             key: The idempotency key, unique below the top-level scope: asked again, the same receipt and no new charge.
+            priced: The scopes for which the cost was computed, the highest first and `path` last.
 
         Raises:
             OverdrawnError: It does not fit; recorded, and no balance is changed.
+            UnsupportedError: The scope has a schedule, and the mechanism that is described is not next on it.
+            ScopeExistsError: One of the scopes in `priced` was opened otherwise.
             CurrencyError: A currency is missing or unknown.
             KeyReusedError: The key was used for another request.
             UnknownScopeError, ClosedScopeError, ScopeKindError: The scope takes no charges.
@@ -136,55 +147,65 @@ class Ledger:
             description_text(description),
             line_of_text("actor", actor),
             line_of_text("key", key),
+            tuple(priced),
         )
         receipt = self._decided(request).receipt
         assert receipt is not None, "a charge gives a receipt"
         return receipt
 
-    def redeem(self, receipt: Receipt) -> None:
+    def redeem(self, receipt: Receipt, *, actor: str, nonce: str | None = None) -> None:
         """Use up a receipt, durably, before any noise is drawn: one charge pays for one answer.
 
+        Args:
+            receipt: As `charge` returned it.
+            actor: Who redeems it; only who charged may.
+            nonce: The name of this attempt, such as `secrets.token_hex(32)`, made and kept in the memory of the process
+                that draws. After an uncertain failure the same nonce is answered alike, and every other is refused.
+                Never write it anywhere: who has it may draw again. Without one there is no asking again.
+
         Raises:
-            AlreadyRedeemedError: It was redeemed before.
-            ReceiptError: This ledger did not give it.
+            AlreadyRedeemedError: It was redeemed before, by another attempt.
+            ReceiptError: This ledger did not give it, or gave it to somebody else.
         """
         if not isinstance(receipt, Receipt):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("receipt", receipt, "a receipt, as `charge` returns it")
-        self._decided(Redemption(receipt))
+        self._decided(Redemption(receipt, line_of_text("actor", actor), attempt_of(nonce)))
 
     def close_scope(self, path: str, *, actor: str, key: str) -> None:
         """Close a scope for good: nothing more is charged in it or below it; what was spent stays spent."""
         self._decided(Closing(scope_path(path), line_of_text("actor", actor), line_of_text("key", key)))
 
+    @contextmanager
+    def moment(self) -> Generator[Moment]:
+        """Everything at one moment, inside the block: balances, entries and the anchor that belong together."""
+        with self.store.snapshot() as snapshot:
+            yield Moment(snapshot)
+
     def balance(self, path: str) -> Balance:
         """What has been spent in a scope, and what its caps leave."""
-        with self.store.snapshot() as snapshot:
-            return Balance.of(_node(snapshot, scope_path(path)))
+        with self.moment() as moment:
+            return moment.balance(path)
 
     def available(self, path: str) -> Amounts:
         """The most that a charge of this scope could still ask, each currency by itself, the whole chain heeded."""
-        with self.store.snapshot() as snapshot:
-            return Amounts(available([_node(snapshot, each) for each in paths_down_to(scope_path(path))]))
+        with self.moment() as moment:
+            return moment.available(path)
 
     def balances(self, path: str | None = None) -> tuple[Balance, ...]:
         """The balances of a scope and of all below it at one moment, sorted by path; of all scopes without `path`."""
-        with self.store.snapshot() as snapshot:
-            if path is None:
-                return tuple(Balance.of(node) for node in snapshot.nodes())
-            top = _node(snapshot, scope_path(path)).scope.path
-            return tuple(Balance.of(node) for node in snapshot.nodes() if _is_at_or_below(node.scope.path, top))
+        with self.moment() as moment:
+            return moment.balances(path)
 
     def scopes(self, path: str | None = None) -> tuple[Scope, ...]:
         """A scope and all below it, sorted by path; all scopes without `path`."""
-        return tuple(balance.scope for balance in self.balances(path))
+        with self.moment() as moment:
+            return moment.scopes(path)
 
     def entries(self, path: str, after: int = 0) -> Iterator[Entry]:
         """The entries of a scope and of all below it, oldest first, with numbers above `after`."""
         if not (type(after) is int and 0 <= after < 2**63):
             raise DomainError("after", sayable(after), "the number of an entry, or 0")
-        with self.store.snapshot() as snapshot:
-            top = _node(snapshot, scope_path(path)).scope.path
-        return self._pages(top, after)
+        return self._pages(self.balance(path).scope.path, after)
 
     def _pages(self, top: str, after: int) -> Iterator[Entry]:
         root, last = root_of(top), after
@@ -193,13 +214,13 @@ class Ledger:
                 page = list(snapshot.records(root, after=last, limit=PAGE))
             if not page:
                 return
-            yield from (record.entry for record in page if _is_at_or_below(record.scope, top))
+            yield from (record.entry for record in page if is_at_or_below(record.scope, top))
             last = page[-1].sequence
 
     def anchor(self) -> Anchor:
         """The heads of all chains; kept elsewhere, they show later whether anything was taken away."""
-        with self.store.snapshot() as snapshot:
-            return Anchor.of(snapshot)
+        with self.moment() as moment:
+            return moment.anchor()
 
     def verify(self, anchor: Anchor | None = None, progress: Progress | None = None) -> Verification:
         """Check every hash, decide every entry again, and compare every balance and the anchor.
@@ -227,14 +248,3 @@ class Ledger:
         if decision.refusal is not None:
             raise decision.refusal
         return decision
-
-
-def _node(snapshot: Snapshot, path: str) -> Node:
-    node = snapshot.node(path)
-    if node is None:
-        raise UnknownScopeError(path)
-    return node
-
-
-def _is_at_or_below(path: str, top: str) -> bool:
-    return path == top or path.startswith(f"{top}/")

@@ -25,7 +25,7 @@ class MemoryStore:
     _entries: defaultdict[str, list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
     _heads: dict[str, Head] = field(default_factory=dict[str, Head])
     _keys: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
-    _redeemed: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
+    _redemptions: dict[tuple[str, int], Entry] = field(default_factory=dict[tuple[str, int], Entry])
     _lock: RLock = field(default_factory=RLock)
     _closed: bool = False
 
@@ -45,7 +45,7 @@ class MemoryStore:
         if request.key is not None:
             self._keys[root, request.key] = sequence
         if request.redeems is not None:
-            self._redeemed.add((root, request.redeems))
+            self._redemptions[root, request.redeems] = entry
 
     @contextmanager
     def snapshot(self) -> Generator[MemoryStore]:
@@ -68,8 +68,8 @@ class MemoryStore:
         entries = self._entries.get(root, [])
         return Entry(*entries[sequence - 1]) if 1 <= sequence <= len(entries) else None
 
-    def redeemed(self, root: str, sequence: int) -> bool:
-        return (root, sequence) in self._redeemed
+    def redemption(self, root: str, sequence: int) -> Entry | None:
+        return self._redemptions.get((root, sequence))
 
     def head(self, root: str) -> Head:
         return self._heads.get(root, Head())

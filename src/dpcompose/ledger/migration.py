@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, inspect, select
 
 from dpcompose.errors import NewerSchemaError, StoreError
+from dpcompose.ledger.entry import GRANTED
+from dpcompose.ledger.row import scope_of
 from dpcompose.ledger.schema import BALANCE, ENTRY, MIGRATION, SCOPE
 
 
@@ -32,7 +35,21 @@ def _create_tables(connection: Connection) -> None:
         table.create(connection)
 
 
-STEPS = (Step(1, "scopes, balances and entries", _create_tables),)
+def _count_rounds(connection: Connection) -> None:
+    """How many rounds of each schedule were charged: kept from now on, by clients that know of it."""
+    for row in connection.execute(select(SCOPE).where(SCOPE.c.description.contains('"schedule":'))).all():
+        scope = scope_of(tuple(row))
+        if scope.schedule is not None:
+            own = select(ENTRY.c.body).where(ENTRY.c.root == scope.root, ENTRY.c.scope == scope.path)
+            kinds = [json.loads(body)["kind"] for body in connection.execute(own).scalars()]
+            balance = BALANCE.update().where(BALANCE.c.root == scope.root, BALANCE.c.path == scope.path)
+            connection.execute(balance.values(taken=kinds.count(GRANTED)))
+
+
+STEPS = (
+    Step(1, "scopes, balances and entries", _create_tables),
+    Step(2, "rounds of schedules, attempts of redemptions", _count_rounds),
+)
 
 
 def version_of(connection: Connection, *, where: str) -> int:

@@ -136,7 +136,9 @@ class _Transaction:
     committing: bool = False
 
     def commit(self, root: str, requests: Sequence[Request], known: Known) -> list[Outcome]:
-        *settings, version, _ = self.row(_LOCK, (root, root)) or ()
+        found = self.row(_LOCK, (root, root))
+        assert found is not None, "a SELECT without a condition has a row"
+        *settings, version, _ = found
         require_durable(settings, self.where)
         require_known(version, where=self.where)
         stored = Stored(self, known)

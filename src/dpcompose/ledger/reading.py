@@ -55,9 +55,10 @@ class Reading:
         row = self.connection.execute(found).first()
         return None if row is None else entry_of(tuple(row))
 
-    def redeemed(self, root: str, sequence: int) -> bool:
-        found = select(ENTRY.c.sequence).where(ENTRY.c.root == root, ENTRY.c.redeems == sequence)
-        return self.connection.execute(found).first() is not None
+    def redemption(self, root: str, sequence: int) -> Entry | None:
+        found = select(ENTRY.c.body, ENTRY.c.hash).where(ENTRY.c.root == root, ENTRY.c.redeems == sequence)
+        row = self.connection.execute(found).first()
+        return None if row is None else entry_of(tuple(row))
 
     def head(self, root: str) -> Head:
         last = select(ENTRY.c.sequence, ENTRY.c.hash).where(ENTRY.c.root == root).order_by(ENTRY.c.sequence.desc())

@@ -18,13 +18,16 @@ from dpcompose.ledger.decision import Request, chain_of
 from dpcompose.ledger.entry import CLOSED, GRANTED, REDEEMED, VERSION, Entry, Head
 from dpcompose.ledger.opening import Opening
 from dpcompose.ledger.scope import Kind, Node, root_of
-from dpcompose.ledger.spending import require_currencies, spend
+from dpcompose.ledger.spending import charged, require_currencies
 from dpcompose.ledger.store import Record
 from dpcompose.ledger.text import encode
 
 REMEMBERED = 10_000
 _OWN = {"actor", "kind", "previous", "scope", "sequence", "time", "version"}
-_NAMES = {GRANTED: _OWN | {"cost", "description", "key"}, REDEEMED: _OWN | {"redeems"}}
+_NAMES = {
+    GRANTED: [_OWN | {"cost", "description", "key"}],
+    REDEEMED: [_OWN | {"redeems"}, _OWN | {"redeems", "attempt"}],
+}
 """What the entries hold that are not decided again byte by byte."""
 
 
@@ -46,7 +49,7 @@ class Replay:
     balances: dict[str, Node] = field(default_factory=dict[str, Node])
     last: Head = field(default_factory=Head)
     _keys: set[str] = field(default_factory=set[str])
-    _paths: dict[str, int] = field(default_factory=dict[str, int])
+    _charged: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     _units: dict[str, int] = field(default_factory=dict[str, int])
     _unredeemed: array[int] = field(default_factory=lambda: array("q", [0]))
 
@@ -75,12 +78,12 @@ class Replay:
             self._keys.add(record.key)
         if fields["kind"] in _NAMES:
             _demand(
-                fields.keys() == _NAMES[fields["kind"]] and fields["version"] == VERSION, "is not what rules decide"
+                fields.keys() in _NAMES[fields["kind"]] and fields["version"] == VERSION, "is not what rules decide"
             )
         if fields["kind"] == GRANTED:
             self._granted(record.scope, fields)
         elif fields["kind"] == REDEEMED:
-            self._redeemed(record.scope, fields["redeems"])
+            self._redeemed(record.scope, fields["actor"], fields["redeems"])
         else:
             self._decided(record.entry, fields)
         self.last = Head(record.sequence, record.hash)
@@ -90,9 +93,9 @@ class Replay:
         cost = {name: self._read(text) for name, text in fields["cost"].items()}
         _demand(chain[-1].scope.kind is Kind.FILTER, "charges a scope that takes no charges")
         require_currencies(chain[-1], cost)
-        for node in spend(chain, cost):
+        for node in charged(chain, cost, fields["description"].get("mechanism")):
             self.balances[node.scope.path] = node
-        self._unredeemed.append(self._paths.setdefault(path, len(self._paths) + 1))
+        self._unredeemed.append(self._charged.setdefault((path, fields["actor"]), len(self._charged) + 1))
 
     def _read(self, text: str) -> int:
         """`units_of`, remembered: the same amounts come again and again."""
@@ -103,9 +106,10 @@ class Replay:
                 self._units[text] = units
         return units
 
-    def _redeemed(self, path: str, sequence: int) -> None:
+    def _redeemed(self, path: str, actor: str, sequence: int) -> None:
         _demand(0 < sequence < len(self._unredeemed), "redeems what is not there")
-        _demand(self._unredeemed[sequence] == self._paths.get(path), "redeems what is no charge, or redeemed before")
+        charge = self._charged.get((path, actor))
+        _demand(self._unredeemed[sequence] == charge, "redeems what is no charge of its actor, or redeemed before")
         self._unredeemed[sequence] = 0
         self._unredeemed.append(0)
 
@@ -127,8 +131,8 @@ class Replay:
     def entry(self, root: str, sequence: int) -> Entry | None:
         return None
 
-    def redeemed(self, root: str, sequence: int) -> bool:
-        return False
+    def redemption(self, root: str, sequence: int) -> Entry | None:
+        return None
 
     def head(self, root: str) -> Head:
         return self.last

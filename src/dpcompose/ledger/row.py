@@ -53,7 +53,8 @@ def node_of(scope: Scope, row: Row | None) -> Node:
             raise ValueError(scope.path)
         spent, taken, closed = row
         balance = _units(spent)
-        if not (type(taken) is int and 0 <= taken <= (scope.slots or 0)):
+        counted = scope.schedule is not None
+        if not (type(taken) is int and taken >= 0 and (counted or taken <= (scope.slots or 0))):
             raise ValueError(taken)
         if scope.kind is not Kind.SLOTS and any(balance[name] > cap for name, cap in scope.caps.units.items()):
             raise ValueError(spent)

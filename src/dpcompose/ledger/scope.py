@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from functools import cached_property
+from typing import Any, cast
 
 from dpcompose.ledger.amounts import Amounts
 
@@ -57,6 +58,26 @@ class Scope:
         """What it is, as a fresh mapping."""
         return json.loads(self.description_text)
 
+    @cached_property
+    def schedule(self) -> Any:
+        """What was committed when it was opened, in order: texts of mechanisms with counts; None if nothing was."""
+        budget: Any = self.description.get("budget") if '"schedule":' in self.description_text else None
+        return cast("dict[str, Any]", budget).get("schedule") or None if isinstance(budget, dict) else None
+
+    def committed(self, place: int) -> str | None:
+        """The text of the mechanism that its schedule has at a place, from 0; None beyond its end.
+
+        A schedule that cannot be read has nothing in any place.
+        """
+        try:
+            for text, times in self.schedule:
+                if 0 <= place < times and isinstance(text, str):
+                    return text
+                place -= times
+        except (TypeError, ValueError):
+            pass
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -65,7 +86,7 @@ class Node:
     Args:
         scope: The scope.
         spent: Integers of 1e-40 by currency, for every currency capped in it or above it up to the next slots.
-        taken: How many of its slots are taken.
+        taken: How many of its slots are taken, or rounds of its schedule.
         closed: Whether it was closed itself.
     """
 
@@ -82,7 +103,7 @@ class Balance:
     Args:
         scope: The scope.
         spent: Spent, by currency; for a scope of slots, what opening it charged the chain above.
-        taken: How many of its slots are taken.
+        taken: How many of its slots are taken, or rounds of its schedule.
         closed: Whether it was closed.
     """
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-from dpcompose.errors import CurrencyError, OverdrawnError
+from dpcompose.errors import CurrencyError, OverdrawnError, UnsupportedError
 from dpcompose.ledger.amount import Amount
 from dpcompose.ledger.scope import Kind, Node
 
@@ -18,6 +20,27 @@ def require_currencies(node: Node, cost: Mapping[str, int]) -> None:
         raise CurrencyError(node.scope.path, name, sorted(expected), missing=False)
     for name in sorted(expected - cost.keys()):
         raise CurrencyError(node.scope.path, name, sorted(expected), missing=True)
+
+
+def charged(chain: Sequence[Node], cost: Mapping[str, int], mechanism: Any) -> tuple[Node, ...]:
+    """The nodes that change when the last of `chain` is charged `cost` for what is named `mechanism`; see `spend`.
+
+    Raises:
+        UnsupportedError: The scope has a schedule, and that is not next on it.
+        OverdrawnError: See `spend`.
+    """
+    own = chain[-1]
+    if own.scope.schedule is None:
+        return spend(chain, cost)
+    expected = own.scope.committed(own.taken)
+    if expected is None or mechanism != expected:
+        raise UnsupportedError(
+            f"round {own.taken + 1} of the schedule of {own.scope.path!r}",
+            f"{mechanism or 'a cost without a mechanism'} was asked, and {expected or 'nothing more'} was committed",
+            "Open another scope for what is chosen along the way",
+        )
+    after = replace(own, taken=own.taken + 1)
+    return spend([*chain[:-1], after], cost) or (after,)
 
 
 def spend(chain: Sequence[Node], cost: Mapping[str, int]) -> tuple[Node, ...]:

@@ -165,7 +165,7 @@ class Session:
             description={"release": [design.plain for design in designs]},
         )
         try:
-            self.ledger.redeem(receipt)
+            self.ledger.redeem(receipt, actor=self.actor)
         except AlreadyRedeemedError:
             return self._stored(designs, questions, receipt)
         # From here on the charge is spent, whatever happens.
