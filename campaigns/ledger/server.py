@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -39,6 +39,22 @@ class Server:
         extra = f"&options={quote(options)}" if options else ""
         return f"postgresql://ledger@/{database}?host={quote(str(self.home))}{extra}"
 
+    def initialize(self) -> None:
+        """Make its directory of data."""
+        init = [self.binaries / "initdb", "-D", self.home / "data", "-U", "ledger", "--auth=trust", "-E", "UTF8"]
+        self._run(*init, "--locale=C", "--wal-segsize=1", "--no-sync")
+
+    def copy_from(self, primary: Server) -> None:
+        """Make its directory of data a copy of that of a running server, to follow it."""
+        shutil.rmtree(self.home / "data", ignore_errors=True)
+        self._run(
+            *(self.binaries / "pg_basebackup", "-D", self.home / "data", "-h", primary.home, "-U", "ledger"),
+            *("-R", "-X", "stream", "--checkpoint=fast", "--no-sync"),
+        )
+
+    def _run(self, *command: str | Path) -> None:
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, user=self.user, cwd=self.home)
+
     def create(self, database: str) -> str:
         """A new, empty database; its URL."""
         import psycopg
@@ -63,11 +79,31 @@ class Server:
             time.sleep(0.1)
         raise RuntimeError(f"the server does not start:\n{(self.home / 'log').read_text()[-2000:]}")
 
+    def kill(self, process: subprocess.Popen[bytes]) -> None:
+        """kill -9 the server and its children, stopped ones too, and wait until they are gone."""
+        children = [int(path.name) for path in Path("/proc").iterdir() if _parent(path) == process.pid]
+        for pid in [process.pid, *children]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        process.wait(60)
+        while any(_parent(Path(f"/proc/{pid}")) is not None for pid in children):
+            time.sleep(0.01)
+
     def stop(self, process: subprocess.Popen[bytes]) -> None:
         """Stop it at once."""
         if process.poll() is None:
             process.send_signal(signal.SIGQUIT)  # at once: the directory is thrown away
             process.wait(60)
+
+
+def _parent(process: Path) -> int | None:
+    """The parent of a process that runs; None if it is gone, or a zombie that somebody else will bury."""
+    try:
+        _, _, rest = (process / "stat").read_text().rpartition(") ") if process.name.isdigit() else ("", "", "Z")
+    except OSError:
+        return None
+    state, *others = rest.split()
+    return None if state == "Z" else int(others[0])
 
 
 def find_binaries() -> Path:
@@ -95,20 +131,25 @@ def _user() -> str | None:
 
 
 @contextmanager
-def server(*settings: str) -> Iterator[Server]:
-    """A server that runs inside the block."""
+def place(folder: Path | None = None) -> Iterator[Server]:
+    """A directory for a server, which is not there yet, in `folder` or where temporary files are; gone afterwards."""
     binaries, user = find_binaries(), _user()
-    home = Path(tempfile.mkdtemp(prefix="dpcompose-postgres-"))
+    home = Path(tempfile.mkdtemp(prefix="dpcompose-postgres-", dir=folder))
     try:
         if user is not None:
             shutil.chown(home, user)
-        init = [binaries / "initdb", "-D", home / "data", "-U", "ledger", "--auth=trust", "-E", "UTF8", "--locale=C"]
-        subprocess.run(init, check=True, stdout=subprocess.DEVNULL, user=user, cwd=home)
-        made = Server(binaries, home, user)
+        yield Server(binaries, home, user)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@contextmanager
+def server(*settings: str) -> Iterator[Server]:
+    """A server that runs inside the block."""
+    with place() as made:
+        made.initialize()
         process = made.start(*settings)
         try:
             yield made
         finally:
             made.stop(process)
-    finally:
-        shutil.rmtree(home, ignore_errors=True)

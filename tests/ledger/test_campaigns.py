@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from campaigns.ledger import concurrency, faults, files, keys, kills, power, sums, tampering
+from campaigns.ledger import concurrency, failover, faults, files, keys, kills, power, sums, tampering
 from campaigns.ledger.history import HistoryError
 from campaigns.ledger.missing import MissingError
 from campaigns.ledger.power import Recording
@@ -95,3 +95,13 @@ def test_retries_get_one_receipt_and_one_answer(store: str, tmp_path: Path, requ
 def test_sums_are_exact(tmp_path: Path) -> None:
     assert "end at exactly" in sums.campaign(tmp_path / "ledger.db", charges=500, threads=8)
     assert "end at exactly" in sums.campaign("memory:", charges=3000)
+
+
+@pytest.mark.usefixtures("postgres")
+@pytest.mark.parametrize("weakness", ["shipped", *failover.CONTROLS])
+def test_old_clients_over_failovers(weakness: str, tmp_path: Path) -> None:
+    if weakness == "shipped":
+        assert "none lost" in failover.campaign(tmp_path, rounds=1, clients=2)
+    else:
+        with pytest.raises(HistoryError):
+            failover.campaign(tmp_path, rounds=1, clients=2, weakness=weakness)

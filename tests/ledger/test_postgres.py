@@ -7,14 +7,17 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from campaigns.ledger.processes import in_threads
 from campaigns.ledger.server import Server, server
 
-from dpcompose.errors import DomainError, NewerSchemaError, StoreError, TamperedError
+from dpcompose.errors import DomainError, NewerSchemaError, OverdrawnError, StoreError, TamperedError
 from dpcompose.ledger import Ledger
+from dpcompose.ledger import postgres as postgres_store
 
 
 @pytest.fixture
@@ -167,3 +170,194 @@ def test_tampering_is_found(ledger: Ledger, url: str, statement: str) -> None:
     _execute(url, statement)
     with pytest.raises(TamperedError):
         ledger.verify(anchor)
+
+
+# What an acknowledgment rests on
+
+
+def test_a_commit_that_no_standby_confirmed_is_uncertain(postgres: Server, tmp_path: Path) -> None:
+    """There is none: every wait is cancelled. Neither the charge nor the same request once more is acknowledged."""
+    with server("synchronous_standby_names=*") as alone, _cancelling(alone), Ledger.open(alone.url()) as ledger:
+        for ask in (_open, _open, _charge_once, _charge_once):
+            with pytest.raises(StoreError, match="committed with a warning") as raised:
+                ask(ledger)
+            assert raised.value.uncertain
+
+
+def _open(ledger: Ledger) -> None:
+    ledger.scope("world", caps={"epsilon": 10}, actor="Ada")
+
+
+def _charge_once(ledger: Ledger) -> None:
+    _charge(ledger, "once")
+
+
+@contextmanager
+def _cancelling(running: Server) -> Iterator[None]:
+    done = threading.Event()
+
+    def cancel() -> None:
+        while not done.wait(0.02):
+            _execute(running.url(), "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+
+    thread = threading.Thread(target=cancel)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("value", ["off", "local", "remote_write"])
+def test_a_level_of_commit_below_on_is_refused(url: str, value: str) -> None:
+    with pytest.raises(StoreError, match=f"synchronous_commit is {value}"):
+        Ledger.open(f"{url}&options=-csynchronous_commit%3D{value}")
+    _execute(url, f"ALTER ROLE ledger IN DATABASE {_quoted(url)} SET synchronous_commit = {value}")
+    with pytest.raises(StoreError, match=f"synchronous_commit is {value}"):
+        Ledger.open(url)
+
+
+def _quoted(url: str) -> str:
+    return '"' + url.partition("@/")[2].partition("?")[0] + '"'
+
+
+def test_warnings_are_asked_for(url: str) -> None:
+    """A client that is told of errors only would take a cancelled wait for a commit."""
+    with Ledger.open(f"{url}&options=-cclient_min_messages%3Derror") as ledger:
+        pooled = ledger.store._engine.raw_connection()  # type: ignore[attr-defined]
+        (level,) = pooled.driver_connection.execute("SHOW client_min_messages").fetchone()
+        pooled.close()
+    assert level == "warning"
+
+
+def test_settings_are_looked_at_in_every_transaction(ledger: Ledger) -> None:
+    for name, value in {"synchronous_commit": "local", "client_min_messages": "error"}.items():
+        pooled = ledger.store._engine.raw_connection()  # type: ignore[attr-defined]
+        pooled.driver_connection.execute(f"SET {name} = {value}")
+        pooled.driver_connection.commit()
+        pooled.close()
+        with pytest.raises(StoreError, match=f"{name} is {value}"):
+            _charge(ledger, name)
+        ledger.store._engine.dispose()  # type: ignore[attr-defined]
+    _charge(ledger, "sound again")
+
+
+def test_an_open_client_stops_at_a_newer_schema(ledger: Ledger, url: str) -> None:
+    _charge(ledger, "1")
+    _execute(url, "INSERT INTO migration VALUES (99, 'from the future')")
+    with pytest.raises(NewerSchemaError):
+        _charge(ledger, "2")
+    with pytest.raises(NewerSchemaError):
+        ledger.scope("new", actor="Ada")
+
+
+def test_no_charge_fails_where_transactions_are_serializable(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A conflict that the server gives up would show at once: nothing is tried again."""
+    _execute(url, f"ALTER DATABASE {_quoted(url)} SET default_transaction_isolation = 'serializable'")
+    monkeypatch.setattr("dpcompose.ledger.postgres.ATTEMPTS", 1)
+    ledgers = [Ledger.open(url) for _ in range(4)]
+    ledgers[0].scope("world", caps={"epsilon": 100}, actor="Ada")
+    in_threads([lambda n=n: [_charge(ledgers[n], f"{n} {k}") for k in range(25)] for n in range(4)])  # type: ignore[misc]
+    assert str(ledgers[0].balance("world").spent["epsilon"]) == "10"
+    for ledger in ledgers:
+        ledger.close()
+
+
+# What a failover changes under an open client
+
+
+def test_a_scope_of_before_does_not_outlive_it(ledger: Ledger, url: str) -> None:
+    """The standby that took over never had that scope, and it was opened again with a smaller cap."""
+    dump = ["migration", "scope", "balance", "entry"]
+    for table in dump:
+        _execute(url, f"CREATE TABLE kept_{table} AS TABLE {table}")
+    ledger.scope("world/team", caps={"epsilon": 50}, actor="Ada")
+    _charge(ledger, "1", "world/team")
+    for table in dump:
+        _execute(url, f"TRUNCATE {table}; INSERT INTO {table} TABLE kept_{table}")
+    with Ledger.open(url) as other:
+        other.scope("world/team", caps={"epsilon": "0.2"}, actor="Ada")
+    for number in range(2):
+        _charge(ledger, f"after {number}", "world/team")
+    with pytest.raises(OverdrawnError, match=r"world/team: 0.1 of epsilon asked, 0 left"):
+        _charge(ledger, "after 2", "world/team")
+    assert ledger.verify().scopes == 2
+
+
+# Tables
+
+
+SHAPES = {
+    "ALTER TABLE {} SET UNLOGGED": "is not logged",
+    "ALTER TABLE {} DROP CONSTRAINT {}_pkey": "unique",
+    "ALTER TABLE {} DROP CONSTRAINT {}_pkey; CREATE INDEX {}_pkey ON {} ({key})": "unique",
+    "ALTER TABLE {} DROP CONSTRAINT {}_pkey; ALTER TABLE {} ADD PRIMARY KEY ({key}) DEFERRABLE": "unique",
+    "CREATE RULE quiet AS ON UPDATE TO {} DO INSTEAD NOTHING": "a rule",
+    "ALTER TABLE {} ENABLE ROW LEVEL SECURITY": "row security",
+    "CREATE TABLE child () INHERITS ({})": "a parent or children",
+    "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN OLD; END'; "
+    "CREATE TRIGGER quiet BEFORE UPDATE ON {} FOR EACH ROW EXECUTE FUNCTION f()": "a trigger",
+    "ALTER TABLE {} RENAME TO hidden; CREATE VIEW {} AS TABLE hidden": "no plain table",
+    "ALTER TABLE {} ADD COLUMN twice bigint GENERATED ALWAYS AS (1) STORED": "columns",
+}
+INDEXES = [
+    "DROP INDEX key_is_used_once",
+    "DROP INDEX key_is_used_once; CREATE UNIQUE INDEX key_is_used_once ON entry (root, sequence)",
+    "DROP INDEX key_is_used_once; CREATE UNIQUE INDEX key_is_used_once ON entry (root, key) WHERE key > 'k'",
+    "DROP INDEX key_is_used_once; CREATE UNIQUE INDEX key_is_used_once ON entry (root, lower(key))",
+    "DROP INDEX charge_is_redeemed_once; CREATE INDEX charge_is_redeemed_once ON entry (root, redeems)",
+    "DROP INDEX charge_is_redeemed_once; CREATE UNIQUE INDEX charge_is_redeemed_once ON entry (root, redeems, hash)",
+]
+KEYS = {"scope": "root, path", "balance": "root, path", "entry": "root, sequence"}
+CHANGES = [
+    *((statement.replace("{}", table).format(key=key), said) for statement, said in SHAPES.items()
+      for table, key in list(KEYS.items())[:: 1 if "UNLOGGED" in statement or "CONSTRAINT" in statement else 3]),
+    *((statement, "unique") for statement in INDEXES),
+    ("ALTER TABLE balance ALTER COLUMN closed TYPE bigint", "columns"),
+    ("ALTER TABLE entry ALTER COLUMN hash DROP NOT NULL", "columns"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def changed(postgres: Server) -> str:
+    url = postgres.create("changed tables")
+    with Ledger.open(url) as ledger:
+        ledger.scope("world", caps={"epsilon": 10}, actor="Ada")
+    return url
+
+
+@pytest.mark.parametrize(("statement", "said"), CHANGES, ids=range(len(CHANGES)))
+def test_tables_that_lose_or_hide_rows_are_refused_and_found(changed: str, statement: str, said: str) -> None:
+    with Ledger.open(changed) as ledger:
+        with ledger.store._engine.connect() as connection:  # type: ignore[attr-defined]
+            connection.exec_driver_sql(statement)
+            assert any(said in problem for problem in postgres_store._damage(connection))
+            connection.rollback()
+        ledger.verify()
+
+
+def test_changed_tables_are_refused_at_opening_and_told_by_verify(ledger: Ledger, url: str) -> None:
+    _execute(url, "ALTER TABLE entry SET UNLOGGED")
+    with pytest.raises(TamperedError, match="the table entry is not logged"):
+        ledger.verify()
+    with pytest.raises(StoreError, match="the table entry is not logged"):
+        Ledger.open(url)
+    ledger.store._engine.dispose()  # type: ignore[attr-defined]
+    with pytest.raises(StoreError, match="the table entry is not logged"):
+        _charge(ledger, "on a new connection")
+
+
+def test_no_other_table_of_the_same_name_comes_before_ours(ledger: Ledger, url: str) -> None:
+    """A schema that the search path names first, and temporary tables, which come before all others by default."""
+    _execute(url, "CREATE SCHEMA ledger; CREATE TABLE ledger.balance AS TABLE public.balance WITH NO DATA")
+    _execute(url, f"ALTER ROLE ledger IN DATABASE {_quoted(url)} SET search_path = ledger, public")
+    ledger.store._engine.dispose()  # type: ignore[attr-defined]
+    pooled = ledger.store._engine.raw_connection()  # type: ignore[attr-defined]
+    pooled.driver_connection.execute("CREATE TEMPORARY TABLE entry AS TABLE public.entry WITH NO DATA")
+    pooled.driver_connection.commit()
+    pooled.close()
+    _charge(ledger, "1")
+    with Ledger.open(url) as again:
+        assert _charge(again, "1") == _charge(ledger, "1")
+        assert again.verify().entries == 2

@@ -156,17 +156,21 @@ class _Transaction:
 
     def _commit(self) -> None:
         """Commit; a warning means that it was done here, and confirmed by no standby."""
-        warnings: list[psycopg.errors.Diagnostic] = []
-        self.connection.add_notice_handler(warnings.append)
+        warnings: list[str] = []
+
+        def noted(notice: psycopg.errors.Diagnostic) -> None:  # it can be read only now
+            if notice.severity_nonlocalized in ("WARNING", None):
+                warnings.append(str(notice.message_primary))
+
+        self.connection.add_notice_handler(noted)
         self.committing = True
         try:
             self.connection.commit()
         finally:
-            self.connection.remove_notice_handler(warnings.append)
-        for warning in warnings:
-            if warning.severity_nonlocalized == "WARNING":
-                what = f"the server committed with a warning: {warning.message_primary}"
-                raise StoreError(self.where, what, "Ask again with the same key", uncertain=True)
+            self.connection.remove_notice_handler(noted)
+        if warnings:
+            what = f"the server committed with a warning: {warnings[0]}"
+            raise StoreError(self.where, what, "Ask again with the same key", uncertain=True)
 
     def row(self, statement: str, values: Sequence[Any]) -> Row | None:
         return self.connection.execute(statement.replace("?", "%s").encode(), values).fetchone()
