@@ -30,7 +30,7 @@ from campaigns.ledger.processes import in_threads
 from campaigns.ledger.server import Server, place
 from campaigns.ledger.work import Diary
 from dpcompose.errors import OverdrawnError, ScopeExistsError, StoreError, TamperedError
-from dpcompose.ledger import Ledger, Receipt, driver, postgres
+from dpcompose.ledger import Head, Ledger, Receipt, driver, postgres
 
 SETTINGS = ("synchronous_standby_names=*", "max_wal_senders=5", "shared_buffers=16MB")
 MEMORY = Path("/dev/shm")  # servers are killed, machines are not: what is written there stays
@@ -239,14 +239,8 @@ class _Hasty(postgres._Transaction):
 class _Remembering(driver.Stored):
     """Believes that a scope which was there before is there still, as it was."""
 
-    def node(self, path: str) -> Any:
-        before = self.known.get(path)
-        found = super().node(path)
-        if before is None or found is None:
-            return found
-        row = before[0][:7] + self.known[path][0][7:]
-        self.known[path] = row, driver.node_of(before[1].scope, row[7:])
-        return self.known[path][1]
+    def _goes_on(self, root: str, head: Head) -> bool:
+        return True
 
 
 WEAKNESSES: dict[str, Callable[[], Any]] = {

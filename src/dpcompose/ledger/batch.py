@@ -68,6 +68,7 @@ class Batch:
     def node(self, path: str) -> Node | None:
         node = self._seen.get(path)
         if node is None:
+            self.head(root_of(path))  # first: what is stored may be another history than before
             node = self.stored.node(path)
             if node is not None:
                 self._seen[path] = node

@@ -55,7 +55,7 @@ class Charge:
         if kind is not Kind.FILTER:
             raise ScopeKindError(self.path, kind, "Charge a scope of kind filter below it")
         for node, scope in zip(chain[::-1], self.priced[::-1], strict=False):
-            if node.scope != scope:
+            if node.scope is not scope and node.scope != scope:
                 raise ScopeExistsError(node.scope.path)
         require_currencies(chain[-1], self.cost.units)
         head = view.head(root_of(self.path))

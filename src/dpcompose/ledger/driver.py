@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -12,11 +13,8 @@ from dpcompose.ledger.entry import Entry, Head
 from dpcompose.ledger.row import Row, balance_row, entry_of, entry_row, node_of, scope_of, scope_row
 from dpcompose.ledger.scope import Node, root_of
 
-NODE = (
-    "SELECT scope.root, scope.path, kind, caps, slots, description, opened, spent, taken, closed FROM scope "
-    "LEFT JOIN balance ON balance.root = scope.root AND balance.path = scope.path "
-    "WHERE scope.root = ? AND scope.path = ?"
-)
+SCOPE = "SELECT root, path, kind, caps, slots, description, opened FROM scope WHERE root = ? AND path = ?"
+BALANCE = "SELECT spent, taken, closed FROM balance WHERE root = ? AND path = ?"
 KEYED = "SELECT body, hash FROM entry WHERE root = ? AND key = ?"
 HASH = "SELECT hash FROM entry WHERE root = ? AND sequence = ?"
 NUMBERED = "SELECT body, hash FROM entry WHERE root = ? AND sequence = ?"
@@ -28,7 +26,21 @@ NEW_ENTRY = "INSERT INTO entry (root, sequence, scope, key, redeems, body, hash)
 CHANGE = "UPDATE balance SET spent = ?, taken = ?, closed = ? WHERE root = ? AND path = ?"
 
 
-Known = dict[str, tuple[Row, Node]]
+@dataclass
+class Kept:
+    """What was read below one top-level scope, for later transactions: scopes of one history never change.
+
+    Args:
+        head: The last entry of that history when something was last read or written.
+        nodes: By path, each with the row of its balance: the same row is the same balance.
+    """
+
+    head: Head = field(default_factory=Head)
+    nodes: dict[str, tuple[Row | None, Node]] = field(default_factory=dict[str, tuple[Row | None, Node]])
+
+
+Known = defaultdict[str, Kept]
+"""By top-level scope."""
 
 
 class Driver(Protocol):
@@ -49,25 +61,28 @@ class Stored:
 
     Args:
         driver: The connection.
-        known: Nodes read before, by path, each with its row. A store keeps them from one transaction to the next: the
-            same row is the same node. The whole row is read every time, for what is stored may be another history
-            since: a standby took over, a copy was restored.
+        known: What a store keeps from one transaction to the next.
     """
 
     driver: Driver
-    known: Known = field(default_factory=dict[str, tuple[Row, Node]])
+    known: Known = field(default_factory=lambda: defaultdict(Kept))
 
     def node(self, path: str) -> Node | None:
-        row = self.driver.row(NODE, (root_of(path), path))
-        if row is None:
-            return None
-        known = self.known.get(path)
-        if known is not None and known[0] == row:
-            return known[1]
-        scope = known[1].scope if known is not None and known[0][:7] == row[:7] else scope_of(row[:7])
-        node = node_of(scope, row[7:])
-        self.known[path] = row, node
-        return node
+        """See `View`; asked after `head`, which forgets the scopes of another history."""
+        root = root_of(path)
+        nodes = self.known[root].nodes
+        known = nodes.get(path)
+        if known is None:
+            row = self.driver.row(SCOPE, (root, path))
+            if row is None:
+                return None
+            scope = scope_of(row)
+        else:
+            scope = known[1].scope
+        balance = self.driver.row(BALANCE, (root, path))
+        if known is None or known[0] != balance:
+            known = nodes[path] = balance, node_of(scope, balance)
+        return known[1]
 
     def keyed(self, root: str, key: str) -> Entry | None:
         return entry_of(self.driver.row(KEYED, (root, key)))
@@ -79,8 +94,16 @@ class Stored:
         return entry_of(self.driver.row(REDEEMED, (root, sequence)))
 
     def head(self, root: str) -> Head:
-        row = self.driver.row(HEAD, (root,))
-        return Head() if row is None else Head(*row)
+        row, kept = self.driver.row(HEAD, (root,)), self.known[root]
+        head = Head() if row is None else Head(*row)
+        if kept.nodes and head != kept.head and not self._goes_on(root, kept.head):
+            kept.nodes.clear()
+        kept.head = head
+        return head
+
+    def _goes_on(self, root: str, head: Head) -> bool:
+        """Whether what is stored has this entry, hence all before it: another server or a restored copy may not."""
+        return self.driver.row(HASH, (root, head.sequence)) == (head.hash,)
 
     def write(self, batch: Batch) -> None:
         """Write what a batch changes."""
@@ -92,10 +115,11 @@ class Stored:
         if changed:
             self._write(CHANGE, list(changed.values()))
         self._write(NEW_ENTRY, [entry_row(record) for record in batch.records])
-        # Of scopes that were there; whether this is committed or not, such a row will mean such a balance.
-        self.known.update(
-            {path: (self.known[path][0][:7] + row[:3], batch.balances[path]) for path, row in changed.items()}
-        )
+        # Whether this is committed or not: such a row will mean such a balance, and only after such an entry.
+        for path, row in changed.items():
+            self.known[root_of(path)].nodes[path] = row[:3], batch.balances[path]
+        for record in batch.records:
+            self.known[root_of(record.scope)].head = Head(record.sequence, record.hash)
 
     def _write(self, statement: str, rows: Sequence[Row]) -> None:
         if (written := self.driver.many(statement, rows)) != len(rows):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from dpcompose.errors import StoreError
 from dpcompose.ledger.batch import Batch
 from dpcompose.ledger.convoy import Convoy, Outcome
 from dpcompose.ledger.decision import Decision, Request
-from dpcompose.ledger.driver import Known, Stored
+from dpcompose.ledger.driver import Kept, Known, Stored
 from dpcompose.ledger.migration import migrate, require_known, version_of
 from dpcompose.ledger.postgres_session import (
     RETRIED,
@@ -61,7 +62,7 @@ class PostgresStore:
         self._engine, self.where = engine_of(url)
         self._process = os.getpid()
         self._closed = False
-        self._known: Known = {}
+        self._known: Known = defaultdict(Kept)
         self._convoys: dict[str, Convoy] = {}
         self._lock = Lock()
         try:
