@@ -1,0 +1,53 @@
+"""`dpcompose ledger` beside other clients: what is committed is kept, and what is exported is one moment."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from dpcompose import Gaussian
+from dpcompose.account import open_scope
+from dpcompose.adaptive import ConcentratedFilter
+from dpcompose.cli.app import app
+from dpcompose.ledger import Ledger, Moment
+
+
+@pytest.fixture(autouse=True)
+def _a_schedule_of_two_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    schedule, filter = [Gaussian(30.0), Gaussian(60.0)], ConcentratedFilter(1.0, delta=0.0)
+    with Ledger.open("l.db") as ledger:
+        account = open_scope(ledger, "world", filter=filter, schedule=schedule, actor="Ada")
+        account.charge(Gaussian(30.0), actor="Ada", key="one")
+
+
+def ask(command: str, *rest: str, status: int = 0) -> str:
+    result = CliRunner().invoke(app, ["ledger", command, "l.db", *rest], env={"COLUMNS": "140", "USER": "Ada"})
+    assert result.exit_code == status, (result.output, result.exception)
+    return result.output
+
+
+def test_a_bare_cost_is_charged_beside_no_schedule() -> None:
+    said = ask("charge", "world", "--cost", "rho=0.1", "--cost", "delta=0", "--key", "two", status=1)
+    assert "round 2 of the schedule of 'world': a cost without a mechanism was asked" in said
+
+
+def test_what_is_exported_is_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody charges while it is read: what was spent, the charges and the anchor are all from before."""
+    before, seen = json.loads(ask("export")), Moment.balances
+
+    def meanwhile(moment: Moment, path: str | None = None) -> Any:
+        found = seen(moment, path)
+        with Ledger.open("l.db", create=False) as other:
+            said = {"mechanism": "Gaussian(60.0)"}
+            other.charge("world", cost={"rho": "0.001", "delta": 0}, description=said, actor="Eve", key="meanwhile")
+        return found
+
+    with monkeypatch.context() as disturbed:
+        disturbed.setattr(Moment, "balances", meanwhile)
+        assert json.loads(ask("export")) == before
+    assert json.loads(ask("export")) != before
