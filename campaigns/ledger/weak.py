@@ -29,6 +29,7 @@ class Checking(SQLiteStore):
         time.sleep(0.002)
         with self._turn():
             self._writer.execute("BEGIN IMMEDIATE")
+            batch._heads.clear()  # the chain goes on from where it is; only balances are old
             try:
                 outcomes = batch.decide_all(requests)
                 self._stored.write(batch)
