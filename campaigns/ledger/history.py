@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from campaigns.ledger.model import DONE, Model, Outcome
+from campaigns.ledger.work import UNSCHEDULED
 
 ENTRIES = "SELECT root, sequence, key, redeems, body, hash FROM entry ORDER BY root, sequence"
 BALANCES = "SELECT path, spent, taken FROM balance"
@@ -85,9 +86,14 @@ def _follow(found: Replayed, fields: dict[str, Any]) -> None:
     if "definition" in fields:
         definition = fields["definition"]
         caps = None if definition["caps"] is None else units(definition["caps"])
-        outcome = found.model.open(path, definition["kind"], caps, definition.get("slots"), cost, request=path)
+        planned = fields["description"].get("budget", {}).get("schedule")
+        schedule = None if planned is None else [text for text, times in planned for _ in range(times)]
+        outcome = found.model.open(
+            path, definition["kind"], caps, definition.get("slots"), cost, request=path, schedule=schedule
+        )
     else:
-        outcome = found.model.charge(path, cost, fields["key"], request=fields["key"])
+        said = fields["description"].get("mechanism")
+        outcome = found.model.charge(path, cost, fields["key"], request=fields["key"], mechanism=said)
         found.granted += fields["kind"] == "granted"
         found.refused += fields["kind"] == "refused"
     expected = {"opened": "done", "granted": "done", "refused": "OverdrawnError"}[fields["kind"]]
@@ -102,8 +108,11 @@ def _follow(found: Replayed, fields: dict[str, Any]) -> None:
 def _compare(found: Replayed, url: str) -> None:
     over = list(found.model.over())
     _demand(not over, f"above a cap: {over}")
-    for path, spent, _ in rows(url, BALANCES):
-        expected = found.model.spent(path)
+    for path, spent, taken in rows(url, BALANCES):
+        expected, place = found.model.spent(path), found.model.places[path]
+        _demand(
+            place.schedule is None or taken == place.rounds, f"{path}: {taken} rounds, the history has {place.rounds}"
+        )
         for name, text in json.loads(spent).items():
             has, must = int(Fraction(text) * SCALE), expected.get(name, 0)
             _demand(has == must, f"{path}: the balance of {name} is {has}, the history gives {must}")
@@ -114,6 +123,8 @@ def require_acknowledged(found: Replayed, lines: Iterable[list[Any]]) -> int:
     count = 0
     for key, outcome, sequence, digest, redeemed in lines:
         count += 1
+        if outcome == UNSCHEDULED:
+            continue  # nothing is written of it, and it may have been asked again
         _demand(key in found.keys, f"{key} was acknowledged and is lost")
         kind, place, hashed = found.keys[key]
         _demand(kind == outcome, f"{key} was acknowledged as {outcome} and is {kind}")

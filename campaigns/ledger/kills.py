@@ -19,7 +19,7 @@ from pathlib import Path
 from campaigns.ledger.history import HistoryError, replay, require_acknowledged
 from campaigns.ledger.processes import fork, in_threads, kill
 from campaigns.ledger.weak import opened
-from campaigns.ledger.work import Diary, prepare, run_stream
+from campaigns.ledger.work import UNSCHEDULED, Diary, prepare, run_stream
 
 FOREVER = 10**9
 PART = 1000
@@ -72,6 +72,8 @@ def _require_new_lines(url: str, diary: Diary, offset: int, cycle: int) -> int:
         whole = text[: text.rfind(b"\n") + 1]
         for line in whole.decode().splitlines():
             key, outcome, _, digest, _ = json.loads(line)
+            if outcome == UNSCHEDULED:
+                continue
             row = connection.execute(FOUND, (key,)).fetchone()
             if row is None or (outcome == "granted" and row[0] != digest):
                 raise HistoryError(f"cycle {cycle}: {key} was acknowledged and is lost")

@@ -34,6 +34,8 @@ class Place:
     closed: bool = False
     direct: dict[str, Exact] = field(default_factory=dict)
     request: object = None
+    schedule: list[str] | None = None
+    rounds: int = 0
 
 
 @dataclass
@@ -47,7 +49,15 @@ class Model:
     """Charges by root and key, and by which attempt they were redeemed: None if not yet, empty if it had no name."""
 
     def open(
-        self, path: str, kind: str, caps: Costs | None, slots: int | None, cost: Costs, *, request: object
+        self,
+        path: str,
+        kind: str,
+        caps: Costs | None,
+        slots: int | None,
+        cost: Costs,
+        *,
+        request: object,
+        schedule: list[str] | None = None,
     ) -> Outcome:
         above = path.rpartition("/")[0]
         if path in self.places:
@@ -63,7 +73,7 @@ class Model:
             if caps is not None and dict(caps) != parent.caps:
                 return Outcome("CurrencyError")
             caps = parent.caps
-        place = Place(kind, dict(caps or {}), slots, request=request)
+        place = Place(kind, dict(caps or {}), slots, request=request, schedule=schedule)
         if in_slot and len(self._children(above)) == parent.slots:
             return Outcome("OverdrawnError", (above, "slots", 1, 0))
         if kind == "slots":
@@ -80,19 +90,19 @@ class Model:
             self.below[above].remove(path)
         return outcome
 
-    def charge(self, path: str, cost: Costs, key: str, *, request: object) -> Outcome:
+    def charge(self, path: str, cost: Costs, key: str, *, request: object, mechanism: str | None = None) -> Outcome:
         root = path.split("/", maxsplit=1)[0]
         if (root, key) in self.keys:
             earlier, outcome = self.keys[root, key]
             return outcome if earlier == request else Outcome("KeyReusedError")
-        outcome = self._charge(path, cost)
+        outcome = self._charge(path, cost, mechanism)
         if outcome.name in ("done", "OverdrawnError"):
             self.keys[root, key] = request, outcome
         if outcome == DONE:
             self.granted[root, key] = None
         return outcome
 
-    def _charge(self, path: str, cost: Costs) -> Outcome:
+    def _charge(self, path: str, cost: Costs, mechanism: str | None) -> Outcome:
         bad = self._not_open(path)
         if bad is not None:
             return bad
@@ -101,12 +111,16 @@ class Model:
             return Outcome("ScopeKindError")
         if set(cost) != self.currencies(path):
             return Outcome("CurrencyError")
+        if place.schedule is not None and place.schedule[place.rounds : place.rounds + 1] != [mechanism]:
+            return Outcome("UnsupportedError")
         before = {each: self.spent(each) for each in _upwards(path)}
         earlier = dict(place.direct)
         place.direct = {name: earlier.get(name, 0) + amount for name, amount in cost.items()}
         outcome = self._judged(path, before)
         if outcome != DONE:
             place.direct = earlier
+        elif place.schedule is not None:
+            place.rounds += 1
         return outcome
 
     def redeem(self, root: str, key: str, attempt: str = "") -> Outcome:

@@ -14,10 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpcompose.errors import AlreadyRedeemedError, OverdrawnError
+from dpcompose.errors import AlreadyRedeemedError, OverdrawnError, UnsupportedError
 from dpcompose.ledger import Ledger
 
 Costs = dict[str, str]
+PLANNED, MECHANISMS = "other/planned", ("Gaussian(30.0)", "Gaussian(60.0)")
+"""A scope with a schedule in which two mechanisms take turns: whoever asks for the wrong one gets nothing."""
+
+UNSCHEDULED = "unscheduled"
 AMOUNTS = ("0.1", "0.25", "1e-30", "0.003", "3e-40", "1", "0")
 
 
@@ -30,9 +34,11 @@ class Place:
     caps: Costs | None = None
     slots: int | None = None
     cost: Costs | None = None
+    description: dict[str, Any] | None = None
 
     def given(self) -> dict[str, Any]:
-        return {"kind": self.kind, "caps": self.caps, "slots": self.slots, "cost": self.cost}
+        given = {"kind": self.kind, "caps": self.caps, "slots": self.slots, "cost": self.cost}
+        return given | {"description": self.description}
 
 
 def tree(operations: int) -> tuple[Place, ...]:
@@ -53,6 +59,7 @@ def tree(operations: int) -> tuple[Place, ...]:
         Place("world/slots/b"),
         Place("other", caps={"epsilon": most}),
         Place("other/lab", caps={"epsilon": small}),
+        Place(PLANNED, description={"budget": {"schedule": [[text, 1] for text in MECHANISMS] * 500}}),
     )
 
 
@@ -65,6 +72,7 @@ CHARGED = {
     "world/slots/b": ("rho",),
     "other/lab": ("epsilon",),
     "other": ("epsilon",),
+    PLANNED: ("epsilon",),
 }
 
 
@@ -82,6 +90,7 @@ class Ask:
     cost: Costs
     key: str
     redeems: bool
+    mechanism: str | None = None
 
 
 def ask(stream: str, number: int) -> Ask:
@@ -89,7 +98,8 @@ def ask(stream: str, number: int) -> Ask:
     rng = random.Random(f"{stream}/{number}")
     path = rng.choice(sorted(CHARGED))
     cost = {name: "1e-30" if name == "delta" else rng.choice(AMOUNTS) for name in CHARGED[path]}
-    return Ask(path, cost, f"{stream}-{number}", rng.random() < 0.1)
+    redeems, mechanism = rng.random() < 0.1, rng.choice(MECHANISMS) if path == PLANNED else None
+    return Ask(path, cost, f"{stream}-{number}", redeems, mechanism)
 
 
 class Diary:
@@ -128,10 +138,13 @@ def run_stream(ledger: Ledger, stream: str, diary: Diary, stop: int) -> None:
 
 def answer(ledger: Ledger, asked: Ask) -> list[Any]:
     """What the ledger acknowledges: key, outcome, sequence, hash, redeemed."""
+    said = {} if asked.mechanism is None else {"mechanism": asked.mechanism}
     try:
-        receipt = ledger.charge(asked.path, cost=asked.cost, actor="client", key=asked.key)
+        receipt = ledger.charge(asked.path, cost=asked.cost, description=said, actor="client", key=asked.key)
     except OverdrawnError:
         return [asked.key, "refused", 0, "", False]
+    except UnsupportedError:
+        return [asked.key, UNSCHEDULED, 0, "", False]
     if asked.redeems:
         with suppress(AlreadyRedeemedError):
             ledger.redeem(receipt, actor="client")
