@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Context, Decimal, localcontext
+from statistics import NormalDist
 
 import numpy as np
 import pytest
+from campaigns.experiment import exactly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +17,7 @@ from dpcompose import (
     BlackBox,
     DomainError,
     DominatingPair,
+    Gaussian,
     Laplace,
     Orientation,
     RandomizedResponse,
@@ -142,12 +146,36 @@ def test_no_adversary_is_above_the_certified_bound(seed: int, family: int, round
     game = Experiment(
         Wanderer(queries, seed=seed, quits=0.1), family=FAMILIES[family], rounds=rounds, orientation=orientation
     )
-    solved, bound = game.solve(), game.composition.profile(orientation=orientation)(np.array(EPSILONS))
+    solved, bound = game.solve(), game.certified.profile()(np.array(EPSILONS))
     with localcontext(Context(prec=60)):
         assert abs(sum(solved.zero) - 1) < Decimal("1e-40")
         assert abs(sum(solved.one) - 1) < Decimal("1e-40")
     for point, upper in zip(EPSILONS, bound.upper, strict=True):
         assert solved.delta(point).lower <= upper + ROUND_OFF
+
+
+def test_the_certificate_is_that_of_the_game() -> None:
+    """Random games of every adjacency and orientation; one that forgets the orientation is caught."""
+    above, caught, _, nearest = exactly(40)
+    assert above == 0 and caught > 0 and nearest > 0.99
+    sampled = RandomizedResponse(1.0).sampled(0.1)
+    query = about_bob(sampled)
+    turning = Experiment(Repeater(query, query.turned), family=[sampled], rounds=2)
+    reached = turning.solve().delta(0.107826)
+    assert reached.lower > 0.025242 - 1e-6
+    assert turning.certified.delta(epsilon=0.107826).upper >= reached.lower
+    assert turning.certified.composition.delta(epsilon=0.107826).upper < 0.018758  # of another game
+
+
+def test_a_certificate_under_replace_is_no_certificate_under_add_remove() -> None:
+    """Gaussian noise of 2, four rounds, a record replaced: sensitivity 2, so mu is 2 (Balle and Wang's profile)."""
+    noise = Gaussian(2.0)
+    query = Query(noise, ("Bob",), ("Eve",), Holds("Bob", 2.0))
+    game = Experiment(Repeater(query), family=[noise], rounds=4, adjacency=Adjacency.REPLACE)
+    truth = NormalDist().cdf(0.5) - math.e * NormalDist().cdf(-1.5)
+    assert abs(truth - 0.50986) < 1e-4
+    measured = game.measure(transcripts=100_000, rng=np.random.default_rng(1), failure=1e-6).delta([1.0])
+    assert 0.49 < measured.lower[0] < truth + 1e-9 <= game.certified.delta(epsilon=1.0).upper + 1e-8
 
 
 def test_a_bound_that_is_too_small_is_caught() -> None:
@@ -210,7 +238,7 @@ def test_the_greedy_one_switches_after_the_first_answer() -> None:
     assert set(np.unique(played.answers[0])) == {0.0, 1.0}
     assert len(np.unique(played.answers[1])) > 2
     solved = game.solve()
-    assert solved.delta(point).lower <= game.composition.delta(epsilon=point).upper
+    assert solved.delta(point).lower <= game.certified.delta(epsilon=point).upper
     # More than with any sequence that is fixed beforehand.
     fixed = [Repeater(*(queries[place] for place in places)) for places in ((0,), (1,), (0, 1), (1, 0))]
     reached = [Experiment(each, family=family, rounds=2).solve().delta(point).upper for each in fixed]

@@ -4,6 +4,7 @@ from dpcompose.experiment import finite, integers, noise, sampled
 from dpcompose.experiment.adversary import Adversary
 from dpcompose.experiment.bob import about_bob
 from dpcompose.experiment.breaker import NaturalFilterBreaker
+from dpcompose.experiment.certified import Certified
 from dpcompose.experiment.channel import Channel, Outcome
 from dpcompose.experiment.experiment import Experiment
 from dpcompose.experiment.greedy import Greedy
@@ -26,6 +27,7 @@ SAMPLERS = (finite, integers, noise, sampled)
 
 __all__ = [
     "Adversary",
+    "Certified",
     "Channel",
     "Database",
     "Experiment",

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from dpcompose.composition import Composable, Composition, compose, one_of
+from dpcompose.composition import Composable, compose, one_of
 from dpcompose.errors import DomainError, RefusedRoundError
 from dpcompose.experiment.adversary import Adversary
+from dpcompose.experiment.certified import Certified
 from dpcompose.experiment.channel import Channel, Reals
 from dpcompose.experiment.measured import Measured
 from dpcompose.experiment.position import Position, Refusal, answer, opened, proposed
@@ -83,9 +84,9 @@ class Experiment:
             raise DomainError("orientation", self.orientation, "an Orientation, such as Orientation.SAME")
 
     @cached_property
-    def composition(self) -> Composition:
-        """What the theorems say of every adversary: k rounds, in each any member of the family."""
-        return compose(one_of(*self.family) * self.rounds)
+    def certified(self) -> Certified:
+        """What the theorems say of every adversary of this game: k rounds, in each any member of the family."""
+        return Certified(compose(one_of(*self.family) * self.rounds), self.adjacency, self.orientation)
 
     def play(
         self, world: World, *, transcripts: int, rng: np.random.Generator, progress: Progress | None = None
