@@ -13,7 +13,7 @@ from dpcompose.adaptive.pure import PureFilter
 from dpcompose.adaptive.target import Target, largest
 from dpcompose.adaptive.total import Total
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Priced
+from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Orientation, Priced
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound, Certificate
 
@@ -121,7 +121,7 @@ class Curators:
         after, decision = self.filter.step(state.of(curator), mechanism, delta=delta)
         return Spendings(self, {**state.touched, curator: after}) if decision.granted else state, decision
 
-    # As something that is priced, for a budget above.
+    # As something that is priced, for a budget above. Filters promise whoever turns the pairs inside.
 
     def pure(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> float | None:
         """The sum of the pure epsilons; None unless every budget is pure."""
@@ -137,13 +137,25 @@ class Curators:
             return None
         return ApproximateDP(rounded(promise.epsilon, self.count), delta=min(rounded(promise.delta, self.count), 1.0))
 
-    def epsilon(self, *, delta: float, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Bound:
+    def epsilon(
+        self,
+        *,
+        delta: float,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        orientation: Orientation = Orientation.FREE,
+    ) -> Bound:
         """The total at a delta, an upper end; the lower end is 0."""
         self._stated(adjacency)
         found = self.total(delta=delta)
         return Bound(0.0, found.epsilon, Certificate(found.theorem, unit="epsilon"))
 
-    def renyi(self, order: float, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Bound:
+    def renyi(
+        self,
+        order: float,
+        *,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        orientation: Orientation = Orientation.FREE,
+    ) -> Bound:
         """The sum of the divergences of an order, an upper end."""
         self._stated(adjacency)
         one = self.filter.divergence(order)

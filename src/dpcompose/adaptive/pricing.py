@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
-from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Priced
+from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Orientation, Priced
 from dpcompose.guarantee.pure import concentrated
 from dpcompose.guarantee.rational import rounded_up
 from dpcompose.numerics import check
@@ -49,14 +49,14 @@ def known_pure(mechanism: Priced, *, adjacency: Adjacency) -> Fraction | None:
     stated = _asked(mechanism, lambda: mechanism.pure(adjacency=adjacency))
     if stated is None:
         return None
-    certified = _asked(mechanism, lambda: mechanism.epsilon(delta=0.0, adjacency=adjacency))
+    certified = _asked(mechanism, lambda: _at(mechanism, 0.0, adjacency))
     return min(Fraction(_finite(mechanism, "epsilon", stated)), _upper(mechanism, certified, stated))
 
 
 def promise(mechanism: Priced, *, delta: float | None, adjacency: Adjacency) -> tuple[Fraction, Fraction]:
     """Its (epsilon, delta): at the delta named in the request, else the one that holds without choosing a delta."""
     if delta is not None:
-        bound = _asked(mechanism, lambda: mechanism.epsilon(delta=delta, adjacency=adjacency))
+        bound = _asked(mechanism, lambda: _at(mechanism, delta, adjacency))
         return _upper(mechanism, bound, None), Fraction(delta)
     found = _asked(mechanism, lambda: mechanism.approximate(adjacency=adjacency))
     if found is None:
@@ -65,7 +65,7 @@ def promise(mechanism: Priced, *, delta: float | None, adjacency: Adjacency) -> 
         raise refused(mechanism, f"its (epsilon, delta) is {found!r}")
     # A typed delta comes back one rounding larger: the profile certifies the shorter decimal.
     shorter = min(found.delta, float(f"{found.delta:.14g}"))
-    certified = _asked(mechanism, lambda: mechanism.epsilon(delta=shorter, adjacency=adjacency))
+    certified = _asked(mechanism, lambda: _at(mechanism, shorter, adjacency))
     if isinstance(certified, Bound) and certified.upper <= found.epsilon:  # pyright: ignore[reportUnnecessaryIsInstance]
         return Fraction(certified.upper), Fraction(shorter)
     return Fraction(found.epsilon), Fraction(found.delta)
@@ -92,7 +92,7 @@ def known_rho(mechanism: Priced, *, adjacency: Adjacency) -> tuple[Fraction, Fra
 
 def renyi(mechanism: Priced, order: float, *, adjacency: Adjacency) -> Fraction:
     """Its Renyi divergence at an order."""
-    bound = _asked(mechanism, lambda: mechanism.renyi(order, adjacency=adjacency))
+    bound = _asked(mechanism, lambda: mechanism.renyi(order, adjacency=adjacency, orientation=Orientation.FREE))
     return _upper(mechanism, bound, None)
 
 
@@ -120,6 +120,11 @@ def label(mechanism: object) -> str:
     except Exception:
         text = f"a {type(mechanism).__name__}"
     return text if len(text) <= 80 else f"{text[:60]}... ({len(text)} characters)"
+
+
+def _at(mechanism: Priced, delta: float, adjacency: Adjacency) -> Bound:
+    """A point of its curve, whoever orients the pairs inside."""
+    return mechanism.epsilon(delta=delta, adjacency=adjacency, orientation=Orientation.FREE)
 
 
 def _asked(mechanism: object, question: Callable[[], Answer]) -> Answer:

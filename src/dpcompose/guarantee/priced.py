@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.guarantee.adjacency import Adjacency, Orientation
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.numerics.bound import Bound
@@ -13,6 +13,9 @@ from dpcompose.numerics.bound import Bound
 @runtime_checkable
 class Priced(Protocol):
     """Whatever names its price in every currency: each answer is an upper bound, or None where no finite one holds.
+
+    Who charges at a point of a curve asks with `Orientation.FREE`: an adversary may turn every pair inside, and a charge
+    is the sum over the members of the larger order. The other answers are such sums, whoever turns what.
 
     Every method raises UnsupportedError where the adjacency has no sound statement.
     """
@@ -25,11 +28,11 @@ class Priced(Protocol):
         """An (epsilon, delta) that holds without choosing a delta."""
         ...
 
-    def epsilon(self, *, delta: float, adjacency: Adjacency = ...) -> Bound:
+    def epsilon(self, *, delta: float, adjacency: Adjacency = ..., orientation: Orientation = ...) -> Bound:
         """The epsilon at a delta: a point of the curve, for whoever charges at one."""
         ...
 
-    def renyi(self, order: float, *, adjacency: Adjacency = ...) -> Bound:
+    def renyi(self, order: float, *, adjacency: Adjacency = ..., orientation: Orientation = ...) -> Bound:
         """The Renyi divergence of an order above 1, the larger of both directions."""
         ...
 
