@@ -7,12 +7,25 @@ import math
 import numpy as np
 import pytest
 from adaptive.sequences import Walk, answers, cost_of, largest
+from campaigns.exposure import trees
 
-from dpcompose import Adjacency, BlackBox, DominatingPair, Gaussian, GaussianDP, Laplace, UnsupportedError, compose
+from dpcompose import (
+    Adjacency,
+    BlackBox,
+    DominatingPair,
+    Gaussian,
+    GaussianDP,
+    Laplace,
+    RandomizedResponse,
+    UnsupportedError,
+    compose,
+)
 from dpcompose.account import (
+    Account,
     Exposure,
     Statement,
     exposure,
+    fix_budgets,
     history,
     open_partition,
     open_scope,
@@ -70,6 +83,7 @@ def test_one_budget_promises_its_guarantee(ledger: Ledger, filter: Filter) -> No
 def test_equal_budgets_compose_by_the_tightest_theorem(ledger: Ledger, filter: Filter) -> None:
     for name in "abc":
         open_scope(ledger, name, filter=filter, **ADA)
+    fix_budgets(ledger, paths=["a", "b", "c"], **ADA)
     assert of(ledger, "a", "b", "c").promised.epsilon == Curators(3, filter=filter).total(delta=DELTA).epsilon
     assert of(ledger, "a", "a").promised.epsilon == filter.epsilon_at(delta=DELTA)
 
@@ -77,6 +91,7 @@ def test_equal_budgets_compose_by_the_tightest_theorem(ledger: Ledger, filter: F
 def test_different_budgets_promise_more_than_each_and_less_than_the_sum(ledger: Ledger) -> None:
     for place, filter in enumerate(FILTERS):
         open_scope(ledger, f"r{place}", filter=filter, **ADA)
+        fix_budgets(ledger, paths=[f"r{each}" for each in range(place + 1)], **ADA)
         together = of(ledger, *[f"r{each}" for each in range(place + 1)]).promised.epsilon
         assert together >= max(each.epsilon_at(delta=DELTA) for each in FILTERS[: place + 1]) * (1 - 1e-12)
         share = DELTA / (place + 1)
@@ -87,6 +102,7 @@ def test_a_pure_and_a_gaussian_budget_are_not_promised_too_little(ledger: Ledger
     """Against the composition of the worst interactions inside: randomized response and Gaussian noise."""
     open_scope(ledger, "a", filter=PureFilter(0.7), **ADA)
     open_scope(ledger, "b", filter=GaussianFilter(0.4), **ADA)
+    fix_budgets(ledger, paths=["a", "b"], **ADA)
     truth = compose(BlackBox(0.7), GaussianDP(0.4)).epsilon(delta=DELTA)
     assert truth.lower <= of(ledger, "a", "b").promised.epsilon <= truth.upper * (1 + 1e-9)
 
@@ -139,7 +155,96 @@ def test_nothing_is_promised_below_the_deltas_of_the_budgets(ledger: Ledger) -> 
 def test_budgets_under_different_adjacencies_are_not_added(ledger: Ledger) -> None:
     open_scope(ledger, "a", filter=PureFilter(0.1), **ADA)
     open_scope(ledger, "b", filter=PureFilter(0.1), adjacency=Adjacency.REPLACE, **ADA)
+    fix_budgets(ledger, paths=["a", "b"], **ADA)
     assert "adjacencies" in of(ledger, "a", "b").promised.holds
+
+
+def test_a_budget_that_is_opened_after_an_answer_promises_nothing_with_those_before(ledger: Ledger) -> None:
+    """The natural filter in a ledger: delta 0.0634 where each of the two openings adds up to (1.5, 0.05)."""
+    open_scope(ledger, "world", filter=None, **ADA)
+    first = open_scope(ledger, "world/a", filter=PureFilter(1.0), **ADA)
+    first.charge(RandomizedResponse(1.0), key="a", **ADA)
+    assert of(ledger, "world/a", delta=0.05).promised.available
+    for name, late in (("yes", PureFilter(0.6114909688018489)), ("no", BasicFilter(0.0, delta=0.05))):
+        open_scope(ledger, f"world/{name}", filter=late, **ADA)
+        promised = of(ledger, "world/a", f"world/{name}", delta=0.05).promised
+        assert not promised.available and "natural filter" in promised.holds
+        assert f"'world/{name}' was opened by entry" in promised.holds and "after entry 3" in promised.holds
+
+
+@pytest.mark.parametrize("where", ["an ancestor", "a slot", "a child"])
+def test_every_charge_about_the_person_comes_after_the_budgets(ledger: Ledger, where: str) -> None:
+    open_scope(ledger, "world", filter=None, **ADA)
+    open_scope(ledger, "world/a", filter=PureFilter(3.0), **ADA)
+    path, charged = "world/a/x", "world/a/x"
+    if where == "a slot":
+        open_slots(ledger, "world/a/slots", slots=2, filter=PureFilter(1.0), **ADA)
+        charged = take_slot(ledger, "world/a/slots/ada", **ADA).scope
+        path = "world/a"
+    elif where == "a child":
+        open_partition(ledger, "world/a/wards", **ADA)
+        charged = open_scope(ledger, "world/a/wards/north", filter=PureFilter(1.0), **ADA).scope
+        path = "world/a/wards"
+    else:
+        open_scope(ledger, path, filter=PureFilter(1.0), **ADA)
+        charged = "world/a"
+    Account(ledger, scope=charged).charge(BlackBox(0.5), key="0", **ADA)
+    open_scope(ledger, "world/b", filter=PureFilter(1.0), **ADA)
+    assert f"had charged {charged!r}" in of(ledger, path, "world/b").promised.holds
+
+
+def test_closed_and_unused_budgets_count_in_full(ledger: Ledger) -> None:
+    open_scope(ledger, "world", filter=None, **ADA)
+    for name in "ab":
+        open_scope(ledger, f"world/{name}", filter=PureFilter(0.5), **ADA)
+    ledger.close_scope("world/b", key="close", **ADA)
+    assert of(ledger, "world/a", "world/b", delta=0.0).promised.epsilon == 1.0
+
+
+def test_budgets_of_two_trees_compose_where_each_tree_recorded_the_others_before_its_first_charge() -> None:
+    def opened(*, recorded: str, charged: str = "") -> tuple[Ledger, list[str]]:
+        ledger = Ledger.open("memory:")
+        accounts = {name: open_scope(ledger, name, filter=PureFilter(0.5), **ADA) for name in "ab"}
+        if charged:
+            accounts[charged].charge(BlackBox(0.25), key="early", **ADA)
+        if recorded == "both":
+            fix_budgets(ledger, paths=["a", "b"], **ADA)
+        elif recorded:
+            (head,) = [entry.hash for entry in ledger.entries("a" if recorded == "b" else "b")]
+            ledger.scope(f"{recorded}/record", description={"open elsewhere": {"other": head}}, **ADA)
+        for name in "ab":
+            accounts[name].charge(BlackBox(0.25), key="late", **ADA)
+        return ledger, ["a", "b"]
+
+    ledger, paths = opened(recorded="both")
+    assert of(ledger, *paths, delta=0.0).promised.epsilon == 1.0
+    for recorded, lacking in (("", "a"), ("a", "b"), ("b", "a")):
+        ledger, paths = opened(recorded=recorded)
+        assert f"no entry of {lacking!r} before its first charge, entry" in of(ledger, *paths).promised.holds
+    with pytest.raises(UnsupportedError, match="entry 2 charged it"):
+        opened(recorded="both", charged="b")
+    # What is opened when one tree was charged is recorded nowhere, though the new tree has no charge.
+    ledger, paths = opened(recorded="both")
+    open_scope(ledger, "c", filter=PureFilter(0.5), **ADA)
+    assert not of(ledger, *paths, "c").promised.available
+
+
+def test_a_record_takes_no_slot(ledger: Ledger) -> None:
+    open_slots(ledger, "a", slots=2, filter=PureFilter(0.5), **ADA)
+    open_scope(ledger, "b", filter=PureFilter(0.5), **ADA)
+    with pytest.raises(UnsupportedError, match="slot"):
+        fix_budgets(ledger, paths=["a", "b"], **ADA)
+    assert ledger.balance("a").taken == 0
+    with pytest.raises(UnsupportedError, match="no cap"):
+        open_scope(ledger, "c", filter=None, **ADA)
+        fix_budgets(ledger, paths=["b", "c"], **ADA)
+
+
+def test_no_adversary_who_opens_and_charges_gets_more_than_is_promised() -> None:
+    """The short version of `campaigns.exposure`: by backward induction; the order forgotten is caught."""
+    found, control = trees(2, start=8)
+    assert max(found) <= 1.0 + 1e-9 and max(found) > 0.9
+    assert max(control) > 1.2
 
 
 def adversary(filters: list[Filter], rng: np.random.Generator, *, rounds: int) -> Walk:
@@ -182,6 +287,7 @@ def test_no_adversary_gets_more_from_several_budgets_than_is_promised(ledger: Le
     for place, filter in enumerate(filters):
         open_scope(ledger, f"r{place}", filter=filter, **ADA)
     paths, rng, closest = [f"r{place}" for place in range(len(filters))], np.random.default_rng(4), 0.0
+    fix_budgets(ledger, paths=paths, **ADA)
     walks = [adversary(filters, rng, rounds=len(filters) + 3) for _ in range(60)]
     for delta in (0.05, 0.15, 0.3):
         promised = of(ledger, *paths, delta=delta).promised

@@ -1,4 +1,4 @@
-"""A composition that is charged as one is priced for an adversary who turns the pairs inside it, one after the other."""
+"""A composition that is charged as one is priced for an adversary who turns the pairs inside it."""
 
 from __future__ import annotations
 
@@ -38,10 +38,8 @@ def turned(pairs: Sequence[Pair], epsilon: float, p: float = 1.0, q: float = 1.0
 
 def divergence(pair: Pair, order: float) -> float:
     """The larger of both orders."""
-    both = (pair, pair[::-1])
-    return max(math.log(sum(a**order * b ** (1 - order) for a, b in zip(*each, strict=True))) for each in both) / (
-        order - 1
-    )
+    moments = [sum(a**order * b ** (1 - order) for a, b in zip(*each, strict=True)) for each in (pair, pair[::-1])]
+    return math.log(max(moments)) / (order - 1)
 
 
 def test_a_turned_pair_inside_a_charge_does_not_exceed_the_budget() -> None:

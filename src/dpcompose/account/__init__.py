@@ -2,6 +2,7 @@
 
 from dpcompose.account.charging import Account
 from dpcompose.account.exposure import Exposure, exposure
+from dpcompose.account.fixing import fix_budgets
 from dpcompose.account.history import History, history
 from dpcompose.account.opening import open_partition, open_scope, open_slots, take_slot
 from dpcompose.account.statement import Statement
@@ -12,6 +13,7 @@ __all__ = [
     "History",
     "Statement",
     "exposure",
+    "fix_budgets",
     "history",
     "open_partition",
     "open_scope",

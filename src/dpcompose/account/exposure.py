@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from dpcompose.account import promised, spent
 from dpcompose.account.charged import underpaid
 from dpcompose.account.statement import Statement, unavailable
-from dpcompose.account.tree import Tree
-from dpcompose.errors import DomainError
+from dpcompose.account.tree import trees_of
 from dpcompose.guarantee import Adjacency
-from dpcompose.ledger import Ledger, Moment
+from dpcompose.ledger import Ledger
 from dpcompose.numerics import check
 
 
@@ -35,15 +34,22 @@ class Exposure:
 
 
 def exposure(ledger: Ledger, *, paths: Sequence[str], delta: float) -> Exposure:
-    """What a person present in all of `paths` is exposed to; which scopes hold them was fixed before any answer.
+    """What a person present in all of `paths` is exposed to: these are all the scopes that hold the person.
+
+    Which they are must have been fixed before the first charge to any of them; a scope that was never used, that is
+    closed or has expired is one of them all the same. To open two and name the one that was used is the natural filter.
 
     All charges of these scopes, of the scopes below them and, once, of the scopes above them are about the person. Of a
     partition on the way to a path only that child counts, of one below a path the worst child, of slots each one.
 
-    `promised`: the tightest composition of the fixed budgets at the tops. `spent`: for pure charges their sum, along
-    every path; for charges on schedules that were committed before the first answer the tight composition; otherwise
-    the readings of odometers whose failure probability was fixed at opening; otherwise nothing. Composing charges that
-    were chosen along the way tightly, after the fact, is the natural filter in disguise, and is not offered.
+    `promised`: the tightest composition of the budgets at the tops, each in full, if all of them were opened before the
+    first charge to any of these scopes, to one above them, in a slot or in a child of a partition. Budgets in several
+    top-level scopes compose if each tree records so before its first charge (`fix_budgets`).
+
+    `spent`: for pure charges their sum, along every path; for charges on schedules that were committed before the first
+    answer the tight composition; otherwise the readings of odometers whose failure probability was fixed at opening;
+    otherwise nothing. Composing charges that were chosen along the way tightly, after the fact, is the natural filter,
+    and is not offered.
 
     Args:
         ledger: Where.
@@ -56,10 +62,8 @@ def exposure(ledger: Ledger, *, paths: Sequence[str], delta: float) -> Exposure:
         UnsupportedError: If a scope caps amounts and names no filter.
     """
     delta = check.probability("delta", delta)
-    if isinstance(paths, str) or not isinstance(paths, Sequence) or not paths:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("paths", paths, "a sequence of at least one path")
     with ledger.moment() as moment:
-        trees = [Tree.of(moment, root, inside) for root, inside in _by_root(moment, paths)]
+        trees = trees_of(moment, paths)
         short = underpaid(trees, moment)
     stated = {node.budget.adjacency for tree in trees for node in tree.all() if node.budget.filter or node.charges}
     return Exposure(
@@ -69,12 +73,3 @@ def exposure(ledger: Ledger, *, paths: Sequence[str], delta: float) -> Exposure:
         spent.together(trees, delta=delta),
         next(iter(stated)) if len(stated) == 1 else None,
     )
-
-
-def _by_root(ledger: Moment, paths: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """The paths below each top-level scope."""
-    found: dict[str, list[str]] = {}
-    for path in dict.fromkeys(paths):
-        scope = ledger.balance(path).scope
-        found.setdefault(scope.root, []).append(scope.path)
-    return list(found.items())

@@ -16,17 +16,33 @@ from dpcompose.ledger import Kind
 from dpcompose.mechanism import BlackBox, Concentrated, GaussianDP
 
 Budgets = Counter[Curators]
-_HOLDS = "whatever is asked from now on, of whichever of these databases, in any order"
+_HOLDS = (
+    "whatever is asked, of whichever of these databases, in any order; if these are all the scopes that hold the"
+    " person, those that are closed or were never used included"
+)
+_NATURAL = "a budget that is opened after an answer may be chosen by it (the natural filter)"
 
 
 def together(trees: Sequence[Tree], *, delta: float) -> Statement:
-    """The statement for a person in all of these trees."""
-    budgets: Budgets = Counter()
+    """The statement for a person in all of these trees.
+
+    Budgets compose by theorems for what is fixed in advance, so all of them must have been open before the first charge
+    in any of the trees. Within one tree the numbers of the entries say so. Between two trees nothing does but an entry
+    of the one, before its first charge, that holds the hashes of the other's openings: whoever wrote it, it could not
+    be written before them.
+    """
+    tops: list[tuple[Tree, list[Tree]]] = []
     for tree in trees:
-        found = budgets_of(tree)
+        found = tops_of(tree)
         if isinstance(found, str):
             return unavailable(found)
-        budgets.update(found)
+        tops.append((tree, found))
+    for tree, own in tops:
+        others = [top for other, found in tops if other is not tree for top in found]
+        reason = _late(tree, own) or _unrecorded(tree, others)
+        if reason is not None:
+            return unavailable(reason)
+    budgets: Budgets = Counter(top.budget.curators for _, found in tops for top in found)
     if len({each.adjacency for each in budgets}) > 1:
         return unavailable("the budgets are stated under different adjacencies")
     total = least(_totals(budgets, delta)) if budgets else Total(0.0, "no budget was opened", "")
@@ -35,27 +51,49 @@ def together(trees: Sequence[Tree], *, delta: float) -> Statement:
     return Statement(total.epsilon, "fixed budgets", _HOLDS, f"{total.theorem} {total.reference}".strip())
 
 
-def budgets_of(tree: Tree) -> Budgets | str:
-    """The budgets that bound everything about the person in a tree; a sentence if something is bounded by none.
+def _late(tree: Tree, tops: Sequence[Tree]) -> str | None:
+    """Why the budgets of a tree were not fixed before its first charge; None if they were."""
+    charged = [node.charges[0] for node in tree.all() if node.charges]
+    first = min(charged, key=lambda entry: entry.sequence, default=None)
+    for top in tops:
+        if first is not None and not top.budget.scope.opened < first.sequence:
+            opened = f"{top.budget.path!r} was opened by entry {top.budget.scope.opened} of {tree.budget.path!r}"
+            return f"{opened}, after entry {first.sequence} had charged {first.scope!r}: {_NATURAL}"
+    return None
+
+
+def _unrecorded(tree: Tree, others: Sequence[Tree]) -> str | None:
+    """Why nothing shows that the budgets of other trees were open before the first charge in this one."""
+    if not others or tree.records_before_charges(top.hash for top in others):
+        return None
+    when = "" if tree.first == math.inf else f" before its first charge, entry {tree.first}"
+    return (
+        f"no entry of {tree.budget.path!r}{when} records that {', '.join(repr(top.budget.path) for top in others)} were"
+        f" open, and {_NATURAL}: call account.fix_budgets before the first charge"
+    )
+
+
+def tops_of(tree: Tree) -> list[Tree] | str:
+    """The scopes whose budgets bound everything about the person in a tree; a sentence if something has no bound.
 
     A filter bounds its own charges and everything below it, slots included, which it was charged when they were opened.
     """
     if tree.kind is Kind.FILTER and tree.budget.filter is not None:
-        return Counter([tree.budget.curators])
+        return [tree]
     if tree.kind is Kind.FILTER and (tree.charges or tree.chosen):
         return f"{tree.budget.path!r} has no cap of its own, and nothing above it has one"
     if tree.kind is Kind.SLOTS and tree.chosen:
-        return Counter([tree.budget.curators])
+        return [tree]
     if tree.kind is Kind.PARTITION and tree.budget.filter is not None:
-        return Counter([tree.budget.curators])
+        return [tree]
     if tree.kind is Kind.PARTITION and tree.chosen:
         return f"{tree.budget.path!r} is a partition without a cap: a child opened later may hold the person"
-    found: Budgets = Counter()
+    found: list[Tree] = []
     for child in tree.children:
-        below = budgets_of(child)
+        below = tops_of(child)
         if isinstance(below, str):
             return below
-        found.update(below)
+        found.extend(below)
     return found
 
 

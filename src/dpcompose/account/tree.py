@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from dpcompose.account.scope import Budgeted
 from dpcompose.adaptive import Odometer
+from dpcompose.errors import DomainError
 from dpcompose.ledger import Entry, Kind, Moment
-from dpcompose.ledger.entry import GRANTED
+from dpcompose.ledger.entry import GRANTED, OPENED
+
+RECORD = "open elsewhere"
+"""What an opening's description names, by path: the hashes of the entries that opened budgets in other trees."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,8 @@ class Tree:
         children: The scopes below it that are about the person.
         chosen: Whether a path names this scope or one above it: then everything below it is about the person.
         odometer: The nearest one at it or above, with the path and the entry where it was fixed.
+        hash: Of the entry that opened it.
+        records: For the top-level scope, the entries below it that record hashes of openings elsewhere, with these.
     """
 
     budget: Budgeted
@@ -31,15 +37,23 @@ class Tree:
     children: tuple[Tree, ...]
     chosen: bool
     odometer: tuple[str, Odometer, int] | None
+    hash: str = ""
+    records: tuple[tuple[int, frozenset[str]], ...] = ()
 
     @classmethod
     def of(cls, ledger: Moment, root: str, paths: Sequence[str]) -> Self:
         """The tree below a top-level scope, of the scopes on the way to the paths and of all below them."""
         budgets = {scope.path: Budgeted.of(scope) for scope in ledger.scopes(root) if _about(scope.path, paths)}
         charges: defaultdict[str, list[Entry]] = defaultdict(list)
+        hashes: dict[str, str] = {}
+        records: list[tuple[int, frozenset[str]]] = []
         for entry in ledger.entries(root):
             if entry.kind == GRANTED and entry.scope in budgets:
                 charges[entry.scope].append(entry)
+            elif entry.kind == OPENED:
+                hashes[entry.scope] = entry.hash
+                if RECORD in entry.description:
+                    records.append((entry.sequence, _hashes(entry.description[RECORD])))
         below: defaultdict[str, list[str]] = defaultdict(list)
         for path in budgets:
             below[path.rpartition("/")[0]].append(path)
@@ -49,7 +63,9 @@ class Tree:
             nearest = (path, own, budgets[path].scope.opened) if own is not None else above
             children = tuple(built(child, nearest) for child in below[path])
             chosen = any(path == each or path.startswith(f"{each}/") for each in paths)
-            return cls(budgets[path], tuple(charges[path]), children, chosen, nearest)
+            recorded = tuple(records) if path == root else ()
+            own_hash, own_charges = hashes.get(path, ""), tuple(charges[path])
+            return cls(budgets[path], own_charges, children, chosen, nearest, own_hash, recorded)
 
         return built(root, None)
 
@@ -68,11 +84,37 @@ class Tree:
         """The number of the first charge in it; infinite if there is none."""
         return min((entry.sequence for node in self.all() for entry in node.charges[:1]), default=math.inf)
 
+    def records_before_charges(self, hashes: Iterable[str]) -> bool:
+        """Whether one entry, before the first charge in it, records all of these."""
+        return any(number < self.first and recorded >= set(hashes) for number, recorded in self.records)
+
     def all(self) -> Iterator[Tree]:
         """This scope and all below it."""
         yield self
         for child in self.children:
             yield from child.all()
+
+
+def trees_of(ledger: Moment, paths: Sequence[str]) -> list[Tree]:
+    """The trees of some scopes, one for each top-level scope.
+
+    Raises:
+        DomainError: If `paths` is no sequence, or an empty one.
+        UnknownScopeError: If there is no such scope.
+    """
+    if isinstance(paths, str) or not isinstance(paths, Sequence) or not paths:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DomainError("paths", paths, "a sequence of at least one path")
+    inside: dict[str, list[str]] = {}
+    for path in dict.fromkeys(paths):
+        scope = ledger.balance(path).scope
+        inside.setdefault(scope.root, []).append(scope.path)
+    return [Tree.of(ledger, root, below) for root, below in inside.items()]
+
+
+def _hashes(said: Any) -> frozenset[str]:
+    """The hashes of a record, which anybody may have written; what cannot be read records nothing."""
+    found = said.values() if isinstance(said, dict) else ()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return frozenset(each for each in found if isinstance(each, str))  # pyright: ignore[reportUnknownVariableType]
 
 
 def _about(scope: str, paths: Sequence[str]) -> bool:

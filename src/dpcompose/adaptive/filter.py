@@ -73,8 +73,8 @@ class Filter(ABC):
     """A budget for an adversary who chooses mechanisms and their parameters from earlier answers.
 
     Limits on sums of non-negative amounts. A charge is granted if every sum stays within its limit; the price is known
-    before the answer. Each charge is a one-shot mechanism with fresh randomness; a composition is one charge and runs to
-    its end. Every price holds whoever orients the pairs, those inside a composition too (`Orientation.FREE`). A
+    before the answer. Each charge is a one-shot mechanism with fresh randomness; a composition is one charge, and runs
+    to its end. Every price holds whoever orients the pairs, those inside a composition too (`Orientation.FREE`). A
     mechanism that is refused must not run.
     """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import decimal
 import math
 from decimal import Decimal
+from fractions import Fraction
 
 from dpcompose.guarantee.approximate import epsilon_of
 from dpcompose.guarantee.decimals import digits
@@ -44,10 +45,18 @@ def lossless_epsilon(rho: float, *, order: float, delta: float) -> float:
         return 0.0
     if delta == 0.0 or rho == math.inf or not (order - 1.0) * rho < 1e12:
         return math.inf
-    if delta * order >= 1.0 + 1e-12:
+    if Fraction(delta) * Fraction(order) >= 1:
         return max(0.0, up((rho + math.log1p(-delta)) + 8e-16 * (rho - math.log1p(-delta))))
     if not delta > LEAST_DELTA:
         return math.inf  # the best p is no float: the use of one moment loses nothing to speak of
+    if delta * order >= 1.0 - 1e-6:
+        # So near to the corner the best point is not told from it; a smaller delta has a larger epsilon.
+        return min(_inside(rho, order=order, delta=delta * (1.0 - share)) for share in (0.0, 1e-12, 1e-9, 1e-6))
+    return _inside(rho, order=order, delta=delta)
+
+
+def _inside(rho: float, *, order: float, delta: float) -> float:
+    """The tangent at the best point between the corners."""
     found = [math.inf]
 
     def proved(point: float) -> bool:
@@ -160,6 +169,8 @@ def _tangent(success: tuple[float, float], gap: float, rho: float, order: float,
         rest = 1 - Decimal(success[0]) if success[0] < 0.5 else Decimal(success[1])
         p = 1 - rest
         q = p * (-Decimal(gap)).exp()
+        if not (rest > 0 and 0 < q < 1):
+            return math.inf, Decimal(-1)
         power = Decimal(order) - 1
         more, less = p / q, rest / (1 - q)
         if not more > 1 > less:

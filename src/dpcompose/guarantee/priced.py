@@ -14,8 +14,8 @@ from dpcompose.numerics.bound import Bound
 class Priced(Protocol):
     """Whatever names its price in every currency: each answer is an upper bound, or None where no finite one holds.
 
-    Who charges at a point of a curve asks with `Orientation.FREE`: an adversary may turn every pair inside, and a charge
-    is the sum over the members of the larger order. The other answers are such sums, whoever turns what.
+    Who charges at a point of a curve asks with `Orientation.FREE`: an adversary may turn every pair inside, and a
+    charge is the sum over the members of the larger order. The other answers are such sums, whoever turns what.
 
     Every method raises UnsupportedError where the adjacency has no sound statement.
     """

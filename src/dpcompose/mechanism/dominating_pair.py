@@ -37,6 +37,12 @@ class DominatingPair(Mechanism):
     holds_under: Adjacency
     name: str = "DominatingPair"
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.pair, Pair):  # pyright: ignore[reportUnnecessaryIsInstance]
+            remedy = "Give masses by DominatingPair.atoms(upper=..., lower=..., adjacency=...)"
+            raise DomainError("pair", self.pair, "a pair of privacy losses", remedy)
+        _adjacency(self.holds_under)
+
     def __repr__(self) -> str:
         return f"<{self.name}, {self.holds_under.value}>"
 
