@@ -63,6 +63,11 @@ def cheap(filter: Filter) -> Any:
     return Gaussian(50.0) if filter.kind in ("concentrated", "renyi", "gaussian") else BlackBox(0.01, delta=0.0)
 
 
+def typed(value: float) -> Fraction:
+    """What a float means where it is typed: its shortest decimal."""
+    return Fraction(repr(value))
+
+
 def ceiling(value: Fraction) -> Fraction:
     return Fraction(-(-value * GRID // 1), GRID)
 
@@ -87,14 +92,14 @@ def test_the_caps_of_the_advanced_filter_are_within_its_theorem_and_close_to_it(
     slack = max(delta * share, 5e-324)
     caps = AdvancedFilter(epsilon, delta=delta, slack=slack).caps
     with flint.ctx.workprec(900):
-        logarithm = -ball(slack).log()
+        logarithm = -ball(typed(slack)).log()
 
         def theorem(squares: Fraction) -> flint.arb:
             return (2 * logarithm * ball(squares)).sqrt() + ball(squares) / 2
 
-        assert theorem(caps["epsilon squared"]) <= ball(epsilon)
-        assert theorem(caps["epsilon squared"] * (1 + Fraction(1, 10**80)) + Fraction(2, GRID)) > ball(epsilon)
-    assert caps["delta"] <= Fraction(delta) - Fraction(slack) < caps["delta"] + Fraction(1, GRID)
+        assert theorem(caps["epsilon squared"]) <= ball(typed(epsilon))
+        assert theorem(caps["epsilon squared"] * (1 + Fraction(1, 10**80)) + Fraction(2, GRID)) > ball(typed(epsilon))
+    assert caps["delta"] <= typed(delta) - typed(slack) < caps["delta"] + Fraction(1, GRID)
 
 
 @every_filter
@@ -106,12 +111,12 @@ def test_caps_are_multiples_of_the_grid(filter: Filter) -> None:
 @given(epsilon=st.floats(1e-9, 20.0))
 def test_the_price_of_a_promise_is_not_below_the_truth(epsilon: float) -> None:
     mechanism = BlackBox(epsilon, delta=1e-9)
-    assert BasicFilter(1.0, delta=1e-6).price(mechanism)["epsilon"] == ceiling(Fraction(epsilon))
+    assert BasicFilter(1.0, delta=1e-6).price(mechanism)["epsilon"] == ceiling(typed(epsilon))
     squared = AdvancedFilter(1.0, delta=1e-6, slack=1e-7).price(mechanism)["epsilon squared"]
-    assert squared == ceiling(Fraction(epsilon) ** 2)
+    assert squared == ceiling(typed(epsilon) ** 2)
     rho = ConcentratedFilter(1.0, delta=1e-6).price(mechanism)["rho"]
     with flint.ctx.workprec(300):
-        truth = ball(epsilon) * (ball(epsilon) / 2).tanh()
+        truth = ball(typed(epsilon)) * (ball(typed(epsilon)) / 2).tanh()
         assert ball(rho) >= truth
         assert ball(rho) <= truth * ball(1 + Fraction(1, 10**13)) + ball(Fraction(1, GRID))
 
@@ -134,7 +139,7 @@ def test_a_known_rho_is_charged_exactly_but_for_rounding_up(mechanism: Any, trut
 
 def test_a_price_of_one_decimal_is_that_decimal() -> None:
     prices = BasicFilter(1.0, delta=1e-6).price(BlackBox(0.125, delta=1e-7))
-    assert prices == {"epsilon": Fraction(1, 8), "delta": ceiling(Fraction(1e-7))}
+    assert prices == {"epsilon": Fraction(1, 8), "delta": Fraction(1, 10**7)}
     assert PureFilter(1.0).price(BlackBox(0.125)) == {"epsilon": Fraction(1, 8)}
 
 
@@ -239,7 +244,7 @@ def test_after_a_refusal_something_smaller_may_be_granted() -> None:
 
 
 def test_sums_are_exact() -> None:
-    filter = PureFilter(8 * Fraction(0.1))
+    filter = PureFilter(0.8)
     state, mechanism = filter.start(), BlackBox(0.1)
     for _ in range(8):
         state, decision = filter.step(state, mechanism)
@@ -274,7 +279,8 @@ def test_for_target_stays_within_the_target_and_close_to_it(
     delta = 10.0**exponent
     filter = family.for_target(epsilon, delta=delta)
     reached = filter.epsilon_at(delta=delta)
-    assert reached <= epsilon
+    # A cap that is typed is its decimal, and what is promised of it is rounded up.
+    assert reached <= (math.nextafter(epsilon, math.inf) if family is BasicFilter else epsilon)
     if family in (PureFilter, ConcentratedFilter, RenyiFilter, GaussianFilter):
         assert reached >= epsilon * (1 - 1e-9)
 
@@ -282,7 +288,7 @@ def test_for_target_stays_within_the_target_and_close_to_it(
 @pytest.mark.parametrize("family", [BasicFilter, AdvancedFilter, ConcentratedFilter])
 def test_what_is_kept_for_the_charges_is_a_cap(family: type[Filter]) -> None:
     filter = family.for_target(1.0, delta=1e-6, mechanism_delta=2.5e-7)
-    kept = Fraction(1e-6) if family is BasicFilter else Fraction(2.5e-7)
+    kept = typed(1e-6) if family is BasicFilter else typed(2.5e-7)
     assert kept - Fraction(1, GRID) < filter.caps["delta"] <= kept
     assert filter.epsilon_at(delta=1e-6) <= 1.0
 
@@ -295,8 +301,10 @@ def test_delta_for_charges_is_refused_where_nothing_charges_it(family: type[Filt
 
 def test_the_guarantee_is_the_best_conversion() -> None:
     guarantee = AdvancedFilter(1.0, delta=1e-6, slack=1e-6).guarantee()
-    assert isinstance(guarantee, ApproximateDP) and 0.8 < guarantee.epsilon < 0.84 and guarantee.delta == 1e-6
-    assert ConcentratedFilter(0.5, delta=1e-7).guarantee() == ConcentratedDP(0.5, delta=1e-7)
+    # The double 1e-6 is below the decimal that was typed.
+    assert guarantee == ApproximateDP(guarantee.epsilon, delta=math.nextafter(1e-6, 1))
+    assert 0.8 < guarantee.epsilon < 0.84
+    assert ConcentratedFilter(0.5, delta=0.25).guarantee() == ConcentratedDP(0.5, delta=0.25)
     assert RenyiFilter(8.0, budget=0.5).guarantee()(8.0) == 0.5
     assert RenyiFilter(8.0, budget=0.5).guarantee()(8.5) == math.inf
 
@@ -326,7 +334,7 @@ def test_a_description_is_plain_text_and_reads_back_exactly(family: type[Filter]
     [
         {"filter": "unknown"},
         {"filter": None},
-        {"version": 2},
+        {"version": 3},
         {"epsilon": "nan"},
         {"epsilon": "-1.0"},
         {"epsilon": 1.0},
@@ -499,7 +507,7 @@ def test_for_target_ends_whatever_the_target(family: type[Filter], epsilon: floa
     made = family.for_target(epsilon, delta=1e-6, mechanism_delta=0.0) if family is not RenyiFilter else (
         RenyiFilter.for_target(epsilon, delta=1e-6, order=8.0)
     )  # fmt: skip
-    assert made.epsilon_at(delta=1e-6) <= epsilon
+    assert made.epsilon_at(delta=1e-6) <= (math.nextafter(epsilon, math.inf) if family is BasicFilter else epsilon)
 
 
 @every_class

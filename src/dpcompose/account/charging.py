@@ -15,7 +15,6 @@ from dpcompose.adaptive import Odometer, PureFilter
 from dpcompose.composition.container import Composable
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import Adjacency, Priced
-from dpcompose.guarantee.rational import rounded_down
 from dpcompose.ledger import Amount, Ledger, Receipt
 from dpcompose.ledger.scope import paths_down_to
 
@@ -132,7 +131,7 @@ class Account:
             said["pure"] = str(Amount.up(pure))
         odometer = self._odometer
         if odometer is not None:
-            named = None if delta is None else rounded_down(exact("delta", delta))
+            named = None if delta is None else exact("delta", delta)
             added = _or_none(lambda: odometer.mileage(mechanism, delta=named, adjacency=self.adjacency))
             if added is not None:
                 said["mileage"] = added.description()

@@ -36,7 +36,9 @@ def fix_budgets(ledger: Ledger, *, paths: Sequence[str], actor: str) -> tuple[st
         DomainError, LedgerError: See `exposure` and `Ledger.scope`.
     """
     tops: list[tuple[Tree, list[Tree]]] = []
-    for tree in trees_of(ledger, paths):
+    with ledger.moment() as moment:
+        trees = trees_of(moment, paths)
+    for tree in trees:
         found = promised.tops_of(tree)
         if isinstance(found, str):
             raise UnsupportedError(f"fixing the budgets of {list(paths)!r}", found)

@@ -8,7 +8,6 @@ from dpcompose.account.scope import Budgeted
 from dpcompose.account.typed import Typed, exact
 from dpcompose.errors import UnsupportedError
 from dpcompose.guarantee import Adjacency, Priced
-from dpcompose.guarantee.rational import rounded_down
 from dpcompose.ledger import Amount
 
 
@@ -22,13 +21,13 @@ def cost(
     Args:
         found: The chain.
         mechanism: What is to run.
-        delta: Where on its curve it is charged; a float is its shortest decimal, and the charge is at most that.
+        delta: Where on its curve it is charged; a float is its shortest decimal.
         adjacency: What one person's data may change.
 
     Raises:
         UnsupportedError: If a filter has no price for it.
     """
-    named = None if delta is None else rounded_down(exact("delta", delta))
+    named = None if delta is None else exact("delta", delta)
     amounts: dict[str, Amount] = {}
     for each in found:
         if each.filter is None:

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dpcompose.account.statement import Statement, unavailable
 from dpcompose.account.tree import Tree
 from dpcompose.adaptive import Curators, Filter
-from dpcompose.adaptive.total import Total, least
+from dpcompose.adaptive.total import Total, asked, least
 from dpcompose.composition.container import Composable, Composition, compose
 from dpcompose.guarantee import Adjacency
+from dpcompose.guarantee.rational import exact
 from dpcompose.ledger import Kind
 from dpcompose.mechanism import BlackBox, Concentrated, GaussianDP
 
@@ -106,11 +107,12 @@ def _totals(budgets: Budgets, delta: float) -> Iterable[Total]:
         ((filter, adjacency), times) = next(iter(counts.items()))
         yield Curators(times, filter=filter, adjacency=adjacency).total(delta=delta)
         return
-    lost = max(len(counts), 1)
-    for as_mechanism in (_as_concentrated, _as_promise(delta / (2 * lost)), _as_known(delta / (2 * lost))):
+    share = delta / (2 * max(len(counts), 1))
+    at = asked(exact(delta), [each for (filter, _), times in counts.items() for each in filter.lost(times)])
+    for as_mechanism in (_as_concentrated, _as_promise(share), _as_known(share)):
         composition = _composed(counts, as_mechanism)
         if composition is not None:
-            found = composition.epsilon(delta=delta)
+            found = composition.epsilon(delta=at)
             yield Total(found.upper, f"composition of the guarantees, {found.certificate.method}", "[VadhanZhang2023]")
     yield Total(math.inf, "none applies", "")
 

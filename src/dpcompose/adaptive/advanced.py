@@ -16,7 +16,7 @@ from dpcompose.adaptive.total import Total, curve, least, optimal, sum_of_rho
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Priced
 from dpcompose.guarantee.decimals import digits
-from dpcompose.guarantee.rational import rounded_up
+from dpcompose.guarantee.rational import exact, rounded_up
 
 _DIGITS, _ERROR = 120, Decimal("1e-100")
 
@@ -57,7 +57,7 @@ class AdvancedFilter(Filter):
         object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))
         object.__setattr__(self, "delta", probability("delta", self.delta))
         slack = probability("slack", self.slack)
-        if not 0 < slack <= self.delta:
+        if not 0 < exact(slack) <= exact(self.delta):
             raise DomainError("slack", self.slack, f"above 0 and at most delta = {self.delta!r}")
         object.__setattr__(self, "slack", slack)
 
@@ -72,12 +72,12 @@ class AdvancedFilter(Filter):
 
     @property
     def limits(self) -> dict[str, Fraction]:
-        return {"epsilon squared": self._squares, "delta": Fraction(self.delta) - Fraction(self.slack)}
+        return {"epsilon squared": self._squares, "delta": exact(self.delta) - exact(self.slack)}
 
     @property
     def _squares(self) -> Fraction:
         """S, rounded down: 2 epsilon / (sqrt(2 ln(1 / slack) + 2 epsilon) + sqrt(2 ln(1 / slack))), squared."""
-        epsilon, slack = Fraction(self.epsilon), Fraction(self.slack)
+        epsilon, slack = exact(self.epsilon), exact(self.slack)
         if epsilon == 0:
             return Fraction(0)
         with decimal.localcontext(digits(_DIGITS)):
@@ -90,12 +90,12 @@ class AdvancedFilter(Filter):
 
     def guarantee(self) -> ApproximateDP:
         """(epsilon', delta)-differential privacy, epsilon' at most epsilon, by the best conversion of the caps."""
-        delta = rounded_up(Fraction(self.delta))
+        delta = rounded_up(exact(self.delta))
         return ApproximateDP(self.epsilon_at(delta=delta), delta=delta)
 
     def _total(self, times: int, delta: float) -> Total:
         rho = self.concentrated()
-        stated = ApproximateDP(rounded_up(Fraction(self.epsilon)), delta=rounded_up(Fraction(self.delta)))
+        stated = ApproximateDP(rounded_up(exact(self.epsilon)), delta=rounded_up(exact(self.delta)))
         found = [sum_of_rho(rho, times, delta=delta), optimal(stated, times, delta=delta)]
         if times > 1:
             found.append(curve(lambda at: rho.epsilon(delta=at), times, delta=delta, lost=rho.delta, least_share=1e-2))
@@ -108,7 +108,7 @@ class AdvancedFilter(Filter):
         squares, lost = self.limits.values()
         return ConcentratedDP(rounded_up(squares / 2), delta=rounded_up(lost))
 
-    def _price(self, mechanism: Priced, delta: float | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
+    def _price(self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
         epsilon, lost = pricing.promise(mechanism, delta=delta, adjacency=adjacency)
         return epsilon * epsilon, lost
 

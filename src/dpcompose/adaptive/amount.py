@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias, cast
 
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.rational import rounded_up
+from dpcompose.guarantee.rational import exact, rounded_up
 
 GRID = 10**40
 LARGEST = 1e15
@@ -19,7 +19,7 @@ DIGITS, LONGEST = 1800, 4000
 Amounts: TypeAlias = Mapping[str, Fraction]
 """What is asked, spent or left, by the name of its currency."""
 Number: TypeAlias = int | float | Fraction | Decimal
-"""A parameter of a filter: a float means exactly that double, a fraction or a decimal exactly that number."""
+"""A parameter of a filter: a float means its shortest decimal, a fraction or a decimal exactly that number."""
 
 
 def above(value: Fraction) -> Fraction:
@@ -75,8 +75,8 @@ def mapping(description: Any) -> Mapping[str, Any]:
 
 
 def rounded(value: float, times: int) -> float:
-    """`times` copies of an upper bound, rounded up; one copy is itself."""
-    return value if math.isinf(value) else rounded_up(Fraction(value) * times)
+    """`times` copies of an upper bound that either reading of it is, rounded up; one copy is itself."""
+    return value if math.isinf(value) else rounded_up(exact(value) * times)
 
 
 def _between(name: str, value: Any, most: float, domain: str) -> float | Fraction:

@@ -11,8 +11,8 @@ from dpcompose.adaptive.amount import Number, nonnegative, probability
 from dpcompose.adaptive.filter import Filter
 from dpcompose.adaptive.target import Target
 from dpcompose.adaptive.total import Total, optimal
-from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Priced, pure
-from dpcompose.guarantee.rational import rounded_up
+from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Priced, TypedAmounts, pure
+from dpcompose.guarantee.rational import exact, rounded_up
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ class BasicFilter(Filter):
 
     @property
     def limits(self) -> dict[str, Fraction]:
-        return {"epsilon": Fraction(self.epsilon), "delta": Fraction(self.delta)}
+        return {"epsilon": exact(self.epsilon), "delta": exact(self.delta)}
 
     def guarantee(self) -> ApproximateDP:
         """(epsilon, delta)-differential privacy."""
-        return ApproximateDP(rounded_up(Fraction(self.epsilon)), delta=rounded_up(Fraction(self.delta)))
+        return ApproximateDP(rounded_up(exact(self.epsilon)), delta=rounded_up(exact(self.delta)))
 
     def _total(self, times: int, delta: float) -> Total:
         return optimal(self.guarantee(), times, delta=delta)
@@ -71,7 +71,10 @@ class BasicFilter(Filter):
         promise = self.guarantee()
         return ConcentratedDP(pure.concentrated(promise.epsilon).rho, delta=promise.delta)
 
-    def _price(self, mechanism: Priced, delta: float | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
+    def typed(self) -> TypedAmounts:
+        return TypedAmounts(exact(self.epsilon), exact(self.delta))
+
+    def _price(self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
         return pricing.promise(mechanism, delta=delta, adjacency=adjacency)
 
     def _fields(self) -> dict[str, float | Fraction]:

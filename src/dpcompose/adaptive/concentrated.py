@@ -11,8 +11,8 @@ from dpcompose.adaptive.amount import Number, nonnegative, probability
 from dpcompose.adaptive.filter import Filter
 from dpcompose.adaptive.target import Target, largest
 from dpcompose.adaptive.total import Total, curve, least, sum_of_rho
-from dpcompose.guarantee import Adjacency, ConcentratedDP, Priced
-from dpcompose.guarantee.rational import rounded_up
+from dpcompose.guarantee import Adjacency, ConcentratedDP, Priced, TypedAmounts
+from dpcompose.guarantee.rational import exact, rounded_down, rounded_up
 
 
 @dataclass(frozen=True)
@@ -53,21 +53,21 @@ class ConcentratedFilter(Filter):
         """The filter of the largest rho that the best conversion turns into (epsilon, delta), rounded down."""
         target = Target.of(epsilon, delta, mechanism_delta)
         most, at = target.floats
-        lost = rounded_up(Fraction(target.mechanism_delta))
+        lost = rounded_up(exact(target.mechanism_delta))
 
         def within(rho: float) -> bool:
             return ConcentratedDP(rho, delta=lost).epsilon(delta=at) <= most
 
         found = 0.0 if most == 0.0 or target.slack <= 0 else largest(within, guess=max(min(most, most * most), at * at))
-        return cls(found, delta=target.mechanism_delta)
+        return cls(rounded_down(Fraction(found)), delta=target.mechanism_delta)
 
     @property
     def limits(self) -> dict[str, Fraction]:
-        return {"rho": Fraction(self.rho), "delta": Fraction(self.delta)}
+        return {"rho": exact(self.rho), "delta": exact(self.delta)}
 
     def guarantee(self) -> ConcentratedDP:
         """rho-zero-concentrated differential privacy, but for a mass of delta."""
-        return ConcentratedDP(rounded_up(Fraction(self.rho)), delta=rounded_up(Fraction(self.delta)))
+        return ConcentratedDP(rounded_up(exact(self.rho)), delta=rounded_up(exact(self.delta)))
 
     def _total(self, times: int, delta: float) -> Total:
         promise = self.guarantee()
@@ -80,7 +80,10 @@ class ConcentratedFilter(Filter):
     def concentrated(self) -> ConcentratedDP:
         return self.guarantee()
 
-    def _price(self, mechanism: Priced, delta: float | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
+    def typed(self) -> TypedAmounts:
+        return TypedAmounts(delta=exact(self.delta), rho=exact(self.rho))
+
+    def _price(self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
         return pricing.rho(mechanism, delta=delta, adjacency=adjacency)
 
     def _fields(self) -> dict[str, float | Fraction]:

@@ -13,7 +13,7 @@ from dpcompose.adaptive.pure import PureFilter
 from dpcompose.adaptive.target import Target, largest
 from dpcompose.adaptive.total import Total
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Orientation, Priced
+from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Orientation, Priced, TypedAmounts
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound, Certificate
 
@@ -104,7 +104,7 @@ class Curators:
         return Spendings(self)
 
     def step(
-        self, state: Spendings, mechanism: Priced, *, curator: int, delta: float | None = None
+        self, state: Spendings, mechanism: Priced, *, curator: int, delta: Number | None = None
     ) -> tuple[Spendings, Decision]:
         """Ask one curator for one more mechanism; the others neither know nor matter.
 
@@ -122,6 +122,16 @@ class Curators:
         return Spendings(self, {**state.touched, curator: after}) if decision.granted else state, decision
 
     # As something that is priced, for a budget above. Filters promise whoever turns the pairs inside.
+
+    def typed(self, *, adjacency: Adjacency) -> TypedAmounts | None:
+        """The sums of what the budgets are, exact."""
+        self._stated(adjacency)
+        one = self.filter.typed()
+        return None if one is None else one.times(self.count)
+
+    def costlier(self) -> Self:
+        """Itself: its budgets are amounts."""
+        return self
 
     def pure(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> float | None:
         """The sum of the pure epsilons; None unless every budget is pure."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields
+from fractions import Fraction
 from typing import Any, cast
 
 from dpcompose.adaptive import natural
@@ -11,7 +13,7 @@ from dpcompose.adaptive.advanced import AdvancedFilter
 from dpcompose.adaptive.amount import mapping, read
 from dpcompose.adaptive.basic import BasicFilter
 from dpcompose.adaptive.concentrated import ConcentratedFilter
-from dpcompose.adaptive.filter import Filter
+from dpcompose.adaptive.filter import VERSION, Filter
 from dpcompose.adaptive.gaussian import GaussianFilter
 from dpcompose.adaptive.pure import PureFilter
 from dpcompose.adaptive.renyi import RenyiFilter
@@ -42,10 +44,17 @@ def from_description(description: Mapping[str, Any]) -> Filter:
         natural.refuse()
     if not isinstance(kind, str) or kind not in FILTERS:
         raise DomainError("filter", kind, f"one of {', '.join(FILTERS)}")
-    if description.get("version") != 1:
-        raise DomainError("version", description.get("version"), "1", "A newer dpcompose may have written it")
+    version = description.get("version")
+    if version not in (1, VERSION):
+        raise DomainError("version", version, f"1 or {VERSION}", "A newer dpcompose may have written it")
     values = {key: read(key, text) for key, text in description.items() if key not in ("filter", "version")}
+    if version == 1:  # where a float was exactly that double, but for an order, which is still
+        values = {key: value if key == "order" else _double(value) for key, value in values.items()}
     known = [field.name for field in fields(cast("Any", FILTERS[kind]))]
     if sorted(values, key=str) != sorted(known):
         raise DomainError("parameters", list(values), f"those of a {kind} filter: {', '.join(known)}")
     return FILTERS[kind](**values)
+
+
+def _double(value: float | Fraction) -> float | Fraction:
+    return Fraction(value) if math.isfinite(value) else value

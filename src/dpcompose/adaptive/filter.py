@@ -11,14 +11,25 @@ from typing import Any, ClassVar, Self
 
 from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import Amounts, Number, above, below, shown, written
-from dpcompose.adaptive.total import Total
+from dpcompose.adaptive.total import Total, asked
 from dpcompose.errors import DomainError
-from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, GaussianTradeoff, Priced, RenyiDP
+from dpcompose.guarantee import (
+    Adjacency,
+    ApproximateDP,
+    ConcentratedDP,
+    GaussianTradeoff,
+    Priced,
+    RenyiDP,
+    TypedAmounts,
+)
 from dpcompose.guarantee.order import order_of
+from dpcompose.guarantee.rational import exact
 from dpcompose.guarantee.times import times_of
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import up
 
+VERSION = 2
+"""Of descriptions: in version 1 a float was exactly that double."""
 Guarantee = ApproximateDP | ConcentratedDP | RenyiDP | GaussianTradeoff
 
 
@@ -91,7 +102,7 @@ class Filter(ABC):
         return {currency: below(limit) for currency, limit in self.limits.items()}
 
     @abstractmethod
-    def _price(self, mechanism: Priced, delta: float | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
+    def _price(self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
         """The exact amounts, in the order of the limits."""
 
     @abstractmethod
@@ -107,12 +118,21 @@ class Filter(ABC):
 
         Args:
             times: How many; an integer from 0 to 10^15.
-            delta: Of all together, in [0, 1].
+            delta: Of all together, in [0, 1]; as it is typed: a float is its shortest decimal.
 
         Raises:
             DomainError: If a number is outside its domain.
         """
-        return self._total(times_of(times), check.probability("delta", delta))
+        count, named = times_of(times), exact(check.probability("delta", delta))
+        return self._total(count, asked(named, self.lost(count)))
+
+    def lost(self, times: int) -> list[tuple[Fraction, float, int]]:
+        """The delta that the guarantee leaves out, exact and as the guarantee has it, if there is one; see `asked`."""
+        typed = self.typed()
+        if typed is None or not typed.delta:
+            return []
+        promise = self.promise() or self.concentrated()
+        return [] if promise is None else [(typed.delta, promise.delta, times)]
 
     def promise(self) -> ApproximateDP | None:
         """The one (epsilon, delta) of the interaction; None where it has a whole curve."""
@@ -126,6 +146,10 @@ class Filter(ABC):
         """The Renyi divergence of an order that the interaction cannot exceed; infinite if none is known."""
         order, found = order_of(order), self.concentrated()
         return math.inf if found is None or found.delta > 0.0 else up(found.rho * order)
+
+    def typed(self) -> TypedAmounts | None:
+        """What the interaction promises in typed amounts, exact; None if its caps say something else."""
+        return None
 
     def mu_of(self, times: int) -> float | None:
         """The mu of `times` such budgets together; None if they are not Gaussian."""
@@ -151,7 +175,7 @@ class Filter(ABC):
         """
 
     def price(
-        self, mechanism: Priced, *, delta: float | None = None, adjacency: Adjacency = Adjacency.ADD_REMOVE
+        self, mechanism: Priced, *, delta: Number | None = None, adjacency: Adjacency = Adjacency.ADD_REMOVE
     ) -> dict[str, Fraction]:
         """What a mechanism costs in each currency: proved upper bounds, in both directions.
 
@@ -179,7 +203,7 @@ class Filter(ABC):
             raise DomainError("adjacency", adjacency, "an Adjacency, such as Adjacency.ADD_REMOVE")
         return Spending(self, adjacency, dict.fromkeys(self.limits, Fraction(0)))
 
-    def step(self, state: Spending, mechanism: Priced, *, delta: float | None = None) -> tuple[Spending, Decision]:
+    def step(self, state: Spending, mechanism: Priced, *, delta: Number | None = None) -> tuple[Spending, Decision]:
         """Ask for one more mechanism, before it runs: the state after it and the decision.
 
         Args:
@@ -204,7 +228,9 @@ class Filter(ABC):
 
     def description(self) -> dict[str, Any]:
         """This filter as plain text values, which `from_description` reads back to an equal filter."""
-        return {"filter": self.kind, "version": 1} | {name: written(value) for name, value in self._fields().items()}
+        return {"filter": self.kind, "version": VERSION} | {
+            name: written(value) for name, value in self._fields().items()
+        }
 
 
 def charged(state: Spending, asked: Mapping[str, Fraction]) -> tuple[Spending, Decision]:

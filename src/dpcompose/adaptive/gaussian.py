@@ -11,8 +11,9 @@ from dpcompose.adaptive.amount import LARGEST, Number, nonnegative
 from dpcompose.adaptive.filter import Filter
 from dpcompose.adaptive.target import Target
 from dpcompose.adaptive.total import Total
-from dpcompose.guarantee import Adjacency, ConcentratedDP, GaussianTradeoff, Priced, gaussian
-from dpcompose.guarantee.rational import rounded_up
+from dpcompose.guarantee import Adjacency, ConcentratedDP, GaussianTradeoff, Priced, TypedAmounts, gaussian
+from dpcompose.guarantee.rational import exact, rounded_down, rounded_up
+from dpcompose.guarantee.times import times_of
 from dpcompose.numerics.bound import up
 
 
@@ -50,15 +51,15 @@ class GaussianFilter(Filter):
         target = Target.of(epsilon, delta, mechanism_delta)
         target.without_charged_delta("GaussianFilter")
         most, at = target.floats
-        return cls(min(gaussian.mu_for(most, delta=at).lower, LARGEST))
+        return cls(rounded_down(Fraction(min(gaussian.mu_for(most, delta=at).lower, LARGEST))))
 
     @property
     def limits(self) -> dict[str, Fraction]:
-        return {"mu squared": Fraction(self.mu) ** 2}
+        return {"mu squared": exact(self.mu) ** 2}
 
     def guarantee(self) -> GaussianTradeoff:
         """mu-Gaussian differential privacy."""
-        return GaussianTradeoff(rounded_up(Fraction(self.mu)))
+        return GaussianTradeoff(rounded_up(exact(self.mu)))
 
     def _total(self, times: int, delta: float) -> Total:
         mu = self.mu_of(times)
@@ -66,12 +67,16 @@ class GaussianFilter(Filter):
 
     def concentrated(self) -> ConcentratedDP:
         """mu squared / 2."""
-        return ConcentratedDP(rounded_up(Fraction(self.mu) ** 2 / 2))
+        return ConcentratedDP(rounded_up(exact(self.mu) ** 2 / 2))
 
     def mu_of(self, times: int) -> float:
-        return _root(Fraction(self.mu) ** 2 * times)
+        return _root(exact(self.mu) ** 2 * times_of(times))
 
-    def _price(self, mechanism: Priced, delta: float | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
+    def typed(self) -> TypedAmounts:
+        square = exact(self.mu) ** 2
+        return TypedAmounts(rho=square / 2, mu_squared=square)
+
+    def _price(self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
         return (pricing.mu_squared(mechanism, adjacency=adjacency),)
 
     def _fields(self) -> dict[str, float | Fraction]:

@@ -9,12 +9,12 @@ from fractions import Fraction
 from typing import Any, Self
 
 from dpcompose.adaptive import pricing
-from dpcompose.adaptive.amount import mapping, read, written
+from dpcompose.adaptive.amount import Number, mapping, read, written
 from dpcompose.adaptive.boundary import BOUNDARIES, Boundary, Mixture
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import Adjacency, Priced
 from dpcompose.guarantee.pure import concentrated
-from dpcompose.guarantee.rational import rounded_down, rounded_up
+from dpcompose.guarantee.rational import double_below, rounded_up
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
 
@@ -144,7 +144,7 @@ class Odometer:
     @property
     def _crossing(self) -> float:
         """What is left of delta for the boundary, rounded down."""
-        return rounded_down(Fraction(self.delta) - Fraction(self.mechanism_delta))
+        return double_below(Fraction(self.delta) - Fraction(self.mechanism_delta))
 
     def start(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Distance:
         """Nothing answered yet, under an adjacency that all answers share."""
@@ -152,7 +152,7 @@ class Odometer:
             raise DomainError("adjacency", adjacency, "an Adjacency, such as Adjacency.ADD_REMOVE")
         return Distance(self, adjacency)
 
-    def step(self, state: Distance, mechanism: Priced, *, delta: float | None = None) -> Distance:
+    def step(self, state: Distance, mechanism: Priced, *, delta: Number | None = None) -> Distance:
         """The state after one more mechanism, to be asked before it runs.
 
         Args:
@@ -177,7 +177,7 @@ class Odometer:
         return Distance(self, state.adjacency, after, state.answers + 1)
 
     def mileage(
-        self, mechanism: Priced, *, delta: float | None = None, adjacency: Adjacency = Adjacency.ADD_REMOVE
+        self, mechanism: Priced, *, delta: Number | None = None, adjacency: Adjacency = Adjacency.ADD_REMOVE
     ) -> Mileage:
         """What a mechanism adds; see `step`."""
         named = pricing.request(mechanism, delta, adjacency)
@@ -253,7 +253,7 @@ class RunningSum:
     delta: Fraction = Fraction(0)
     adjacency: Adjacency = Adjacency.ADD_REMOVE
 
-    def step(self, mechanism: Priced, *, delta: float | None = None) -> RunningSum:
+    def step(self, mechanism: Priced, *, delta: Number | None = None) -> RunningSum:
         """The sum after one more mechanism; see `Filter.price` for delta."""
         named = pricing.request(mechanism, delta, self.adjacency)
         epsilon, lost = pricing.promise(mechanism, delta=named, adjacency=self.adjacency)

@@ -7,18 +7,20 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, TypeVar
 
+from dpcompose.adaptive.amount import probability
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
-from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Orientation, Priced
+from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Orientation, Priced, TypedAmounts
 from dpcompose.guarantee.pure import concentrated
-from dpcompose.guarantee.rational import rounded_up
+from dpcompose.guarantee.rational import exact, rounded_down, rounded_up
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound
 
 Answer = TypeVar("Answer")
+_ZERO, _NOTHING = Fraction(0), TypedAmounts()
 
 
-def request(mechanism: Any, delta: Any, adjacency: Any) -> float | None:
-    """The delta named in a request, after a check of all three parts of it.
+def request(mechanism: Any, delta: Any, adjacency: Any) -> Fraction | None:
+    """The delta named in a request, a float as its shortest decimal, after a check of all three parts of it.
 
     Raises:
         DomainError: If the delta or the adjacency is not what it should be.
@@ -26,18 +28,18 @@ def request(mechanism: Any, delta: Any, adjacency: Any) -> float | None:
     """
     if not isinstance(adjacency, Adjacency):
         raise DomainError("adjacency", adjacency, "an Adjacency, such as Adjacency.ADD_REMOVE")
-    named = None if delta is None else check.probability("delta", delta)
+    named = None if delta is None else probability("delta", delta)
     if not isinstance(mechanism, Priced):
         raise UnsupportedError(
             f"the price of {label(mechanism)}",
-            "it names no prices (pure, approximate, renyi, zcdp, gdp, epsilon)",
+            "it names no prices (typed, costlier, pure, approximate, renyi, zcdp, gdp, epsilon)",
             "Give a mechanism or a composition, such as Laplace(2.0) or Gaussian(1.0) * 3",
         )
-    return named
+    return None if named is None else exact(named)
 
 
 def pure(mechanism: Priced, *, adjacency: Adjacency) -> Fraction:
-    """Its epsilon at delta 0, the smaller of what the sum of its losses and its certified profile say."""
+    """Its epsilon at delta 0: as typed, else the smaller of the sum of its losses and its certified profile."""
     found = known_pure(mechanism, adjacency=adjacency)
     if found is None:
         raise refused(mechanism, "it is not (epsilon, 0)-differentially private for any finite epsilon")
@@ -46,32 +48,42 @@ def pure(mechanism: Priced, *, adjacency: Adjacency) -> Fraction:
 
 def known_pure(mechanism: Priced, *, adjacency: Adjacency) -> Fraction | None:
     """Its epsilon at delta 0, if there is a finite one."""
-    stated = _asked(mechanism, lambda: mechanism.pure(adjacency=adjacency))
+    typed = _typed(mechanism, adjacency)
+    if typed.epsilon is not None and typed.delta == 0:
+        return typed.epsilon
+    read = mechanism.costlier()
+    stated = _asked(mechanism, lambda: read.pure(adjacency=adjacency))
     if stated is None:
         return None
-    certified = _asked(mechanism, lambda: _at(mechanism, 0.0, adjacency))
+    certified = _asked(mechanism, lambda: _at(read, 0.0, adjacency))
     return min(Fraction(_finite(mechanism, "epsilon", stated)), _upper(mechanism, certified, stated))
 
 
-def promise(mechanism: Priced, *, delta: float | None, adjacency: Adjacency) -> tuple[Fraction, Fraction]:
+def promise(mechanism: Priced, *, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, Fraction]:
     """Its (epsilon, delta): at the delta named in the request, else the one that holds without choosing a delta."""
+    typed, read = _typed(mechanism, adjacency), mechanism.costlier()
+    if delta is None and typed.epsilon is not None and typed.delta < 1:
+        if typed.delta == 0:
+            return typed.epsilon, typed.delta
+        delta = typed.delta
     if delta is not None:
-        bound = _asked(mechanism, lambda: _at(mechanism, delta, adjacency))
-        return _upper(mechanism, bound, None), Fraction(delta)
-    found = _asked(mechanism, lambda: mechanism.approximate(adjacency=adjacency))
+        at = rounded_down(delta)
+        epsilon = _upper(mechanism, _asked(mechanism, lambda: _at(read, at, adjacency)), None, typed, delta)
+        return epsilon, delta
+    found = _asked(mechanism, lambda: read.approximate(adjacency=adjacency))
     if found is None:
         raise refused(mechanism, "it has a whole curve of (epsilon, delta)", "Name the delta to be charged: delta=...")
     if not isinstance(found, ApproximateDP) or found.vacuous:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise refused(mechanism, f"its (epsilon, delta) is {found!r}")
-    # A typed delta comes back one rounding larger: the profile certifies the shorter decimal.
+    # A delta comes back one rounding larger: the profile certifies the shorter decimal.
     shorter = min(found.delta, float(f"{found.delta:.14g}"))
-    certified = _asked(mechanism, lambda: _at(mechanism, shorter, adjacency))
+    certified = _asked(mechanism, lambda: _at(read, shorter, adjacency))
     if isinstance(certified, Bound) and certified.upper <= found.epsilon:  # pyright: ignore[reportUnnecessaryIsInstance]
         return Fraction(certified.upper), Fraction(shorter)
     return Fraction(found.epsilon), Fraction(found.delta)
 
 
-def rho(mechanism: Priced, *, delta: float | None, adjacency: Adjacency) -> tuple[Fraction, Fraction]:
+def rho(mechanism: Priced, *, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, Fraction]:
     """Its (rho, delta): the zero-concentrated guarantee, else epsilon tanh(epsilon / 2) of its (epsilon, delta)."""
     known = known_rho(mechanism, adjacency=adjacency)
     if known is not None:
@@ -82,7 +94,10 @@ def rho(mechanism: Priced, *, delta: float | None, adjacency: Adjacency) -> tupl
 
 def known_rho(mechanism: Priced, *, adjacency: Adjacency) -> tuple[Fraction, Fraction] | None:
     """Its zero-concentrated guarantee, (rho, delta), if it has one."""
-    known = _asked(mechanism, lambda: mechanism.zcdp(adjacency=adjacency))
+    typed = _typed(mechanism, adjacency)
+    if typed.rho is not None and typed.delta < 1:
+        return typed.rho, typed.delta
+    known = _asked(mechanism, lambda: mechanism.costlier().zcdp(adjacency=adjacency))
     if known is None:
         return None
     if not isinstance(known, ConcentratedDP):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -92,13 +107,17 @@ def known_rho(mechanism: Priced, *, adjacency: Adjacency) -> tuple[Fraction, Fra
 
 def renyi(mechanism: Priced, order: float, *, adjacency: Adjacency) -> Fraction:
     """Its Renyi divergence at an order."""
-    bound = _asked(mechanism, lambda: mechanism.renyi(order, adjacency=adjacency, orientation=Orientation.FREE))
+    read = mechanism.costlier()
+    bound = _asked(mechanism, lambda: read.renyi(order, adjacency=adjacency, orientation=Orientation.FREE))
     return _upper(mechanism, bound, None)
 
 
 def mu_squared(mechanism: Priced, *, adjacency: Adjacency) -> Fraction:
     """The square of its mu."""
-    mu = _asked(mechanism, lambda: mechanism.gdp(adjacency=adjacency))
+    typed = _typed(mechanism, adjacency)
+    if typed.mu_squared is not None:
+        return typed.mu_squared
+    mu = _asked(mechanism, lambda: mechanism.costlier().gdp(adjacency=adjacency))
     if mu is None:
         raise refused(
             mechanism,
@@ -144,10 +163,21 @@ def _finite(mechanism: object, name: str, value: object) -> float:
         raise refused(mechanism, f"its {name} is {value!r}, not a finite number >= 0") from None
 
 
-def _upper(mechanism: object, bound: object, otherwise: float | None) -> Fraction:
+def _typed(mechanism: Priced, adjacency: Adjacency) -> TypedAmounts:
+    """What is stated of it in typed amounts; nothing, if nothing is."""
+    return _asked(mechanism, lambda: mechanism.typed(adjacency=adjacency)) or _NOTHING
+
+
+def _upper(
+    mechanism: object, bound: object, otherwise: float | None, typed: TypedAmounts = _NOTHING, delta: Fraction = _ZERO
+) -> Fraction:
+    """The upper end of a bound, or what else is known to hold where that is smaller."""
     upper = bound.upper if isinstance(bound, Bound) else math.nan
     if otherwise is not None and isinstance(bound, Bound):
         upper = min(upper, otherwise)
+    stated = typed.epsilon if typed.delta <= delta else None
     if not 0.0 <= upper < math.inf:
+        if stated is not None and isinstance(bound, Bound):
+            return stated
         raise refused(mechanism, f"nothing finite is certified ({bound!r})", "Name a larger delta")
-    return Fraction(upper)
+    return Fraction(upper) if stated is None else min(Fraction(upper), stated)

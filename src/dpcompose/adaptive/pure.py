@@ -12,9 +12,9 @@ from dpcompose.adaptive.amount import Number, nonnegative
 from dpcompose.adaptive.filter import Filter
 from dpcompose.adaptive.target import Target
 from dpcompose.adaptive.total import Total, optimal
-from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Priced, pure
+from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Priced, TypedAmounts, pure
 from dpcompose.guarantee.optimal import homogeneous_epsilon
-from dpcompose.guarantee.rational import rounded_up
+from dpcompose.guarantee.rational import exact, rounded_down, rounded_up
 from dpcompose.guarantee.root import walk
 
 
@@ -30,7 +30,7 @@ class PureFilter(Filter):
     (True, 'epsilon')
 
     Args:
-        epsilon: The cap, in nats; in [0, 1e15]. A float means exactly that double.
+        epsilon: The cap, in nats; in [0, 1e15]. A float means its shortest decimal: three charges of 0.1 fit 0.3.
 
     Raises:
         DomainError: If epsilon is outside its domain.
@@ -55,15 +55,16 @@ class PureFilter(Filter):
         # The profile of randomized response, (e^E - e^epsilon) / (1 + e^E), is the largest of all pure ones.
         point = most + math.log1p(at * math.exp(-most)) - math.log1p(-at)
         point = walk(point, -4e-16 * point, lambda each: homogeneous_epsilon(at, epsilon=each, times=1).upper <= most)
-        return cls(max(point, target.epsilon))
+        point = rounded_down(Fraction(point))
+        return cls(point if exact(point) > exact(target.epsilon) else target.epsilon)
 
     @property
     def limits(self) -> dict[str, Fraction]:
-        return {"epsilon": Fraction(self.epsilon)}
+        return {"epsilon": exact(self.epsilon)}
 
     def guarantee(self) -> ApproximateDP:
         """(epsilon, 0)-differential privacy."""
-        return ApproximateDP(rounded_up(Fraction(self.epsilon)))
+        return ApproximateDP(rounded_up(exact(self.epsilon)))
 
     def _total(self, times: int, delta: float) -> Total:
         return optimal(self.guarantee(), times, delta=delta)
@@ -79,7 +80,10 @@ class PureFilter(Filter):
         """That of randomized response, of which every such interaction is a post-processing."""
         return pure.renyi(self.guarantee().epsilon, order=order)
 
-    def _price(self, mechanism: Priced, delta: float | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
+    def typed(self) -> TypedAmounts:
+        return TypedAmounts(exact(self.epsilon))
+
+    def _price(self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
         return (pricing.pure(mechanism, adjacency=adjacency),)
 
     def _fields(self) -> dict[str, float | Fraction]:

@@ -16,7 +16,7 @@ from dpcompose.errors import DomainError
 from dpcompose.guarantee import Adjacency, Priced, RenyiDP
 from dpcompose.guarantee.lossless import lossless_epsilon
 from dpcompose.guarantee.order import order_of
-from dpcompose.guarantee.rational import rounded_up
+from dpcompose.guarantee.rational import exact, rounded_down, rounded_up
 from dpcompose.guarantee.root import minimum
 from dpcompose.numerics.bound import up
 
@@ -74,7 +74,8 @@ class RenyiFilter(Filter):
         def within(budget: float) -> bool:
             return lossless_epsilon(budget, order=chosen, delta=at) <= most
 
-        return cls(chosen, budget=largest(within, guess=max(_moment_budget(most, at, chosen), 1e-3 * most)))
+        found = largest(within, guess=max(_moment_budget(most, at, chosen), 1e-3 * most))
+        return cls(chosen, budget=rounded_down(Fraction(found)))
 
     @property
     def currency(self) -> str:
@@ -83,22 +84,22 @@ class RenyiFilter(Filter):
 
     @property
     def limits(self) -> dict[str, Fraction]:
-        return {self.currency: Fraction(self.budget)}
+        return {self.currency: exact(self.budget)}
 
     def guarantee(self) -> RenyiDP:
         """The budget at every order up to this one (it grows with it), infinite above; `epsilon_at` is sharper."""
-        budget = rounded_up(Fraction(self.budget))
+        budget = rounded_up(exact(self.budget))
         return RenyiDP(lambda order: budget if order <= self.order else math.inf)
 
     def _total(self, times: int, delta: float) -> Total:
-        budget = rounded_up(Fraction(self.budget) * times)
+        budget = rounded_up(exact(self.budget) * times)
         found = lossless_epsilon(budget, order=self.order, delta=delta)
         return Total(found, "sum of Renyi divergences, converted exactly", "[Asoodeh2021, Section III]")
 
     def divergence(self, order: float) -> float:
         return self.guarantee()(order)
 
-    def _price(self, mechanism: Priced, delta: float | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
+    def _price(self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
         return (pricing.renyi(mechanism, self.order, adjacency=adjacency),)
 
     def _fields(self) -> dict[str, float | Fraction]:

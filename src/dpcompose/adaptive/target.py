@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from dpcompose.adaptive.amount import LARGEST, Number, nonnegative, probability
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee.rational import rounded_down
+from dpcompose.guarantee.rational import exact, rounded_down
 
 _CLOSE = 1.0 + 1e-13
 SMALLEST = 1e-50
@@ -34,19 +34,19 @@ class Target:
     def of(cls, epsilon: Number, delta: Number, mechanism_delta: Number) -> Target:
         """The checked target."""
         total, kept = probability("delta", delta), probability("mechanism_delta", mechanism_delta)
-        if not kept <= total:
+        if not exact(kept) <= exact(total):
             raise DomainError("mechanism_delta", mechanism_delta, f"at most the total delta {delta!r}")
         return cls(nonnegative("epsilon", epsilon), total, kept)
 
     @property
     def slack(self) -> Fraction:
         """What the theorem may use."""
-        return Fraction(self.delta) - Fraction(self.mechanism_delta)
+        return exact(self.delta) - exact(self.mechanism_delta)
 
     @property
     def floats(self) -> tuple[float, float]:
         """epsilon and delta, rounded down."""
-        return rounded_down(Fraction(self.epsilon)), rounded_down(Fraction(self.delta))
+        return rounded_down(exact(self.epsilon)), rounded_down(exact(self.delta))
 
     def without_charged_delta(self, kind: str) -> None:
         """Refuse a filter that charges no delta where some is kept for charges."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.guarantee.optimal import homogeneous_epsilon
+from dpcompose.guarantee.rational import double_below
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
 
 
@@ -27,6 +29,27 @@ class Total:
     reference: str
 
 
+def asked(delta: Fraction, lost: Iterable[tuple[Fraction, float, int]]) -> float:
+    """Where to ask what is computed with the losses' deltas rounded up, for the answer at `delta` without rounding.
+
+    With a mass c lost outright, epsilon at delta is that of the rest at (delta - c) / (1 - c). So 1 - delta shrinks by
+    the factor (1 - c'') / (1 - c) = 1 - h for each c that is rounded up to c''; (1 - h)^n <= 1 - n h + (n h)^2 / 2.
+    Rounded down; so that what leaves 1e-6 out has an epsilon at 1e-6, whatever the doubles next to it are.
+
+    Args:
+        delta: Exactly what was asked.
+        lost: Exact deltas, with what they were rounded up to, and how often each is lost.
+    """
+    for exactly, rounded, times in lost:
+        if exactly < min(delta, 1):
+            share = times * (Fraction(rounded) - exactly) / (1 - exactly)
+            kept = share - (share * share / 2 if times > 1 else 0)
+            delta += (1 - delta) * max(kept, Fraction(0)) if share < 1 else 0
+        elif exactly == delta and times == 1:
+            delta = Fraction(rounded)
+    return double_below(delta)
+
+
 def least(totals: Iterable[Total]) -> Total:
     """The smallest: all are true at the same delta."""
     return min(totals, key=lambda total: total.epsilon)
@@ -38,6 +61,8 @@ def optimal(promise: ApproximateDP, times: int, *, delta: float) -> Total:
     Reference: [KairouzOhViswanath2015, Theorem 3.3], [VadhanZhang2023]
     """
     found = homogeneous_epsilon(delta, epsilon=promise.epsilon, delta=promise.delta, times=times).upper
+    if times == 1 and delta >= promise.delta:
+        found = min(found, promise.epsilon)
     return Total(found, "optimal composition", "[KairouzOhViswanath2015, Theorem 3.3]")
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.guarantee.concentrated import ConcentratedDP
+from dpcompose.guarantee.priced import TypedAmounts
 from dpcompose.loss.base import Pair
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-9
 MOST_TIMES = 10**15
+MOST_TYPED = 64
+"""Of more parts no exact sums are taken: their denominators would grow without end."""
 _REMEDY = "Build it with compose, + and *"
 Pairs = tuple[tuple[Pair, int], ...]
 
@@ -51,6 +55,14 @@ class Part(Protocol):
         """The zero-concentrated guarantee of a part without losses; None for all others."""
         ...
 
+    def typed(self, *, adjacency: Adjacency) -> TypedAmounts | None:
+        """See `Composable`."""
+        ...
+
+    def costlier(self) -> Any:
+        """See `Composable`."""
+        ...
+
 
 class Composable:
     """What a mechanism and a composition have in common: both can be composed, sampled and asked."""
@@ -58,6 +70,14 @@ class Composable:
     def _counted(self) -> Iterable[tuple[Part, int]]:
         """The parts with their counts: a composition has several, all else is one."""
         return ((self, 1),)  # pyright: ignore[reportReturnType]
+
+    def typed(self, *, adjacency: Adjacency) -> TypedAmounts | None:
+        """What is stated of it in amounts that a person typed, exact; None if nothing is."""
+        return None
+
+    def costlier(self) -> Composable:
+        """The same with every typed parameter at whichever of its readings, double or decimal, costs more."""
+        return self
 
     def __add__(self, other: Composable) -> Composition:
         if not isinstance(other, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -300,6 +320,22 @@ class Composition(Composable):
     def __repr__(self) -> str:
         terms = [f"{part!r}" if times == 1 else f"{part!r} * {times}" for part, times in self.parts]
         return " + ".join(terms) if terms else "Composition()"
+
+    def typed(self, *, adjacency: Adjacency) -> TypedAmounts | None:
+        """The sums over the parts; None if nothing is stated of one."""
+        total = TypedAmounts(Fraction(0), rho=Fraction(0), mu_squared=Fraction(0))
+        for part, times in self.parts if len(self.parts) <= MOST_TYPED else ():
+            stated = part.typed(adjacency=adjacency)
+            if stated is None:
+                return None
+            total += stated.times(times)
+        return total if len(self.parts) <= MOST_TYPED else None
+
+    def costlier(self) -> Composition:
+        found = [(part.costlier(), times) for part, times in self.parts]
+        if all(one is part for (one, _), (part, _) in zip(found, self.parts, strict=True)):
+            return self
+        return compose(*[part * times for part, times in found])
 
     @property
     def count(self) -> int:

@@ -10,6 +10,7 @@ from dpcompose.composition.container import Composable, Composition, Pairs
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.concentrated import ConcentratedDP
+from dpcompose.guarantee.rational import larger_reading
 from dpcompose.loss.base import Pair
 from dpcompose.loss.product import Product
 from dpcompose.loss.sampled import sampled_pair
@@ -57,6 +58,9 @@ class Sampled(Composable):
         together = Sampled(self.base, joint_rate(self.rate, size))
         own, joint = partial(self.pairs, adjacency), partial(together.pairs, adjacency)
         return sampled_ways(self.base, self.rate, size, adjacency, own=own, joint=joint)
+
+    def costlier(self) -> Composable:
+        return sampled(self.base.costlier(), min(larger_reading(self.rate), 1.0))
 
     def promise(self, adjacency: Adjacency) -> ConcentratedDP | None:
         """None: what is known of a sample is its losses."""

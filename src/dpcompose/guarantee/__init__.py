@@ -7,7 +7,16 @@ from dpcompose.guarantee.adjacency import Adjacency, Orientation
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.guarantee.gaussian import GaussianTradeoff
-from dpcompose.guarantee.priced import Priced
+from dpcompose.guarantee.priced import Priced, TypedAmounts
 from dpcompose.guarantee.renyi import RenyiDP
 
-__all__ = ["Adjacency", "ApproximateDP", "ConcentratedDP", "GaussianTradeoff", "Orientation", "Priced", "RenyiDP"]
+__all__ = [
+    "Adjacency",
+    "ApproximateDP",
+    "ConcentratedDP",
+    "GaussianTradeoff",
+    "Orientation",
+    "Priced",
+    "RenyiDP",
+    "TypedAmounts",
+]

@@ -2,12 +2,50 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Protocol, runtime_checkable
 
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.numerics.bound import Bound
+
+
+@dataclass(frozen=True)
+class TypedAmounts:
+    """What is stated of something in amounts that a person typed, exact: a float is its shortest decimal.
+
+    Args:
+        epsilon: It is (epsilon, delta)-differentially private; None if no amount says so.
+        delta: What its statements leave out.
+        rho: It is rho-zero-concentrated, but for delta.
+        mu_squared: It is mu-Gaussian differentially private.
+    """
+
+    epsilon: Fraction | None = None
+    delta: Fraction = Fraction(0)
+    rho: Fraction | None = None
+    mu_squared: Fraction | None = None
+
+    def times(self, count: int) -> TypedAmounts:
+        """The sums over that many."""
+
+        def sum_of(one: Fraction | None) -> Fraction | None:
+            return None if one is None else one * count
+
+        return TypedAmounts(sum_of(self.epsilon), self.delta * count, sum_of(self.rho), sum_of(self.mu_squared))
+
+    def __add__(self, other: TypedAmounts) -> TypedAmounts:
+        def both(one: Fraction | None, two: Fraction | None) -> Fraction | None:
+            return None if one is None or two is None else one + two
+
+        return TypedAmounts(
+            both(self.epsilon, other.epsilon),
+            self.delta + other.delta,
+            both(self.rho, other.rho),
+            both(self.mu_squared, other.mu_squared),
+        )
 
 
 @runtime_checkable
@@ -19,6 +57,14 @@ class Priced(Protocol):
 
     Every method raises UnsupportedError where the adjacency has no sound statement.
     """
+
+    def typed(self, *, adjacency: Adjacency) -> TypedAmounts | None:
+        """What is stated of it in typed amounts, exact; None if nothing is."""
+        ...
+
+    def costlier(self) -> Priced:
+        """The same with every typed noise scale, sensitivity, rate and amount at its costlier reading."""
+        ...
 
     def pure(self, *, adjacency: Adjacency = ...) -> float | None:
         """The epsilon of pure differential privacy."""

@@ -3,19 +3,47 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from dpcompose.numerics.bound import down, up
 
 
+def exact(value: float | Fraction) -> Fraction:
+    """What an amount means that was typed: a float is its shortest decimal, so 0.1 is one tenth."""
+    return _decimal(float(value)) if isinstance(value, float) else Fraction(value)
+
+
+@lru_cache(maxsize=1 << 12)
+def _decimal(value: float) -> Fraction:
+    return Fraction(Decimal(repr(value)))
+
+
+def larger_reading(value: float) -> float:
+    """`value`, or the next float if its shortest decimal is above the double: at least as large as either reading."""
+    return up(value) if _decimal(value) > Fraction(value) else value
+
+
+def smaller_reading(value: float) -> float:
+    """`value`, or the float before it if its shortest decimal is below the double: at most as large as either."""
+    return down(value) if _decimal(value) < Fraction(value) else value
+
+
 def rounded_up(number: Fraction) -> float:
-    """The smallest float at or above `number` >= 0; infinite beyond the largest."""
+    """The smallest float of which neither reading, the double and its shortest decimal, is below `number` >= 0."""
     result = nearest(number)
-    return up(result) if Fraction(result) < number else result
+    return up(result) if min(Fraction(result), _decimal(result)) < number else result
 
 
 def rounded_down(number: Fraction) -> float:
-    """The largest float at or below `number` >= 0."""
+    """The largest float of which neither reading, the double and its shortest decimal, is above `number` >= 0."""
+    result = nearest(number)
+    return down(result) if max(Fraction(result), _decimal(result)) > number else result
+
+
+def double_below(number: Fraction) -> float:
+    """The largest double at or below `number` >= 0."""
     result = nearest(number)
     return down(result) if Fraction(result) > number else result
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import ABC, abstractmethod
+from fractions import Fraction
+from functools import cache, lru_cache
 from typing import Any, cast
 
 from dpcompose.composition.container import Composable, Pairs
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.concentrated import ConcentratedDP
+from dpcompose.guarantee.priced import TypedAmounts
+from dpcompose.guarantee.rational import exact, larger_reading, smaller_reading
 from dpcompose.loss.base import Loss, Pair
 from dpcompose.loss.product import Product
 from dpcompose.loss.sampled import sampled_pair
@@ -36,6 +40,20 @@ class Mechanism(Composable, ABC):
     @abstractmethod
     def pairs(self, adjacency: Adjacency) -> Pairs | None:
         """The privacy losses under an adjacency; None if only a Renyi curve is known."""
+
+    def typed(self, *, adjacency: Adjacency) -> TypedAmounts | None:
+        return self._amounts(adjacency) if _states_its_own(type(self)) else None
+
+    def costlier(self) -> Composable:
+        return self._costlier() if _states_its_own(type(self)) else self
+
+    def _amounts(self, adjacency: Adjacency) -> TypedAmounts | None:
+        """See `typed`."""
+        return None
+
+    def _costlier(self) -> Mechanism:
+        """See `costlier`."""
+        return self
 
     def promise(self, adjacency: Adjacency) -> ConcentratedDP | None:
         """The zero-concentrated guarantee of a mechanism without losses."""
@@ -79,6 +97,13 @@ class Stated(Mechanism):
         )
 
 
+@cache
+def _states_its_own(kind: type[Mechanism]) -> bool:
+    """Whether what a class states is about its own losses: not where a subclass has others."""
+    stating, losing = (next(each for each in kind.__mro__ if name in vars(each)) for name in ("_amounts", "pairs"))
+    return issubclass(stating, losing)
+
+
 def adjacency_of(name: str, value: object) -> Adjacency:
     """`value`, if it is an adjacency."""
     if not isinstance(value, Adjacency):
@@ -100,6 +125,26 @@ def alike(loss: Loss) -> Pairs:
 def symmetric(*losses: tuple[Loss, int]) -> Pairs:
     """Attained losses that are the same in both orders, as pairs."""
     return tuple([(Pair(loss, loss), times) for loss, times in losses])
+
+
+@lru_cache(maxsize=1 << 12)
+def quotient(noise: float, sensitivity: float, replace_sensitivity: float | None, adjacency: Adjacency) -> Fraction:
+    """Sensitivity over noise, exactly, each at the reading that makes it larger."""
+    reach = max(exact(sensitivity), Fraction(sensitivity))
+    if adjacency is Adjacency.REPLACE:
+        reach *= 2
+        if replace_sensitivity is not None:
+            reach = min(reach, max(exact(replace_sensitivity), Fraction(replace_sensitivity)))
+    return reach / min(exact(noise), Fraction(noise))
+
+
+def costlier_noise(
+    noise: float, sensitivity: float, replace_sensitivity: float | None
+) -> tuple[float, float, float | None]:
+    """The noise at its smaller reading, the sensitivities at their larger ones."""
+    one = larger_reading(sensitivity)
+    two = None if replace_sensitivity is None else min(larger_reading(replace_sensitivity), 2 * one)
+    return smaller_reading(noise), one, two
 
 
 def rounded(divisor: float) -> int:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 from dpcompose.composition.container import Pairs
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.guarantee.priced import TypedAmounts
+from dpcompose.guarantee.rational import exact, smaller_reading
 from dpcompose.loss.base import Loss
 from dpcompose.loss.discrete_gaussian import DiscreteGaussianLoss
 from dpcompose.loss.discrete_laplace import discrete_laplace
-from dpcompose.mechanism.base import Mechanism, symmetric
+from dpcompose.mechanism.base import Mechanism, quotient, symmetric
 from dpcompose.numerics import check
 
 LARGEST_SHIFT = 4096
@@ -84,6 +87,16 @@ class DiscreteLaplace(_Integer):
         if not 1e-3 < self.scale < 1e9:
             raise DomainError("scale", self.scale, "a number between 1e-3 and 1e9")
 
+    def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
+        """The L1 distance over the scale, exact, at the costlier reading."""
+        change = self._change_under(adjacency)
+        distance = sum(abs(step) for step in (change if isinstance(change, tuple) else (change,)))
+        return TypedAmounts(quotient(self.scale, float(distance), None, Adjacency.ADD_REMOVE))
+
+    def _costlier(self) -> DiscreteLaplace:
+        scale = smaller_reading(self.scale)
+        return self if scale == self.scale else replace(self, scale=scale)
+
     def _loss(self, shift: int) -> Loss:
         return discrete_laplace(self.scale, shift)
 
@@ -115,6 +128,15 @@ class DiscreteGaussian(_Integer):
         object.__setattr__(self, "sigma", check.positive("sigma", self.sigma))
         if not 1e-2 < self.sigma < 1e9:
             raise DomainError("sigma", self.sigma, "a number between 0.01 and 1e9")
+
+    def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
+        """rho of the squared L2 distance, exact, at the costlier reading.
+
+        Its other answers are those of this double: less noise may lose less at an epsilon, and no reading is costlier.
+        """
+        change = self._change_under(adjacency)
+        square = sum(step**2 for step in (change if isinstance(change, tuple) else (change,)))
+        return TypedAmounts(rho=square / (2 * min(exact(self.sigma), Fraction(self.sigma)) ** 2))
 
     def _loss(self, shift: int) -> Loss:
         return DiscreteGaussianLoss(self.sigma, shift)

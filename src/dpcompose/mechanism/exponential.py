@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from dpcompose.composition.container import Pairs
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.guarantee.priced import TypedAmounts
+from dpcompose.guarantee.rational import exact, larger_reading
 from dpcompose.loss.base import Pair
 from dpcompose.loss.bounded_range import BoundedRangeLoss, attained_losses
 from dpcompose.loss.two_point import TwoPointLoss
@@ -49,6 +51,14 @@ class Exponential(Stated):
 
     def __repr__(self) -> str:
         return described(self, self.stated)
+
+    def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
+        """epsilon as typed; 2 epsilon for a group of two."""
+        return TypedAmounts(exact(self.stated) * (2 if self._doubled(adjacency) else 1))
+
+    def _costlier(self) -> Exponential:
+        epsilon = larger_reading(self.stated)
+        return self if epsilon == self.stated else Exponential(epsilon, holds_under=self.holds_under)
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """The dominating loss, with the two-point losses that are attained inside it."""

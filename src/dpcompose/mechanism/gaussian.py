@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Self
 
 from dpcompose.composition.container import Pairs
 from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.guarantee.priced import TypedAmounts
 from dpcompose.loss.base import Pair
 from dpcompose.loss.gaussian import GaussianLoss, gaussian_sum
 from dpcompose.loss.opposed_gaussian import OpposedGaussianLoss
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
-from dpcompose.mechanism.base import Mechanism, alike, checked_sensitivities, plain, rounded, sensitivities
+from dpcompose.mechanism.base import (
+    Mechanism,
+    alike,
+    checked_sensitivities,
+    costlier_noise,
+    plain,
+    quotient,
+    rounded,
+    sensitivities,
+)
 from dpcompose.numerics import check
 
 
@@ -50,6 +60,17 @@ class Gaussian(Mechanism):
         )
         object.__setattr__(self, "sensitivity", one)
         object.__setattr__(self, "replace_sensitivity", two)
+
+    def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
+        """Exact, at the costlier reading of each parameter."""
+        square = quotient(self.sigma, self.sensitivity, self.replace_sensitivity, adjacency) ** 2
+        return TypedAmounts(rho=square / 2, mu_squared=square)
+
+    def _costlier(self) -> Gaussian:
+        read = costlier_noise(self.sigma, self.sensitivity, self.replace_sensitivity)
+        if read == (self.sigma, self.sensitivity, self.replace_sensitivity):
+            return self
+        return replace(self, sigma=read[0], sensitivity=read[1], replace_sensitivity=read[2])
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """One symmetric loss of mu = sensitivity / sigma."""

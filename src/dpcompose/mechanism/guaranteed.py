@@ -9,6 +9,8 @@ from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.guarantee.concentrated import ConcentratedDP
+from dpcompose.guarantee.priced import TypedAmounts
+from dpcompose.guarantee.rational import exact, larger_reading
 from dpcompose.loss.gaussian import GaussianLoss
 from dpcompose.loss.twice import two_in_a_row
 from dpcompose.loss.two_point import TwoPointLoss
@@ -49,6 +51,19 @@ class BlackBox(Stated):
     def __repr__(self) -> str:
         return described(self, self.stated.epsilon, delta=self.stated.delta)
 
+    def _amounts(self, adjacency: Adjacency) -> TypedAmounts | None:
+        """epsilon and delta as typed; for a group of two 2 epsilon, if delta is 0."""
+        epsilon, delta = exact(self.stated.epsilon), exact(self.stated.delta)
+        if not self._doubled(adjacency):
+            return TypedAmounts(epsilon, delta)
+        return TypedAmounts(2 * epsilon) if delta == 0 else None
+
+    def _costlier(self) -> BlackBox:
+        epsilon, delta = larger_reading(self.stated.epsilon), min(larger_reading(self.stated.delta), 1.0)
+        if (epsilon, delta) == (self.stated.epsilon, self.stated.delta):
+            return self
+        return BlackBox(epsilon, delta=delta, holds_under=self.holds_under)
+
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """The two-point loss, or the pair of its trade-off function iterated twice."""
         if self._doubled(adjacency):
@@ -82,6 +97,19 @@ class Concentrated(Stated):
 
     def __repr__(self) -> str:
         return described(self, self.stated.rho, delta=self.stated.delta)
+
+    def _amounts(self, adjacency: Adjacency) -> TypedAmounts | None:
+        """rho and delta as typed; for a group of two 4 rho, if delta is 0."""
+        rho, delta = exact(self.stated.rho), exact(self.stated.delta)
+        if not self._doubled(adjacency):
+            return TypedAmounts(delta=delta, rho=rho)
+        return TypedAmounts(rho=4 * rho) if delta == 0 else None
+
+    def _costlier(self) -> Concentrated:
+        rho, delta = larger_reading(self.stated.rho), min(larger_reading(self.stated.delta), 1.0)
+        if (rho, delta) == (self.stated.rho, self.stated.delta):
+            return self
+        return Concentrated(rho, delta=delta, holds_under=self.holds_under)
 
     def pairs(self, adjacency: Adjacency) -> Pairs | None:
         """None: only the curve rho * order is known. With rho and delta 0 both distributions are equal: no losses."""
@@ -124,6 +152,15 @@ class GaussianDP(Stated):
 
     def __repr__(self) -> str:
         return described(self, self.mu)
+
+    def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
+        """mu as typed, squared; 2 mu for a group of two."""
+        square = (exact(self.mu) * (2 if self._doubled(adjacency) else 1)) ** 2
+        return TypedAmounts(rho=square / 2, mu_squared=square)
+
+    def _costlier(self) -> GaussianDP:
+        mu = larger_reading(self.mu)
+        return self if mu == self.mu else GaussianDP(mu, holds_under=self.holds_under)
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """The Gaussian loss of mu, or of 2 mu."""

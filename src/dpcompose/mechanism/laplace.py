@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 
 from dpcompose.composition.container import Pairs
 from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.guarantee.priced import TypedAmounts
 from dpcompose.loss.laplace import LaplaceLoss
-from dpcompose.mechanism.base import Mechanism, alike, checked_sensitivities, plain, rounded, sensitivities
+from dpcompose.mechanism.base import (
+    Mechanism,
+    alike,
+    checked_sensitivities,
+    costlier_noise,
+    plain,
+    quotient,
+    rounded,
+    sensitivities,
+)
 from dpcompose.numerics import check
 
 
@@ -44,6 +54,16 @@ class Laplace(Mechanism):
         )
         object.__setattr__(self, "sensitivity", one)
         object.__setattr__(self, "replace_sensitivity", two)
+
+    def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
+        """Exact, at the costlier reading of each parameter."""
+        return TypedAmounts(quotient(self.scale, self.sensitivity, self.replace_sensitivity, adjacency))
+
+    def _costlier(self) -> Laplace:
+        read = costlier_noise(self.scale, self.sensitivity, self.replace_sensitivity)
+        if read == (self.scale, self.sensitivity, self.replace_sensitivity):
+            return self
+        return replace(self, scale=read[0], sensitivity=read[1], replace_sensitivity=read[2])
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """One symmetric loss of epsilon = sensitivity / scale."""

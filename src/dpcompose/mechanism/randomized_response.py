@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from dpcompose.composition.container import Pairs
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.guarantee.priced import TypedAmounts
+from dpcompose.guarantee.rational import exact, larger_reading
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
 from dpcompose.loss.law import ResponseLaw
@@ -66,6 +68,16 @@ class RandomizedResponse(Stated):
 
     def __repr__(self) -> str:
         return described(self, self.stated, categories=self.categories if self.categories > 2 else 0)
+
+    def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
+        """epsilon as typed; 2 epsilon for a group of two."""
+        return TypedAmounts(exact(self.stated) * (2 if self._doubled(adjacency) else 1))
+
+    def _costlier(self) -> RandomizedResponse:
+        epsilon = larger_reading(self.stated)
+        if epsilon == self.stated:
+            return self
+        return RandomizedResponse(epsilon, categories=self.categories, holds_under=self.holds_under)
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """+epsilon, -epsilon, or 0 for an answer that is neither the one truth nor the other."""

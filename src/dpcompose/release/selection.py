@@ -9,9 +9,10 @@ from fractions import Fraction
 
 from dpcompose.composition.container import Composable, compose
 from dpcompose.errors import DomainError
+from dpcompose.guarantee.rational import rounded_up
 from dpcompose.mechanism import Exponential
 from dpcompose.release import sampler
-from dpcompose.release.spend import Spend, below, rounded_up
+from dpcompose.release.spend import Spend, below
 
 LARGEST_SCORE = 2**62
 """Scores are clamped to this size, which is 1-Lipschitz: the sampler takes 64 bits."""

@@ -75,9 +75,3 @@ def below(number: Fraction) -> float:
     while Fraction(value) > least:
         value = math.nextafter(value, 0.0)
     return value
-
-
-def rounded_up(number: Fraction) -> float:
-    """The least double that is not below `number`."""
-    value = float(number)
-    return math.nextafter(value, math.inf) if Fraction(value) < number else value
