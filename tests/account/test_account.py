@@ -22,12 +22,14 @@ from dpcompose import (
     compose,
 )
 from dpcompose.account import Account, open_partition, open_scope, open_slots, take_slot
+from dpcompose.account.pricing import refuse_unknown
 from dpcompose.account.spelling import Spelling
 from dpcompose.account.wording import read, written
 from dpcompose.adaptive import (
     AdvancedFilter,
     BasicFilter,
     ConcentratedFilter,
+    Curators,
     Filter,
     GaussianFilter,
     Odometer,
@@ -461,3 +463,41 @@ def test_a_slot_keeps_the_adjacency_of_the_slots(ledger: Ledger) -> None:
     with pytest.raises(DomainError, match="add-remove, which was fixed with the slots"):
         Spelling(adjacency="replace").open(ledger, "world/a", **ADA)
     assert Spelling().open(ledger, "world/a", **ADA).path == "world/a"
+
+
+def test_what_goes_on_answering_is_no_charge_inside_a_partition_unless_it_is_pure(ledger: Ledger) -> None:
+    """Of many children one shows early that it is about to fail, and a person who is put there meets the failure."""
+    open_scope(ledger, "world", filter=BasicFilter(9.0, delta=0.5), **ADA)
+    open_partition(ledger, "world/wards", **ADA)
+    north = open_scope(ledger, "world/wards/north", filter=None, **ADA)
+    late = BasicFilter(0.1, delta=1e-3)
+    with pytest.raises(UnsupportedError, match="in a partition"):
+        open_slots(ledger, "world/wards/north/slots", slots=2, filter=late, **ADA)
+    with pytest.raises(UnsupportedError, match="in a partition"):
+        north.charge(Curators(2, filter=late), key="interactive", **ADA)
+    assert not ledger.balance("world").spent["delta"].units
+    # One-shot mechanisms with fresh noise, and pure budgets, hold whatever was seen before.
+    north.charge(BlackBox(0.1, delta=1e-3), key="one shot", **ADA)
+    north.charge(Gaussian(20.0), delta=1e-4, key="noise", **ADA)
+    open_slots(ledger, "world/wards/north/pure", slots=2, filter=PureFilter(0.1), **ADA)
+    open_slots(ledger, "world/outside", slots=2, filter=late, **ADA)
+
+
+@pytest.mark.parametrize("filter", [ConcentratedFilter(1.0, delta=0.0), RenyiFilter(8.0, budget=1.0)])
+def test_averages_bound_no_interaction_inside_a_partition(ledger: Ledger, filter: Filter) -> None:
+    open_scope(ledger, "world", filter=filter, **ADA)
+    open_partition(ledger, "world/wards", **ADA)
+    open_scope(ledger, "world/wards/north", filter=None, **ADA)
+    with pytest.raises(UnsupportedError, match="in a partition"):
+        open_slots(ledger, "world/wards/north/slots", slots=2, filter=ConcentratedFilter(0.01, delta=0.0), **ADA)
+    open_slots(ledger, "world/wards/north/pure", slots=2, filter=PureFilter(0.01), **ADA)
+
+
+def test_a_bare_cost_with_a_delta_is_refused_inside_a_partition(ledger: Ledger) -> None:
+    open_scope(ledger, "world", filter=BasicFilter(9.0, delta=0.5), **ADA)
+    open_partition(ledger, "world/wards", **ADA)
+    open_scope(ledger, "world/wards/north", filter=None, **ADA)
+    with pytest.raises(UnsupportedError, match="bare cost"):
+        refuse_unknown(ledger, "world/wards/north", delta="1e-9")
+    refuse_unknown(ledger, "world/wards/north", delta=0)
+    refuse_unknown(ledger, "world", delta="1e-9")

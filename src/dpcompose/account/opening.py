@@ -151,6 +151,12 @@ def open_partition(
     Sound where each unit of privacy, with all its rows, is in one child for good, the names of the children are public,
     and every charge on a child reads only that child's people. Replacing a record changes two children: refused.
 
+    In which child somebody is may depend on earlier answers. That is fine for one-shot charges with fresh noise: what a
+    charge answers is drawn after its people are known, so the (epsilon, delta), rho or divergence of each holds
+    whatever was seen before. What goes on answering may show early that it is about to fail, and a person who is then
+    put into that child meets the failure itself and not its delta; of many children one nearly always shows it. So
+    inside a partition slots, and whatever else is no mechanism, must be pure, and are refused otherwise.
+
     Args:
         ledger: Where.
         path: The new scope.
@@ -163,6 +169,8 @@ def open_partition(
     Raises:
         UnsupportedError: Under replace.
         DomainError, LedgerError: See `open_scope`.
+
+    Reference: [HenzingerSafaviVadhan2024]
     """
     if adjacency is Adjacency.REPLACE:
         raise UnsupportedError(

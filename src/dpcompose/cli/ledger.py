@@ -154,7 +154,11 @@ def _charged(
     if cost:
         if delta is not None:
             raise DomainError("--delta", delta, "nothing beside --cost, which is charged as it is written")
-        return ledger.charge(path, cost=_pairs("--cost", cost), actor=actor, key=key)
+        from dpcompose.account.pricing import refuse_unknown
+
+        amounts = _pairs("--cost", cost)
+        refuse_unknown(ledger, path, delta=amounts.get("delta", 0))
+        return ledger.charge(path, cost=amounts, actor=actor, key=key)
     from dpcompose.account import Account
     from dpcompose.plan import Plan
 
