@@ -52,7 +52,7 @@ def cost(
 
 
 def _pure_alone(mechanism: Priced, adjacency: Adjacency) -> None:
-    """Refuse what is no one-shot mechanism, unless it is pure: then every answer's loss is bounded after every other."""
+    """Refuse what is no one-shot mechanism, unless it is pure: a bound on every answer, after every other."""
     typed = mechanism.typed(adjacency=adjacency)
     if typed is None or typed.epsilon is None or typed.delta > 0:
         raise UnsupportedError(

@@ -87,7 +87,8 @@ def _bayes_error(profile: Profile, prior: float) -> Bound:
     rarer = min(prior, 1.0 - prior)
     if rarer == 0.0:
         return Bound(0.0, 0.0, Certificate("nothing to guess"))
-    point = math.log1p((1.0 - 2.0 * rarer) / rarer)
+    # Of a rate below 1e-300 the inverse may overflow, and 1 - rate is 1.
+    point = math.log1p((1.0 - 2.0 * rarer) / rarer) if rarer > 1e-300 else -math.log(rarer)
     slack = 0.0 if rarer == 0.5 else 16 * UNIT_ROUNDOFF * (1.0 + point)
     delta = profile(np.array([point + slack, point - slack]))
     lower, upper = rarer * (1.0 - float(delta.upper[1])), rarer * (1.0 - float(delta.lower[0]))

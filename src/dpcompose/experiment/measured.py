@@ -64,7 +64,7 @@ class Measured:
         """
         try:
             points = np.asarray(epsilons, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise DomainError("epsilons", epsilons, "finite numbers") from None
         if not np.all(np.isfinite(points)):
             raise DomainError("epsilons", epsilons, "finite numbers")

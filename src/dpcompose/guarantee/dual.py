@@ -226,7 +226,8 @@ class _Search:
         if not bend > 0.0:
             return [], noise
         vertex = min(max((first + second) / 2.0 - left / (2.0 * bend), first), third)
-        relative = noise * math.exp(-float(value[here]) if rising else min(float(value[here]), FARTHEST))
+        steep = -float(value[here]) if rising else float(value[here])
+        relative = noise * math.exp(min(steep, FARTHEST))
         step = math.sqrt(max(self.tolerance / 4.0, 4.0 * relative, 10.0 ** (-3 * effort - 3)) / bend)
         points = [vertex - step, vertex, vertex + step]
         # Where the best node is next to one end of a steep bracket, the parabola creeps: the longer part is halved too.
