@@ -31,7 +31,7 @@ def frame(rows: Any = ROWS) -> pa.Table:
 
 
 def table(rows: Any = ROWS, **bounds: Any) -> release.Table:
-    return release.table(frame(rows), **({"unit": "person", "max_rows_per_unit": 2} | bounds))
+    return release.table(frame(rows), **({"unit": "person", "max_rows_per_unit": 2, "name": "people"} | bounds))
 
 
 def ledger(where: Any = "memory:", epsilon: float = 100.0) -> Ledger:

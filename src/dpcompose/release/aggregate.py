@@ -14,7 +14,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.release.bounding import bounded, first, ordered
+from dpcompose.release.bounding import Sampling, bounded, kept, ordered
 from dpcompose.release.column import Key
 from dpcompose.release.engine import Statement, run, unsaid
 from dpcompose.release.expression import Expression
@@ -29,6 +29,8 @@ LARGEST_SUM = 2**62
 MOST_CELLS = 10**7
 LARGEST_KEY = 2**63 - 1
 Numbers = tuple[int, ...]
+ANY = Sampling()
+"""For statements that no scope keeps a key for."""
 
 
 @dataclass(frozen=True)
@@ -84,10 +86,10 @@ def exact(table: Table, what: Aggregation, made: Statement | None = None) -> Map
     return found
 
 
-def statement(table: Table, what: Aggregation) -> Statement:
+def statement(table: Table, what: Aggregation, sampling: Sampling = ANY) -> Statement:
     """The one statement: rows are projected, bounded, and added up. Nothing is looked at when it is made."""
     with unsaid():
-        made = _statement(table, what)
+        made = _statement(table, what, sampling)
         try:
             # What an engine has no words for is found before anything is charged.
             return Statement(made, made.get_backend().compile(made))
@@ -96,25 +98,25 @@ def statement(table: Table, what: Aggregation) -> Statement:
             raise UnsupportedError("this question to this table", reason) from None
 
 
-def _statement(table: Table, what: Aggregation) -> Expression:
+def _statement(table: Table, what: Aggregation, sampling: Sampling) -> Expression:
     rows = _projected(table, what)
     units = [name for name in rows.columns if name.startswith("unit")]
     keys = [name for name in rows.columns if name.startswith("key")]
     if what.distinct:
-        return _distinct(table, rows, units, keys, what)
+        return _distinct(table, rows, units, keys, what, sampling)
     if not keys and what.value is None and what.bins is None:
         of_unit = _grouped(rows, units, {"rows": lambda each: each.count()})
         most = min(table.bounds.rows, table.bounds.rows_per_group)
         return _grouped(of_unit, [], {"rows": lambda each: _clamped(_at_most(each.rows, most).sum())})
-    kept = bounded(table, rows, units, keys, what)
+    within = bounded(table, rows, units, keys, what, sampling)
     cells = [*keys, "bin"] if what.bins is not None else keys
     sums = {"sum": lambda each: _clamped(table.engine.exact_sum(each.value - _center(what)))} if what.value else {}
     if what.public is not None:
-        return _grouped(kept, cells, {"rows": lambda each: each.count(), **sums})
+        return _grouped(within, cells, {"rows": lambda each: each.count(), **sums})
     whole = {"rows": lambda each: each.rows.sum().cast("int64")}
     if what.value is not None:
         whole["sum"] = lambda each: _clamped(table.engine.exact_sum(each.sum))
-    of_unit = _grouped(kept, [*cells, *units], {"rows": lambda each: each.count(), **sums})
+    of_unit = _grouped(within, [*cells, *units], {"rows": lambda each: each.count(), **sums})
     return _grouped(
         _once(of_unit, [*keys, *units]), cells, {"units": lambda each: each.once.sum().cast("int64"), **whole}
     )
@@ -232,13 +234,16 @@ def _wanted(table: Table, what: Aggregation) -> list[Any]:
     return conditions
 
 
-def _distinct(table: Table, rows: Expression, units: list[str], keys: list[str], what: Aggregation) -> Expression:
-    """Distinct units of every group, each unit in its first groups only."""
+def _distinct(
+    table: Table, rows: Expression, units: list[str], keys: list[str], what: Aggregation, sampling: Sampling
+) -> Expression:
+    """Distinct units of every group, each unit in some of its groups only."""
     pairs = rows.select(*units, *keys).distinct()
     bounds = table.bounds
     most = min(bounds.groups, bounds.rows)
     if keys and (what.public is None or most < len(what.public)):
-        pairs = first(pairs, units, ordered(table, pairs, keys, what), most)
+        start = sampling.start(table, pairs, "groups")
+        pairs = kept(pairs, units, ordered(table, pairs, keys), most, start)
     return _grouped(pairs, keys, {"units": lambda each: each.count()})
 
 

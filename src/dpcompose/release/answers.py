@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import os
+from collections.abc import Generator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from fcntl import LOCK_EX, flock
+from hmac import compare_digest
 from pathlib import Path
+from threading import Lock
 from typing import Any, Protocol
 
 from dpcompose.errors import DomainError, ReleaseError
@@ -16,12 +22,20 @@ from dpcompose.ledger import Receipt
 class Answers(Protocol):
     """A place for answers, by receipt."""
 
-    def find(self, receipt: Receipt) -> list[Any] | None:
-        """The answers of a receipt; None if there are none here."""
+    def turn(self, receipt: Receipt) -> AbstractContextManager[object]:
+        """Wait until nobody else who shares this place works on the answers of a receipt."""
         ...
 
-    def keep(self, receipt: Receipt, answers: list[Any]) -> None:
-        """Keep the answers of a receipt; durable when it returns, if the place is."""
+    def find(self, receipt: Receipt, seal: bytes) -> list[Any] | None:
+        """The answers of a receipt; None if there are none here.
+
+        Raises:
+            ReleaseError: If they were damaged, or not sealed with this key.
+        """
+        ...
+
+    def keep(self, receipt: Receipt, answers: list[Any], seal: bytes) -> None:
+        """Keep the answers of a receipt, sealed with a key; durable when it returns, if the place is."""
         ...
 
 
@@ -30,12 +44,16 @@ class InMemory:
     """Answers of one process."""
 
     kept: dict[str, str] = field(default_factory=dict[str, str], repr=False)
+    turns: dict[str, Lock] = field(default_factory=dict[str, Lock], repr=False)
 
-    def find(self, receipt: Receipt) -> list[Any] | None:
+    def turn(self, receipt: Receipt) -> AbstractContextManager[object]:
+        return self.turns.setdefault(receipt.to_json(), Lock())
+
+    def find(self, receipt: Receipt, seal: bytes) -> list[Any] | None:
         text = self.kept.get(receipt.to_json())
         return None if text is None else json.loads(text)
 
-    def keep(self, receipt: Receipt, answers: list[Any]) -> None:
+    def keep(self, receipt: Receipt, answers: list[Any], seal: bytes) -> None:
         self.kept[receipt.to_json()] = json.dumps(answers)
 
 
@@ -57,44 +75,70 @@ class InDirectory:
         if not os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
             raise DomainError("answers", str(self.path), "a directory that can be written")
 
-    def find(self, receipt: Receipt) -> list[Any] | None:
+    @contextmanager
+    def turn(self, receipt: Receipt) -> Generator[None]:
+        """A lock on a file, which ends with its process; the file goes once there is an answer."""
+        file = self._file(receipt)
+        lock = file.with_suffix(".turn")
+        with self._storing(), ExitStack() as opened:
+            stream = opened.enter_context(lock.open("w"))
+            flock(stream, LOCK_EX)
+            kept = opened.pop_all()
+        with kept:
+            yield
+            with suppress(OSError):
+                if file.exists():
+                    lock.unlink()
+
+    def find(self, receipt: Receipt, seal: bytes) -> list[Any] | None:
         file = self._file(receipt)
         try:
             document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-            return document["answers"] if document["receipt"] == receipt.to_json() else None
+            if compare_digest(document["seal"], _sealed(receipt, document["answers"], seal)):
+                return document["answers"]
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError):
-            raise ReleaseError(
-                f"{file}: the stored answer cannot be read. Nothing was charged now; the charge of this key is spent. "
-                "Restore the file, or ask again under a new key, which is charged anew"
-            ) from None
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            pass
+        raise ReleaseError(
+            f"{file}: the stored answer was changed or cannot be read. Nothing was charged now; the charge of this key "
+            "is spent. Restore the file, or ask again under a new key, which is charged anew"
+        )
 
-    def keep(self, receipt: Receipt, answers: list[Any]) -> None:
+    def keep(self, receipt: Receipt, answers: list[Any], seal: bytes) -> None:
+        file = self._file(receipt)
+        text = json.dumps({"seal": _sealed(receipt, answers, seal), "answers": answers})
+        with self._storing():
+            partial = file.with_suffix(f".{os.getpid()}.partial")
+            with partial.open("w", encoding="utf-8") as stream:
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+            partial.replace(file)
+            directory = os.open(self.path, os.O_RDONLY)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
+
+    @contextmanager
+    def _storing(self) -> Generator[None]:
         try:
-            self._kept(receipt, answers)
+            yield
         except OSError as error:
             raise ReleaseError(
                 f"{self.path}: the answer could not be stored ({error.strerror}): the charge stands, and no answer "
                 "left. Make room or give the directory back, and ask again under a new key, which is charged anew"
             ) from None
 
-    def _kept(self, receipt: Receipt, answers: list[Any]) -> None:
-        file = self._file(receipt)
-        partial = file.with_suffix(f".{os.getpid()}.partial")
-        with partial.open("w", encoding="utf-8") as stream:
-            stream.write(json.dumps({"receipt": receipt.to_json(), "answers": answers}))
-            stream.flush()
-            os.fsync(stream.fileno())
-        partial.replace(file)
-        directory = os.open(self.path, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
-
     def _file(self, receipt: Receipt) -> Path:
         return self.path / f"{hashlib.sha256(receipt.to_json().encode()).hexdigest()}.json"
+
+
+def _sealed(receipt: Receipt, answers: Any, seal: bytes) -> str:
+    """The HMAC of answers and of what was charged for them: the receipt names the request by the hash of its entry."""
+    text = json.dumps([receipt.to_json(), answers], sort_keys=True)
+    return hmac.new(seal, text.encode(), hashlib.sha256).hexdigest()
 
 
 def answers_at(place: str | Path | None) -> Answers:

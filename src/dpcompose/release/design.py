@@ -127,6 +127,7 @@ class Design:
         contribution = {"rows": bounds.rows, "groups": bounds.groups, "rows per group": bounds.rows_per_group}
         found: dict[str, object] = {
             "table": self.table.name,
+            "source": self.table.identity,
             "unit": list(self.table.unit),
             "bounds": contribution,
             **self.description,

@@ -9,10 +9,12 @@ import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, Protocol
 
 from dpcompose.errors import EngineError, UnsupportedError
 from dpcompose.release.expression import Expression
+from dpcompose.release.relation import Relation
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,10 @@ class Engine(Protocol):
         """Something that sorts as the code points of a text column do."""
         ...
 
+    def digest(self, column: Expression) -> Expression:
+        """The first 32 bits of the MD5 of a text column's UTF-8 bytes, as an integer: what spreads units evenly."""
+        ...
+
     def as_double(self, column: Expression) -> Expression:
         """A decimal column in double precision, without failing on any row."""
         ...
@@ -66,6 +72,14 @@ class Engine(Protocol):
 
     def places(self, values: Sequence[str]) -> Expression | None:
         """A table of texts, `value`, and their places, `place`, to join with; None where a comparison does as well."""
+        ...
+
+    def relation(self, table: Any, backend: Any) -> Relation:
+        """What the database says of a table of its own, now."""
+        ...
+
+    def require(self, backend: Any) -> None:
+        """Raise DomainError if the connection takes different texts for equal, or cannot say all of them."""
         ...
 
     def rows(self, asked: Statement) -> Sequence[tuple[Any, ...]]:
@@ -103,6 +117,11 @@ def unsaid() -> Generator[None]:
         yield
 
 
+def turn(backend: Any) -> Lock:
+    """The lock of a connection: its statements run one after the other, whoever shares it."""
+    return backend.__dict__.setdefault("dpcompose_turn", Lock())
+
+
 def run(engine: Engine, asked: Statement) -> Sequence[tuple[Any, ...]]:
     """The rows of a statement; whatever the engine says when it fails stays unsaid, for it may speak of rows.
 
@@ -111,8 +130,9 @@ def run(engine: Engine, asked: Statement) -> Sequence[tuple[Any, ...]]:
     """
     failed = False
     found: Sequence[tuple[Any, ...]] = ()
-    with unsaid():
+    with unsaid(), turn(asked.backend):
         try:
+            engine.require(asked.backend)
             found = engine.rows(asked)
         except Exception:
             failed = True

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,8 +14,22 @@ from dpcompose.errors import DomainError
 from dpcompose.release.arrow import arrow_list, arrow_table
 from dpcompose.release.engine import Statement
 from dpcompose.release.expression import Expression
+from dpcompose.release.relation import Relation
 
 FEW = 50
+_RELATIONS = """
+SELECT database_name, schema_name, path, CASE WHEN type <> 'duckdb' OR temporary THEN 'other' ELSE 'table' END, sql
+FROM duckdb_tables() JOIN duckdb_databases() USING (database_name) WHERE lower(table_name) = lower(?)
+UNION ALL
+SELECT database_name, schema_name, NULL, CASE WHEN temporary THEN 'frame' ELSE 'other' END, sql
+FROM duckdb_views() WHERE lower(view_name) = lower(?)
+"""
+"""Tables and views of a name; temporary tables hold what some expression gave."""
+_FRAME = re.compile(
+    r"CREATE TEMP VIEW [^()]+ AS SELECT \* FROM (python_arrow_scan|arrow_scan|pandas_scan|read_parquet|parquet_scan)"
+    r"\((list_value\([^()]*\)|[^()]*)\)( AS \w+)?;?",
+    re.DOTALL,
+)
 
 
 @dataclass(frozen=True)
@@ -40,6 +55,11 @@ class OnDuckDB:
     def by_code_point(self, column: Expression) -> Expression:
         return column
 
+    def digest(self, column: Expression) -> Expression:
+        import ibis
+
+        return (ibis.literal("0x") + _md5()(column).substr(0, 8)).cast("int64")
+
     def as_double(self, column: Expression) -> Expression:
         return column.cast("float64")
 
@@ -57,10 +77,36 @@ class OnDuckDB:
 
         return ibis.memtable(arrow_table([("value", "string", values), ("place", "int32", range(len(values)))]))
 
+    def relation(self, table: Any, backend: Any) -> Relation:
+        """Views of frames and of Parquet files count as tables: DuckDB and ibis make them so."""
+        wanted = (table.namespace.catalog, table.namespace.database)
+        found = backend.con.execute(_RELATIONS, [table.name, table.name]).fetchall()
+        named = [each for each in found if all(want in (None, has) for want, has in zip(wanted, each[:2], strict=True))]
+        # Of several of one name the engine takes one: all have to be plain.
+        plain = bool(named) and all(_plain(table.name, kind, words) for _, _, _, kind, words in named)
+        path = named[0][2] if len(named) == 1 else None
+        return Relation(table.name, plain, path and f"duckdb {path} {named[0][1]}.{table.name}")
+
+    def require(self, backend: Any) -> None:
+        """Refuse a connection that takes different texts for equal, whatever their columns say."""
+        ((found,),) = backend.con.execute("SELECT current_setting('default_collation')").fetchall()
+        if self.foreign and found not in (None, "", "binary"):
+            remedy = "Equal keys would be written as one row or another has them: RESET default_collation"
+            raise DomainError("default_collation", found, "none, or binary", remedy)
+
     def rows(self, asked: Statement) -> Sequence[tuple[Any, ...]]:
         asked.backend._run_pre_execute_hooks(asked.expression)
         found = asked.backend.con.sql(asked.words).to_arrow_table()
         return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+
+def _plain(name: str, kind: str, words: str) -> bool:
+    """Whether rows come out as they are stored: an expression for a column is one for all rows of everybody."""
+    if kind == "frame":
+        quoted = (name, '"' + name.replace('"', '""') + '"')
+        heads = tuple(f"CREATE TEMP VIEW {each} AS SELECT * FROM " for each in quoted)
+        return words.startswith(heads) and _FRAME.fullmatch(words) is not None
+    return kind == "table" and "GENERATED ALWAYS AS" not in words
 
 
 def of_arrow(frame: Any) -> Expression:
@@ -84,12 +130,6 @@ def of_arrow(frame: Any) -> Expression:
     return found
 
 
-def collation(expression: Expression) -> str:
-    """The collation of columns that declare none; empty where letters are compared as they are."""
-    ((found,),) = expression.get_backend().con.execute("SELECT current_setting('default_collation')").fetchall()
-    return str(found or "")
-
-
 def _codec() -> tuple[Any, Any]:
     import ibis
 
@@ -99,6 +139,15 @@ def _codec() -> tuple[Any, Any]:
 
     builtin: Any = ibis.udf.scalar.builtin
     return builtin(encode), builtin(decode)
+
+
+def _md5() -> Any:
+    import ibis
+
+    def md5(text: str) -> str: ...
+
+    builtin: Any = ibis.udf.scalar.builtin
+    return builtin(md5)
 
 
 def of_parquet(path: str) -> Expression:

@@ -10,6 +10,7 @@ from typing import Any
 
 from dpcompose.release.engine import Statement
 from dpcompose.release.expression import Expression
+from dpcompose.release.relation import Relation
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,17 @@ class OnSpark:
     def by_code_point(self, column: Expression) -> Expression:
         return column
 
+    def digest(self, column: Expression) -> Expression:
+        import ibis
+
+        def md5(text: bytes) -> str: ...
+
+        def conv(text: str, base: int, other: int) -> str: ...
+
+        builtin: Any = ibis.udf.scalar.builtin
+        hexadecimal = builtin(md5)(column.cast("binary")).substr(0, 8)
+        return builtin(conv, signature=(("string", "int32", "int32"), "string"))(hexadecimal, 16, 10).cast("int64")
+
     def as_double(self, column: Expression) -> Expression:
         return column.cast("float64")
 
@@ -35,6 +47,23 @@ class OnSpark:
 
     def places(self, values: Sequence[str]) -> Expression | None:
         return None
+
+    def relation(self, table: Any, backend: Any) -> Relation:
+        """Names that stand for files or frames are tables here; a view that selects, computes or joins is none."""
+        name = ".".join(part for part in (table.namespace.catalog, table.namespace.database, table.name) if part)
+        plan, lasting = backend._session.table(name)._jdf.queryExecution().analyzed(), True
+        while plan.children().size() == 1 and plan.getClass().getSimpleName() in ("SubqueryAlias", "View"):
+            lasting = lasting and plan.getClass().getSimpleName() != "View"
+            plan = plan.children().apply(0)
+        kind = plan.getClass().getSimpleName()
+        if kind == "LogicalRelation":
+            kind = plan.relation().getClass().getSimpleName()
+        home = backend._session.conf.get("spark.sql.warehouse.dir")
+        plain = kind in ("HadoopFsRelation", "HiveTableRelation", "LocalRelation", "LogicalRDD")
+        return Relation(table.name, plain, f"spark {home} {name}" if lasting else None)
+
+    def require(self, backend: Any) -> None:
+        """Nothing: the columns are compared byte by byte, whatever is set."""
 
     def rows(self, asked: Statement) -> Sequence[tuple[Any, ...]]:
         return [tuple(row) for row in asked.backend.raw_sql(asked.words).collect()]

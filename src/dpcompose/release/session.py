@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -17,8 +18,10 @@ from dpcompose.release import arrow, sampler
 from dpcompose.release.aggregate import exact, statement
 from dpcompose.release.answer import Answer, answered, stored, written
 from dpcompose.release.answers import Answers, answers_at
+from dpcompose.release.binding import Binding
 from dpcompose.release.count import Count, Units
 from dpcompose.release.design import Design
+from dpcompose.release.engine import Statement
 from dpcompose.release.histogram import Histogram
 from dpcompose.release.quantile import Quantile
 from dpcompose.release.question import Grouped, Question
@@ -156,7 +159,14 @@ class Session:
             As `ask`.
         """
         designs = self._designed(questions, spend)
-        statements = [statement(self.table, design.aggregation) for design in designs]
+        self.table.require_plain(self._trusted)
+        own = Binding.of(self.table)
+        binding = own.found(self.ledger, self.scope)
+        statements = self._statements(designs, binding)
+        if binding is own:
+            # Nothing is written for a question that the engine has no words for.
+            binding = own.kept(self.ledger, self.scope, actor=self.actor)
+            statements = self._statements(designs, binding)
         receipt = self.account.charge(
             compose(*(design.mechanism for design in designs)),
             actor=self.actor,
@@ -164,16 +174,18 @@ class Session:
             delta=_delta(designs),
             description={"release": [design.plain for design in designs]},
         )
-        try:
-            self.ledger.redeem(receipt, actor=self.actor)
-        except AlreadyRedeemedError:
-            return self._stored(designs, questions, receipt)
-        # From here on the charge is spent, whatever happens.
-        answers = tuple(
-            answered(design, question, design.draw(exact(self.table, design.aggregation, made)), receipt)
-            for design, question, made in zip(designs, questions, statements, strict=True)
-        )
-        self.answers.keep(receipt, written(answers))
+        # Who asks at the same time with the same key waits for the answer of the first.
+        with nullcontext() if key is None else self.answers.turn(receipt):
+            try:
+                self.ledger.redeem(receipt, actor=self.actor)
+            except AlreadyRedeemedError:
+                return self._stored(designs, questions, receipt, binding)
+            # From here on the charge is spent, whatever happens.
+            answers = tuple(
+                answered(design, question, design.draw(exact(self.table, design.aggregation, made)), receipt)
+                for design, question, made in zip(designs, questions, statements, strict=True)
+            )
+            self.answers.keep(receipt, written(answers), binding.seal)
         return answers
 
     def workload(
@@ -244,8 +256,20 @@ class Session:
                 raise DomainError(name, error.value, error.domain, error.remedy) from None
         return designs
 
-    def _stored(self, designs: Sequence[Design], questions: Sequence[Question], receipt: Receipt) -> tuple[Answer, ...]:
-        found = self.answers.find(receipt)
+    @property
+    def _trusted(self) -> Sequence[str]:
+        """The views that the keeper said to trust when the scope was opened."""
+        note = self.account.chain[-1].scope.description.get("note")
+        said = note.get("trust_view", ()) if isinstance(note, Mapping) else ()
+        return [said] if isinstance(said, str) else [str(each) for each in said]
+
+    def _statements(self, designs: Sequence[Design], binding: Binding) -> list[Statement]:
+        return [statement(self.table, design.aggregation, binding.sampling) for design in designs]
+
+    def _stored(
+        self, designs: Sequence[Design], questions: Sequence[Question], receipt: Receipt, binding: Binding
+    ) -> tuple[Answer, ...]:
+        found = self.answers.find(receipt, binding.seal)
         if found is None:
             raise SpentError(receipt.key)
         return stored(found, designs, questions, receipt)

@@ -4,27 +4,51 @@
 
 from __future__ import annotations
 
-import csv
 import os
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from importlib.util import find_spec
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from dpcompose.errors import DomainError, MissingExtraError
-from dpcompose.release.arrow import arrow_table, of_frame
-from dpcompose.release.engine import unsaid
+from dpcompose.release.arrow import of_frame
+from dpcompose.release.csv_file import read_csv
+from dpcompose.release.engine import Engine, engine_of, turn, unsaid
 from dpcompose.release.expression import Expression
+from dpcompose.release.relation import Relation, base
 
 
-def opened(source: Any, *, name: str | None, schema: Mapping[str, str] | None) -> tuple[str, Expression, bool]:
-    """What to call a source in the ledger, the source as an ibis table, and whether that was made elsewhere.
+@dataclass(frozen=True)
+class Source:
+    """A source that was opened.
+
+    Args:
+        label: What to call it in the ledger.
+        data: Its rows, as an ibis table.
+        engine: Where they are.
+        base: The table of the database, or the frame, that it is.
+        relation: What the database says of it; None for frames and files.
+        identity: What a request is named by: where it is, never what it holds. A frame without a name is no other.
+    """
+
+    label: str
+    data: Expression
+    engine: Engine
+    base: Any
+    relation: Relation | None
+    identity: str
+
+
+def opened(source: Any, *, name: str | None, schema: Mapping[str, str] | None, line_breaks: bool = False) -> Source:
+    """A source as an ibis table, and what is known of it.
 
     Raises:
         DomainError: If it is nothing that can be opened, or cannot be.
+        UnsupportedError: If it is an ibis expression that is no plain table, or on an unknown engine.
         MissingExtraError: If ibis is not installed.
     """
     try:
@@ -32,24 +56,23 @@ def opened(source: Any, *, name: str | None, schema: Mapping[str, str] | None) -
     except ImportError:
         raise MissingExtraError("asking tables", "data") from None
     with unsaid():
-        label, data = _opened(source, name)
+        label, data = _opened(source, name, line_breaks)
+        table = base(data)
         foreign = isinstance(source, ibis.Table) or (isinstance(source, str) and "://" in source)
-        if foreign and data.get_backend().name == "duckdb":
-            _letter_by_letter(data)
-        return name or label, _typed(data, schema), foreign
+        engine = engine_of(data, foreign=foreign)
+        relation = place = None
+        if isinstance(source, str | os.PathLike) and not foreign:
+            place = f"file {Path(source).resolve()}"
+        elif foreign and isinstance(table, ibis.expr.operations.DatabaseTable):
+            with turn(data.get_backend()):
+                engine.require(data.get_backend())
+                relation = engine.relation(table, data.get_backend())
+            place = relation.place
+        identity = place or (uuid.uuid4().hex if name is None else f"named {name}")
+        return Source(name or label, _typed(data, schema), engine, table, relation, identity)
 
 
-def _letter_by_letter(data: Expression) -> None:
-    """Refuse a connection that takes different texts for equal, whatever their columns say."""
-    from dpcompose.release.on_duckdb import collation
-
-    found = collation(data)
-    if found not in ("", "binary"):
-        remedy = "Equal keys would be written as one row or another has them: RESET default_collation"
-        raise DomainError("default_collation", found, "none, or binary", remedy)
-
-
-def _opened(source: Any, name: str | None) -> tuple[str, Expression]:
+def _opened(source: Any, name: str | None, line_breaks: bool) -> tuple[str, Expression]:
     import ibis
 
     from dpcompose.release.on_duckdb import of_arrow
@@ -60,7 +83,7 @@ def _opened(source: Any, name: str | None) -> tuple[str, Expression]:
         case str() if "://" in source:
             return _database(source, name)
         case str() | os.PathLike():
-            return _file(Path(source))
+            return _file(Path(source), line_breaks)
         case _ if hasattr(source, "__arrow_c_stream__"):
             return "frame", of_arrow(of_frame(source))
         case _:
@@ -73,7 +96,7 @@ def _label_of(data: Expression) -> str:
     return str(getattr(named, "name", "table"))
 
 
-def _file(path: Path) -> tuple[str, Expression]:
+def _file(path: Path, line_breaks: bool) -> tuple[str, Expression]:
     from dpcompose.release.on_duckdb import of_arrow, of_parquet
 
     suffix = path.suffix.lower()
@@ -83,7 +106,7 @@ def _file(path: Path) -> tuple[str, Expression]:
         raise DomainError("source", str(path), "a file that exists")
     data = None
     with suppress(OSError, *_engine_errors()):
-        data = of_parquet(str(path)) if suffix == ".parquet" else of_arrow(_csv(path))
+        data = of_parquet(str(path)) if suffix == ".parquet" else of_arrow(read_csv(path, line_breaks=line_breaks))
     if data is None:
         raise DomainError("source", str(path), f"a {suffix[1:]} file that can be read")
     return path.name, data
@@ -93,40 +116,6 @@ def _engine_errors() -> tuple[type[Exception], ...]:
     import duckdb
 
     return (duckdb.Error,)
-
-
-def _csv(path: Path) -> Any:
-    """A CSV file, every column text: types that follow from the rows would tell of them, as would a line refused.
-
-    Bytes that are no UTF-8 become question marks, short lines are filled with NULL, long ones cut; empty cells are
-    NULL; and a line that cannot be read at all is left out.
-    """
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as stream, _cells_of_any_length():
-        lines = csv.reader(stream)
-        names = next(lines, [])
-        if not names or len(set(names)) < len(names):
-            raise DomainError("source", str(path), "a CSV file whose first line names its columns, each once")
-        cells: list[list[str | None]] = [[] for _ in names]
-        while True:
-            try:
-                line = next(lines)
-            except StopIteration:
-                break
-            except csv.Error:
-                continue
-            for column, cell in zip_longest(cells, line[: len(names)]):
-                column.append(cell or None)
-    return arrow_table([(name, "string", column) for name, column in zip(names, cells, strict=True)])
-
-
-@contextmanager
-def _cells_of_any_length() -> Generator[None]:
-    """A cell that is too long would end amid its letters, and its last lines be read as other people's rows."""
-    before = csv.field_size_limit(2**31 - 1)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
 
 
 def _database(url: str, name: str | None) -> tuple[str, Expression]:

@@ -5,14 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 from dpcompose.errors import DomainError
+from dpcompose.ledger.text import line_of_text
 from dpcompose.release.bounds import Bounds
 from dpcompose.release.column import Column
-from dpcompose.release.engine import Engine, engine_of, unsaid
+from dpcompose.release.engine import Engine, turn, unsaid
+from dpcompose.release.relation import Relation, unsettled
 from dpcompose.release.source import opened
 
 
@@ -33,6 +37,9 @@ class Table:
     columns: tuple[Column, ...]
     data: Any = field(repr=False, compare=False)
     engine: Engine = field(repr=False, compare=False)
+    base: Any = field(default=None, repr=False, compare=False)
+    relation: Relation | None = field(default=None, repr=False, compare=False)
+    source: str = field(default="", repr=False, compare=False)
 
     def column(self, name: object) -> Column:
         """The column of that name.
@@ -44,6 +51,28 @@ class Table:
             if column.name == name:
                 return column
         raise DomainError("column", name, f"one of {', '.join(column.name for column in self.columns)}")
+
+    @property
+    def identity(self) -> str:
+        """A short name for where the table is and what its columns are; it says nothing of its rows."""
+        columns = [(column.name, column.type) for column in self.columns]
+        return sha256(json.dumps([self.source, columns]).encode()).hexdigest()[:16]
+
+    def require_plain(self, trusted: Collection[str]) -> None:
+        """Refuse a view that no keeper trusts, and what was changed in the database since the table was opened.
+
+        Raises:
+            UnsupportedError: If it is a view, or no longer the same table.
+            DomainError: If the connection was set to compare or to write texts in another way.
+        """
+        if self.relation is None:
+            return
+        backend = self.data.get_backend()
+        with unsaid(), turn(backend):
+            self.engine.require(backend)
+            now = self.engine.relation(self.base, backend)
+        if now != self.relation or not (now.plain or now.name in trusted):
+            raise unsettled(now.name)
 
     def close(self) -> None:
         """Close the connection to the engine that holds the rows; nothing can be asked afterwards."""
@@ -59,11 +88,15 @@ def table(
     max_rows_per_group: int | None = None,
     name: str | None = None,
     schema: Mapping[str, str] | None = None,
+    line_breaks: bool = False,
 ) -> Table:
     """A table to ask privately: who is protected, and what of one unit's rows is kept.
 
     Neighboring tables differ in all rows of one unit. Rows whose unit is NULL belong to nobody and are left out. Rows
-    beyond the bounds are left out too, the same ones every time a question is asked.
+    beyond the bounds are left out too, the same ones every time a question is asked in one scope. An ibis table has to
+    be a plain one, of which columns may be chosen by `select` and `drop`: in other expressions one unit's rows can
+    decide what becomes of the rows of others. A view is asked only where the keeper opened the scope with
+    `note={"trust_view": [its name]}`.
 
     Args:
         source: An ibis table on DuckDB, PostgreSQL or Spark; a pandas, polars or Arrow frame; the path of a Parquet or
@@ -72,21 +105,25 @@ def table(
         max_rows_per_unit: Rows kept of one unit; >= 1.
         max_groups_per_unit: Groups of a grouped question in which one unit is kept; by default the number of rows.
         max_rows_per_group: Rows kept of one unit in one group; by default the number of rows.
-        name: The table in the database; for other sources what the ledger calls it.
+        name: The table in the database; for other sources what the ledger calls it. Frames of one name are one table
+            to a retry by key; without a name every frame is another one.
         schema: Types of columns, as ibis writes them, for a source whose own are text; what does not read is NULL.
+        line_breaks: For a CSV file, whether cells in quotes go on over lines; then one unclosed quote swallows the
+            lines after it. By default every line is a row, and a line with an unclosed quote is left out.
 
     Raises:
         DomainError: If an argument is outside its domain, or the source cannot be opened.
-        UnsupportedError: If the engine is none of the three.
+        UnsupportedError: If the engine is none of the three, or the table is no plain one.
         MissingExtraError: If ibis is not installed.
     """
     bounds = Bounds.stated(max_rows_per_unit, groups=max_groups_per_unit, rows_per_group=max_rows_per_group)
-    label, data, foreign = opened(source, name=name, schema=schema)
-    engine = engine_of(data, foreign=foreign)
+    label = None if name is None else line_of_text("name", name)
+    units = tuple(line_of_text("unit", each) for each in _names("unit", unit))
+    made = opened(source, name=label, schema=schema, line_breaks=line_breaks)
     with unsaid():
-        schema_of = data.schema()
-    columns = tuple(Column(str(each), _kind(dtype), str(dtype)) for each, dtype in schema_of.items())
-    found = Table(label, _names("unit", unit), bounds, columns, data, engine)
+        schema_of = made.data.schema()
+    columns = tuple(Column(str(each), _kind(dtype), str(dtype).lstrip("!")) for each, dtype in schema_of.items())
+    found = Table(made.label, units, bounds, columns, made.data, made.engine, made.base, made.relation, made.identity)
     for each in found.unit:
         if not found.column(each).identifies:
             raise DomainError("unit", each, "a column of integers, text, dates, truth values, decimals or UUIDs")
