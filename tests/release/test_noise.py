@@ -114,7 +114,7 @@ def test_the_stated_error_is_the_measured_one(noise: LaplaceNoise | GaussianNois
     drawn = [abs(x) for x in noise.draw([0] * 40_000)]
     measured = sum(drawn) / len(drawn)
     assert measured == pytest.approx(noise.mean_error(), rel=0.05 if measured > 1 else 0.1)
-    reach = noise.error(0.95)
+    reach = noise.error(1 - 0.95)
     # P(|x| <= reach) >= 0.95 and P(|x| <= reach - 1) < 0.95: each share is within 0.01 but for 2e-7 (Hoeffding, 4e-4).
     assert sum(x <= reach for x in drawn) / len(drawn) >= 0.95 - 0.01
     assert sum(x <= reach - 1 for x in drawn) / len(drawn) < 0.95 + 0.01
@@ -128,7 +128,7 @@ def test_quantiles_agree_with_sums(noise: LaplaceNoise | GaussianNoise, confiden
     while covered < confidence * whole:
         reach += 1
         covered += 2 * mass[reach]
-    assert abs(noise.error(confidence) - reach) <= (1 if isinstance(noise, GaussianNoise) and noise.sigma > 60 else 0)
+    assert abs(noise.error(1 - confidence) - reach) <= (1 if isinstance(noise, GaussianNoise) and noise.sigma > 60 else 0)
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=repr)
@@ -225,5 +225,5 @@ def test_the_expected_error_of_a_question_is_the_measured_one(kind: str, spend: 
     step = 0.25 if kind == "sum" else 1
     for confidence in (0.5, 0.9, 0.95):
         # 40,000 draws or more: an empirical quantile is off by 5% by chance with probability below 1e-8 (6 deviations).
-        stated = questions[kind].errors(design, confidence, ())
+        stated = questions[kind].errors(design, 1 - confidence, ())
         assert stated == pytest.approx(errors[math.ceil(confidence * len(errors))] * step, rel=0.05)

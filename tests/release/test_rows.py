@@ -117,8 +117,22 @@ def test_a_collation_under_which_texts_are_equal_on_postgresql(postgres_url: str
 def test_a_long_cell_of_a_csv_file_is_no_row_of_others(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(f'person,city\nann,"{"x" * 200_000}\nbob,rome\nbob,rome\n"\nann,oslo\n')
+    count = release.Count(by="city", keys=["rome", "oslo"], spend=SPEND)
+    made = release.table(path, unit="person", max_rows_per_unit=5, line_breaks=True)
+    assert integers(made, count) == {("oslo",): {0: (1,)}}
     made = release.table(path, unit="person", max_rows_per_unit=5)
-    assert integers(made, release.Count(by="city", keys=["rome", "oslo"], spend=SPEND)) == {("oslo",): {0: (1,)}}
+    assert integers(made, count) == {("rome",): {0: (2,)}, ("oslo",): {0: (1,)}}
+
+
+def test_an_unclosed_quote_of_a_csv_file_swallows_nobody(tmp_path: Path) -> None:
+    lines = [f"p{n},rome\n" for n in range(1000)]
+    count = release.Count(by="city", keys=["rome"], spend=SPEND)
+    for bad in ('ann,"rome\n', '"ann,rome\n', 'ann,"ro"me\n', "ann,\xff\n", "ann\n", '"\n'):
+        path = tmp_path / "t.csv"
+        for at in (0, 500, 1000):
+            path.write_bytes(("person,city\n" + "".join([*lines[:at], bad, *lines[at:]])).encode("latin-1"))
+            made = release.table(path, unit="person", max_rows_per_unit=5)
+            assert integers(made, count) == {("rome",): {0: (1000,)}}
 
 
 def test_types_that_duckdb_does_not_hold() -> None:
@@ -199,7 +213,7 @@ def test_the_error_of_a_coordinated_workload_is_bounded_by_its_check(spend: Any,
         columns = asked.columns(design, design.draw(found))
         cells = columns[0].cells
         off = max(abs(math.fsum(cells[c] for c in query) - t) for query, t in zip(loop.queries, truth, strict=True))
-        beyond += off > asked.errors(design, 0.8, columns)
+        beyond += off > asked.errors(design, 0.2, columns)
     # Of 100 at most 20 are expected; more than 50 come by chance with probability below 1e-10 (Chernoff).
     assert beyond <= 50
 

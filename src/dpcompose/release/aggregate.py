@@ -141,7 +141,7 @@ def _projected(table: Table, what: Aggregation) -> Expression:
     data: Expression = table.data
     columns: dict[str, Any] = {f"unit{i}": _same(table, name) for i, name in enumerate(table.unit)}
     columns |= {f"key{i}": _same(table, name) for i, name in enumerate(what.by)}
-    rows = [data[name].notnull() for name in table.unit]
+    rows = [_there(table, name) for name in table.unit]
     rows += _possible(table, what) if what.public is None else _wanted(table, what)
     if what.value is not None:
         name, grid, _ = what.value
@@ -174,6 +174,12 @@ def _same(table: Table, name: str) -> Any:
     return table.engine.letter_by_letter(column) if _text(table, name) else column
 
 
+def _there(table: Table, name: str) -> Any:
+    """Whether a column holds a value that can be told from all others."""
+    column: Any = table.data[name]
+    return table.engine.readable(column) if _text(table, name) else column.notnull()
+
+
 def _text(table: Table, name: str) -> bool:
     return table.column(name).kind == "text"
 
@@ -192,7 +198,8 @@ def _number(table: Table, name: str) -> Any:
             most = ibis.literal(LARGEST_KEY, "uint64")
             return ibis.cases((column.isnull(), ibis.null("uint64")), (column > most, most), else_=column).cast("int64")
         case "integer":
-            return column
+            # What is compared with a negative end has to have a sign.
+            return column.cast("int64") if table.column(name).type.startswith("uint") else column
         case "boolean":
             return ibis.cases((column.isnull(), ibis.null("int64")), (column, 1), else_=0)
         case "decimal":
@@ -211,7 +218,7 @@ def _possible(table: Table, what: Aggregation) -> list[Any]:
     conditions: list[Any] = []
     for name in what.by:
         column: Any = table.data[name]
-        conditions.append(column.notnull())
+        conditions.append(_there(table, name))
         if table.column(name).kind == "date":
             conditions += [column >= ibis.literal(date.min), column <= ibis.literal(date.max)]
         if table.column(name).type == "uint64":

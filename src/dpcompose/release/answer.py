@@ -92,7 +92,7 @@ class Answer:
         Raises:
             DomainError: If the confidence is outside (0, 1).
         """
-        return self.question.errors(self.design, _confidence(confidence), self.columns)
+        return self.question.errors(self.design, failure_of(confidence), self.columns)
 
 
 def answered(design: Design, question: Question, drawn: Drawn, receipt: Receipt) -> Answer:
@@ -119,8 +119,9 @@ def stored(
     )
 
 
-def _confidence(confidence: float) -> float:
-    return check.open_probability("confidence", confidence)
+def failure_of(confidence: float) -> float:
+    """1 - confidence, which is > 0: next to 1 the digits that matter are those of the failure probability."""
+    return 1 - check.open_probability("confidence", confidence)
 
 
 def _repeated(cells: tuple[Any, ...], times: int) -> tuple[Any, ...]:

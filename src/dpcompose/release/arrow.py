@@ -59,9 +59,29 @@ def of_frame(frame: Any) -> Any:
     # Arrow's own words quote values.
     if found is None:
         raise DomainError("source", "frame", "a data frame whose columns each hold one type")
+    found = pa.table([_readable(each) for each in found.columns], names=found.column_names)
     if len(set(found.column_names)) < len(found.column_names):
         raise DomainError("source", found.column_names, "a data frame whose columns have different names")
     return found
+
+
+def _readable(column: Any) -> Any:
+    """The column; texts that are no UTF-8, at which an engine would fail, become NULL."""
+    import pyarrow as pa
+
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return column
+    with suppress(pa.ArrowInvalid):
+        column.validate(full=True)
+        return column
+    return pa.chunked_array([[_text(cell) for cell in column.cast(pa.large_binary()).to_pylist()]], type=column.type)
+
+
+def _text(cell: bytes | None) -> str | None:
+    try:
+        return None if cell is None else cell.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def write(table: Any, path: Path) -> None:

@@ -31,8 +31,8 @@ class Count(Question):
     def columns(self, design: Design, drawn: Drawn) -> tuple[Values, ...]:
         return (Values("count", "int64", tuple(number for (number,) in drawn.released[0])),)
 
-    def errors(self, design: Design, confidence: float, columns: Sequence[Values]) -> float:
-        return float(noise_of(design.steps[0]).error(confidence))
+    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
+        return float(noise_of(design.steps[0]).error(failure))
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,6 @@ class Units(Question):
     def columns(self, design: Design, drawn: Drawn) -> tuple[Values, ...]:
         return (Values("units", "int64", tuple(number for (number,) in drawn.released[0])),)
 
-    def errors(self, design: Design, confidence: float, columns: Sequence[Values]) -> float:
+    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
         noise = design.threshold.noise if design.threshold is not None else noise_of(design.steps[0])
-        return float(noise.error(confidence))
+        return float(noise.error(failure))

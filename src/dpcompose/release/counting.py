@@ -16,6 +16,7 @@ from dpcompose.mechanism import Gaussian, Laplace
 from dpcompose.numerics import check
 
 MOST_UNITS, MOST_QUERIES = 10**9, 10**15
+LEAST_CONFIDENCE = 1e-6
 _ROUNDS = tuple(sorted({math.ceil(1.05**power) for power in range(450)}))
 """Numbers of rounds to try, up to 3e9."""
 
@@ -78,7 +79,7 @@ def plan(
     Args:
         units: How many units; from 1 to 10^9.
         accuracy: The error allowed, as a part of the units; in (0, 1).
-        confidence: In (0, 1).
+        confidence: From 10^-6 to below 1.
         epsilon: Of all answers together; in (0, 100].
         delta: Of all answers together; in (0, 1).
         domain: How many kinds of units there are; at least 2.
@@ -92,6 +93,8 @@ def plan(
     part, level = check.open_probability("accuracy", accuracy), check.open_probability("confidence", confidence)
     total, slack = check.positive("epsilon", epsilon), check.open_probability("delta", delta)
     kinds = check.count("domain", domain, least=2)
+    if not level >= LEAST_CONFIDENCE:
+        raise DomainError("confidence", confidence, f"at least {LEAST_CONFIDENCE:g}, or any noise would do")
     if not (size <= MOST_UNITS and total <= 100):
         raise DomainError("units", units, f"at most {MOST_UNITS:,} units, and an epsilon of at most 100")
     reach = math.floor(part * size)
@@ -153,7 +156,7 @@ def _laplace_reach(confidence: float) -> float:
 
 def _gaussian_reach(confidence: float) -> float:
     """How many sigmas hold Gaussian noise with that probability."""
-    return NormalDist().inv_cdf((1 + confidence) / 2)
+    return -NormalDist().inv_cdf((1 - confidence) / 2)
 
 
 def _basic(scale: float, epsilon: float) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from numbers import Integral
 
 from dpcompose.errors import DomainError
 
@@ -27,10 +28,12 @@ def _read(value: object) -> Fraction | None:
     match value:
         case bool():
             return None
-        case int() | Fraction():
-            return Fraction(value)
+        case Fraction():
+            return value
+        case Integral():
+            return Fraction(int(value))
         case float():
-            return Fraction(repr(value)) if math.isfinite(value) else None
+            return Fraction(repr(float(value))) if math.isfinite(value) else None
         case Decimal():
             return Fraction(value) if value.is_finite() and abs(value.adjusted()) < 100 else None
         case str() if len(value) <= 60:

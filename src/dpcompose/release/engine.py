@@ -54,6 +54,10 @@ class Engine(Protocol):
         """
         ...
 
+    def readable(self, column: Expression) -> Expression:
+        """Whether a text column holds a text: what is no UTF-8 would come out as the same text as something else."""
+        ...
+
     def by_code_point(self, column: Expression) -> Expression:
         """Something that sorts as the code points of a text column do."""
         ...

@@ -52,5 +52,5 @@ class Histogram(Question):
             Values("count", "int64", counts),
         )
 
-    def errors(self, design: Design, confidence: float, columns: Sequence[Values]) -> float:
-        return float(noise_of(design.steps[0]).error(confidence))
+    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
+        return float(noise_of(design.steps[0]).error(failure))

@@ -43,8 +43,17 @@ class Noise(Protocol):
         """The expected size of the noise on one coordinate."""
         ...
 
-    def error(self, confidence: float) -> int:
-        """The least t such that the noise on one coordinate is at most t in size with that probability."""
+    def error(self, failure: float) -> int:
+        """The least t such that the noise on one coordinate is above t in size with at most that probability."""
+        ...
+
+    def error_beside(self, other: Noise, weight: float, failure: float) -> float:
+        """A t that |noise + weight * other noise| is above with at most that probability; both are of one kind."""
+        ...
+
+    @property
+    def spread(self) -> float:
+        """The scale, or sigma."""
         ...
 
     def plain(self) -> dict[str, object]:
@@ -96,10 +105,32 @@ class LaplaceNoise:
         # E|X| = 2 q / (1 - q^2) with q = e^(-1 / scale).
         return 1 / math.sinh(1 / self.scale) if self.scale > 2e-3 else 0.0
 
-    def error(self, confidence: float) -> int:
+    def error(self, failure: float) -> int:
         # P(|X| > t) = 2 q^(t + 1) / (1 + q).
-        rest = math.log1p(-confidence) + math.log1p(math.exp(-1 / self.scale)) - math.log(2)
+        rest = math.log(failure) + math.log1p(math.exp(-1 / self.scale)) - math.log(2)
         return max(math.ceil(-self.scale * rest * (1 - 1e-14)) - 1, 0)
+
+    @property
+    def spread(self) -> float:
+        return self.scale
+
+    def error_beside(self, other: Noise, weight: float, failure: float) -> float:
+        """The quantile of the sum of two continuous ones, of scales a >= b, and half a step for each rounding.
+
+        P(|X + Y| > t) = (a^2 e^(-t / a) - b^2 e^(-t / b)) / (a^2 - b^2), and (1 + t / 2a) e^(-t / a) for a = b: with
+        r = b / a and t = a s, between e^-s and (1 + s / 2) e^-s.
+        """
+        wide, narrow = sorted((self.scale, abs(weight) * other.spread), reverse=True)
+        ratio = min(narrow / wide, 1 - 1e-6)
+        low = high = -math.log(failure)
+        while math.log1p(high / 2) - high > math.log(failure):
+            high = 2 * high + 1
+        for _ in range(40):
+            middle = (low + high) / 2
+            inner = ratio * ratio * math.exp(-middle * (1 / ratio - 1)) if ratio > 1e-3 else 0.0
+            beyond = math.log1p(-inner) - middle - math.log1p(-ratio * ratio)
+            low, high = (middle, high) if beyond > math.log(failure) else (low, middle)
+        return wide * high * (1 + 1e-5) + (1 + abs(weight)) / 2
 
     def plain(self) -> dict[str, object]:
         return {"noise": "discrete laplace", "scale": repr(self.scale), "l1": self.change.l1}
@@ -153,17 +184,26 @@ class GaussianNoise:
         masses = self._masses()
         return 2 * math.fsum(x * mass for x, mass in enumerate(masses)) / self._whole(masses)
 
-    def error(self, confidence: float) -> int:
+    def error(self, failure: float) -> int:
         if self.sigma > SUMMED:
             # P(|X| <= t) is the normal's between -t - 1/2 and t + 1/2, to a relative 1 / (24 sigma^2).
-            return max(math.ceil(self.sigma * NormalDist().inv_cdf((1 + confidence) / 2) - 0.5), 0)
+            return max(math.ceil(self.sigma * -NormalDist().inv_cdf(failure / 2) - 0.5), 0)
         masses = self._masses()
-        rest, whole = math.fsum(masses[1:]), self._whole(masses)
-        for reach, mass in enumerate(masses):
-            rest -= mass if reach else 0.0
-            if 2 * rest <= (1 - confidence) * whole:
+        most, beyond = failure * self._whole(masses), 0.0
+        # From the far end, where the digits of a small probability are.
+        for reach in range(len(masses) - 1, 0, -1):
+            beyond += 2 * masses[reach]
+            if beyond > most:
                 return reach
-        return len(masses)
+        return 0
+
+    @property
+    def spread(self) -> float:
+        return self.sigma
+
+    def error_beside(self, other: Noise, weight: float, failure: float) -> float:
+        both = math.hypot(self.sigma, weight * other.spread)
+        return -NormalDist().inv_cdf(failure / 2) * both + (1 + abs(weight)) / 2
 
     def plain(self) -> dict[str, object]:
         return {"noise": "discrete gaussian", "sigma": repr(self.sigma), "l2 squared": self.change.l2_squared}

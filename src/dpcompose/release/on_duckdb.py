@@ -52,6 +52,9 @@ class OnDuckDB:
         encode, decode = _codec()
         return decode(encode(column))
 
+    def readable(self, column: Expression) -> Expression:
+        return column.notnull()
+
     def by_code_point(self, column: Expression) -> Expression:
         return column
 

@@ -37,6 +37,9 @@ class OnPostgreSQL:
         """What is made of bytes has the collation of the database itself: there, different texts are never equal."""
         return _text()(self.by_code_point(column), "UTF8")
 
+    def readable(self, column: Expression) -> Expression:
+        return column.notnull()
+
     def by_code_point(self, column: Expression) -> Expression:
         return _bytes()(column.cast("string"), "UTF8")
 

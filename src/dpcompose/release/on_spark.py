@@ -25,6 +25,15 @@ class OnSpark:
     def letter_by_letter(self, column: Expression) -> Expression:
         return column.cast("binary").cast("string")
 
+    def readable(self, column: Expression) -> Expression:
+        """Spark keeps whatever bytes a file has."""
+        import ibis
+
+        def is_valid_utf8(text: str) -> bool: ...
+
+        builtin: Any = ibis.udf.scalar.builtin
+        return column.notnull() & builtin(is_valid_utf8)(column)
+
     def by_code_point(self, column: Expression) -> Expression:
         return column
 

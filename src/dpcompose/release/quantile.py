@@ -77,11 +77,11 @@ class Quantile(Question):
             return (Values("quantile", "int64", tuple(chosen)),)
         return (Values("quantile", "double", tuple(grid.value(steps) for steps in chosen)),)
 
-    def errors(self, design: Design, confidence: float, columns: Sequence[Values]) -> float:
+    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
         """In rows: how much further the chosen candidate's score is from 0 than the best one's, a bound."""
         (step,) = design.steps
         assert isinstance(step, Chosen)
-        return step.selection.error(_points_of(design).count, confidence) / step.quantile.denominator
+        return step.selection.error(_points_of(design).count, failure) / step.quantile.denominator
 
 
 def _ends(grid: Any) -> dict[str, object]:

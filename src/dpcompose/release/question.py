@@ -10,6 +10,7 @@ from typing import Any, Required, TypedDict, cast
 
 from dpcompose.composition.calibrate import calibrate
 from dpcompose.errors import DomainError
+from dpcompose.ledger.text import line_of_text
 from dpcompose.mechanism import Concentrated
 from dpcompose.release.aggregate import Aggregation
 from dpcompose.release.bounds import Change
@@ -82,8 +83,8 @@ class Question(ABC):
         """The answer's columns besides its keys."""
 
     @abstractmethod
-    def errors(self, design: Design, confidence: float, columns: Sequence[Values]) -> tuple[float, ...] | float:
-        """How far the noise reaches with that probability, in the answer's unit: one number, or one for each row."""
+    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> tuple[float, ...] | float:
+        """How far the noise reaches but for that probability, in the answer's unit: one number, or one for each row."""
 
     def _spend(self, given: Mapping[str, Any] | None) -> Spend:
         return Spend.stated(given if self.spend is None else self.spend)
@@ -93,7 +94,7 @@ class Question(ABC):
         by = (self.by,) if isinstance(self.by, str) else tuple(self.by)
         if len(set(by)) < len(by):
             raise DomainError("by", self.by, "different columns")
-        columns = tuple(table.column(name) for name in by)
+        columns = tuple(table.column(line_of_text("by", name)) for name in by)
         for column in columns:
             if not column.groups:
                 domain = "columns of integers, text, dates or truth values"

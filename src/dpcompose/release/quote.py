@@ -12,6 +12,7 @@ from dpcompose.release.design import Design
 from dpcompose.release.question import Question, Values
 
 BIAS = "Clamping and left-out rows move the answer too; by how much depends on the data, so it is not quoted."
+REPLACED = " The budget holds for replacing a unit, which changes two: the price of a spend of epsilon 1 is about 2."
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Quote:
         price: What it would cost, by currency; exact.
         mechanism: What would be charged, and would run.
         fits: Whether it fits in what is left now.
-        bias: What is not in the error.
+        bias: What is not in the error, and why the price is not the spend, where it is not.
     """
 
     question: Question
@@ -43,8 +44,8 @@ class Quote:
         Raises:
             DomainError: If the confidence is outside (0, 1), or a mean is quoted without a count.
         """
-        level = check.open_probability("confidence", confidence)
+        failure = 1 - check.open_probability("confidence", confidence)
         needed = self.question.kind == "mean"
         rows = (check.count("count", count, least=1),) if needed or count is not None else ()
-        found = self.question.errors(self.design, level, (Values("count", "int64", rows),))
+        found = self.question.errors(self.design, failure, (Values("count", "int64", rows),))
         return found[0] if isinstance(found, tuple) else found

@@ -63,14 +63,14 @@ class Selection:
         within = [max(min(score, LARGEST_SCORE), -LARGEST_SCORE) for score in scores]
         return sampler.least_with_gumbel_noise(within, scale=self.scale)
 
-    def error(self, candidates: int, confidence: float) -> float:
-        """How far the chosen score is above the best, but for a probability of 1 - confidence: an upper bound.
+    def error(self, candidates: int, failure: float) -> float:
+        """How far the chosen score is above the best, but for a probability of `failure`: an upper bound.
 
-        scale (ln candidates + ln(1 / (1 - confidence))).
+        scale (ln candidates + ln(1 / failure)).
 
         Reference: [DworkRoth2014, Corollary 3.12]
         """
-        return self.scale * (math.log(candidates) - math.log1p(-confidence))
+        return self.scale * (math.log(candidates) - math.log(failure))
 
     def plain(self) -> dict[str, object]:
         """What the ledger stores of it."""

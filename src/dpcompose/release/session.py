@@ -13,6 +13,7 @@ from typing import Any, Unpack
 from dpcompose.account import Account
 from dpcompose.composition.container import compose
 from dpcompose.errors import AlreadyRedeemedError, DomainError, SpentError
+from dpcompose.guarantee import Adjacency
 from dpcompose.ledger import Ledger, Receipt
 from dpcompose.release import arrow, sampler
 from dpcompose.release.aggregate import exact, statement
@@ -25,7 +26,7 @@ from dpcompose.release.engine import Statement
 from dpcompose.release.histogram import Histogram
 from dpcompose.release.quantile import Quantile
 from dpcompose.release.question import Grouped, Question
-from dpcompose.release.quote import Quote
+from dpcompose.release.quote import BIAS, REPLACED, Quote
 from dpcompose.release.spend import Spend
 from dpcompose.release.table import Table
 from dpcompose.release.total import Mean, Sum
@@ -231,7 +232,8 @@ class Session:
         price = self.account.price(mechanism, delta=_delta([design]))
         left = self.account.left()
         fits = all(price[name] <= left[name] for name in price)
-        return Quote(question, price, mechanism, fits, design=design)
+        bias = BIAS + (REPLACED if self.account.adjacency is Adjacency.REPLACE else "")
+        return Quote(question, price, mechanism, fits, bias, design=design)
 
     def part(self, questions: Sequence[Question], spend: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """What each question without a spend of its own gets of a common one: equal parts; None if there is none."""

@@ -64,8 +64,8 @@ class Sum(_Clamped):
             return (Values("sum", "int64", tuple(sums)),)
         return (Values("sum", "double", tuple(grid.value(number) for number in sums)),)
 
-    def errors(self, design: Design, confidence: float, columns: Sequence[Values]) -> float:
-        return _grid_of(design).value(noise_of(design.steps[0]).error(confidence))
+    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
+        return _grid_of(design).value(noise_of(design.steps[0]).error(failure))
 
 
 @dataclass(frozen=True)
@@ -104,18 +104,29 @@ class Mean(_Clamped):
         steps = grid.middle + Fraction(total, max(count, 1))
         return grid.value(min(max(steps, Fraction(grid.first)), Fraction(grid.last)))
 
-    def errors(self, design: Design, confidence: float, columns: Sequence[Values]) -> tuple[float, ...]:
-        """For each row, given its released count n, a bound: where the noise on the count and on the sum stay within c
+    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> tuple[float, ...]:
+        """For each row, given its released count n and mean: how far the mean of the rows kept is from it.
 
-        and s, each with half of the failure probability, the mean moves by at most (s + m c) / n, m the largest
-        distance from the middle.
+        With noise x on the sum and y on the count, n times the error is x - t y, t the true distance from the middle:
+        an error e holds if e n is at least the quantile for every t within e of the released one. The largest such e
+        is approached from above, so that every step is one.
         """
-        grid, each = _grid_of(design), (1 + confidence) / 2
-        count, total = (noise_of(step).error(each) for step in design.steps)
-        reach = total + grid.largest(grid.middle) * count
-        whole = float(grid.upper - grid.lower)
-        released = columns[-1].cells
-        return tuple(min(grid.value(Fraction(reach, max(number, 1))), whole) for number in released)
+        grid = _grid_of(design)
+        count, total = (noise_of(step) for step in design.steps)
+        whole = grid.last - grid.first
+        cells = columns[-2].cells if len(columns) > 1 else ()
+        found: list[float] = []
+        for at, number in enumerate(columns[-1].cells):
+            center = abs(cells[at] / float(grid.granularity) - grid.middle) if cells else whole
+            error = float(whole)
+            for _ in range(20 if number >= 1 else 0):
+                weight = min(center + error, grid.largest(grid.middle))
+                better = total.error_beside(count, weight, failure) / number
+                if not better < error * (1 - 1e-3):
+                    break
+                error = better
+            found.append(min(grid.value(Fraction(error)), float(grid.upper - grid.lower)))
+        return tuple(found)
 
 
 def _grid_of(design: Design) -> Grid:

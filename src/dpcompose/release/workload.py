@@ -71,7 +71,7 @@ class Coordinated(Question):
         counts = tuple(number / UNIT for number, _ in drawn.released[0])
         return Values("count", "double", counts), Values(OFF, "int64", tuple(off for _, off in drawn.released[0]))
 
-    def errors(self, design: Design, confidence: float, columns: Sequence[Values]) -> float:
+    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
         """A bound on the largest error of all counts at once, from the check.
 
         The count that the check chose is off by at most what was measured and the noise on that; no other is off by
@@ -85,7 +85,7 @@ class Coordinated(Question):
             raise UnsupportedError("the error of coordinated counts, quoted", reason, "The answer states a bound")
         (loop,) = design.steps
         assert isinstance(loop, Correction)
-        each = (1 + confidence) / 2
+        each = failure / 2
         slack = loop.selection.error(len(loop.queries), each)
         # 1 for guesses rounded to whole rows, up and down.
         return columns[-1].cells[0] + loop.noise.error(each) + slack + 1
@@ -200,8 +200,8 @@ class ReadOff(Question):
     def columns(self, design: Design, drawn: Drawn) -> tuple[Values, ...]:
         return self.workload.columns(design, drawn)
 
-    def errors(self, design: Design, confidence: float, columns: Sequence[Values]) -> tuple[float, ...] | float:
-        return self.workload.errors(design, confidence, self.synthetic)
+    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> tuple[float, ...] | float:
+        return self.workload.errors(design, failure, self.synthetic)
 
 
 def _aggregation(count: Count, table: Table) -> Aggregation:

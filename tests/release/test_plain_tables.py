@@ -1,0 +1,207 @@
+"""What may be asked is a plain table: in any other expression one unit's rows decide what others' rows become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import ibis
+import pyarrow as pa
+import pytest
+from campaigns.release import tables
+from release import world
+
+import dpcompose.release as release
+from dpcompose.account import open_scope
+from dpcompose.adaptive import BasicFilter
+from dpcompose.errors import DomainError, DPComposeError, EngineError, UnsupportedError
+from dpcompose.ledger import Ledger
+
+# Of ibis, where it opens a table of DuckDB.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+SPEND = {"epsilon": 1}
+ROWS = [(f"p{n}", n, "Zug", n, None, n == 7, 1.0, None, n, 1, None) for n in range(50)]
+VIEWS = {
+    "any over all": "SELECT *, max(number) OVER () AS hit FROM {t}",
+    "row number": "SELECT *, row_number() OVER (ORDER BY code) AS hit FROM {t}",
+    "subquery": "SELECT *, (SELECT max(number) FROM {t}) AS hit FROM {t}",
+    "join": "SELECT a.* FROM {t} a JOIN {t} b ON b.number = 7",
+    "union": "SELECT * FROM {t} UNION ALL SELECT * FROM {t}",
+    "limit": "SELECT * FROM {t} ORDER BY number LIMIT 1",
+    "random": "SELECT *, {random}() AS hit FROM {t}",
+    "as it is": "SELECT * FROM {t} WHERE number > 3",
+}
+EXPRESSIONS: dict[str, Callable[[Any], Any]] = {
+    "any over all": lambda t: t.mutate(hit=(t.person == "p7").any().over(ibis.window())),
+    "max over all": lambda t: t.mutate(hit=t.number.max().over(ibis.window())),
+    "scalar subquery": lambda t: t.filter(t.number == t.number.max().as_scalar()),
+    "cross join": lambda t: t.cross_join(t.filter(t.person == "p7").select(other="number")),
+    "semi join": lambda t: t.semi_join(t.filter(t.person == "p7").view(), "city"),
+    "union of relabelled copies": lambda t: t.union(t.mutate(person=ibis.literal("p1"))),
+    "union": lambda t: t.union(t),
+    "difference": lambda t: t.difference(t.filter(t.number > 3)),
+    "order and limit": lambda t: t.order_by("number").limit(1),
+    "limit": lambda t: t.limit(7),
+    "random unit": lambda t: t.mutate(person=ibis.random().cast("string")),
+    "row number as unit": lambda t: t.mutate(person=ibis.row_number().over(order_by=t.number)),
+    "another unit": lambda t: t.mutate(person=t.number.cast("string")),
+    "two columns exchanged": lambda t: t.select(person=t.city, city=t.person),
+    "distinct": lambda t: t.distinct(on="city", keep="first"),
+    "sample": lambda t: t.sample(0.5),
+    "aggregate": lambda t: t.group_by("person").agg(number=t.number.max()),
+    "itself": lambda t: t.view(),
+    "filter": lambda t: t.filter(t.number > 3),
+    "hidden in a choice of columns": lambda t: t.mutate(hit=t.number.max().over(ibis.window())).select("person", "hit"),
+    "unnest": lambda t: t.mutate(many=ibis.array([1, 2]).unnest()),
+}
+
+
+def of_duckdb(rows: Any) -> tuple[Any, Callable[[str], None], str]:
+    connection = ibis.duckdb.connect()
+    connection.con.register("frame", tables.arrow(rows))
+    connection.con.execute("CREATE TABLE people AS SELECT * FROM frame")
+    return connection, connection.con.execute, "random"
+
+
+@pytest.fixture(params=["duckdb", "postgres", "spark"])
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Any, Callable[[str], Any], str]]:
+    """A connection with the table `people`, how it runs a statement, and its word for a random number."""
+    if request.param == "duckdb":
+        yield of_duckdb(ROWS)
+    elif request.param == "postgres":
+        table = tables.on_postgres(request.getfixturevalue("postgres_url"), ROWS)
+        connection = table.get_backend()
+        connection.con.execute("DROP VIEW IF EXISTS seen")
+        yield connection, connection.con.execute, "random"
+        connection.con.execute("DROP VIEW IF EXISTS seen")
+        connection.disconnect()
+    else:
+        spark = request.getfixturevalue("spark")
+        yield tables.on_spark(spark, ROWS, tmp_path / "people.parquet").get_backend(), spark.sql, "rand"
+
+
+def asked(table: release.Table, ledger: Ledger) -> Any:
+    return release.Session(table, ledger=ledger, scope="world", actor="ana").count(spend=SPEND)
+
+
+def test_every_expression_but_a_plain_table_is_refused_before_the_charge(engine: Any) -> None:
+    connection, execute, random = engine
+    people = connection.table("people")
+    for name, make in EXPRESSIONS.items():
+        with pytest.raises(DPComposeError) as refused:
+            release.table(make(people), unit="person", max_rows_per_unit=1)
+        assert isinstance(refused.value, UnsupportedError), name
+    ledger = world.ledger()
+    for words in VIEWS.values():
+        temporary = "TEMPORARY " if random == "rand" else ""
+        execute(f"CREATE OR REPLACE {temporary}VIEW seen AS {words.format(t='people', random=random)}")
+        view = release.table(connection.table("seen"), unit="person", max_rows_per_unit=1)
+        with pytest.raises(UnsupportedError, match="view"):
+            asked(view, ledger)
+        execute("DROP VIEW seen")
+    assert [each.kind for each in ledger.entries("world")] == ["opened"]
+    plain = release.table(people.select("person", "city", "number").drop("number"), unit="person", max_rows_per_unit=1)
+    assert isinstance(asked(plain, ledger).value, int)
+
+
+def test_a_view_is_asked_where_the_keeper_trusts_it() -> None:
+    connection, execute, _ = of_duckdb(ROWS)
+    execute("CREATE VIEW seen AS SELECT * FROM people")
+    view = release.table(connection.table("seen"), unit="person", max_rows_per_unit=1)
+    for note, trusted in (({"trust_view": ["seen"]}, True), ({"trust_view": ["other"]}, False), (None, False)):
+        ledger = Ledger.open("memory:")
+        open_scope(ledger, "world", filter=BasicFilter(9, delta=0), note=note, actor="keeper")
+        if trusted:
+            assert isinstance(asked(view, ledger).value, int)
+        else:
+            with pytest.raises(UnsupportedError, match="trust_view"):
+                asked(view, ledger)
+
+
+def test_computed_and_temporary_tables_of_duckdb_are_not_plain() -> None:
+    connection, execute, _ = of_duckdb(ROWS)
+    execute("CREATE TABLE drawn (person VARCHAR, other DOUBLE GENERATED ALWAYS AS (random()))")
+    execute("CREATE TEMP TABLE made AS SELECT person, row_number() OVER () AS n FROM people")
+    for name in ("drawn", "made"):
+        with pytest.raises(UnsupportedError):
+            asked(release.table(connection.table(name), unit="person", max_rows_per_unit=1), world.ledger())
+
+
+def test_row_security_is_not_plain(postgres_url: str) -> None:
+    table = tables.on_postgres(postgres_url, ROWS, "guarded")
+    table.get_backend().con.execute("ALTER TABLE guarded ENABLE ROW LEVEL SECURITY")
+    with pytest.raises(UnsupportedError):
+        asked(release.table(table, unit="person", max_rows_per_unit=1), world.ledger())
+    table.get_backend().disconnect()
+
+
+def test_frames_and_memtables_are_plain() -> None:
+    for source in (
+        ibis.memtable(world.frame()),
+        world.frame().to_pandas(),
+        world.frame(),
+    ):
+        made = release.table(source, unit="person", max_rows_per_unit=3)
+        assert isinstance(asked(made, world.ledger()).value, int)
+
+
+def test_what_is_changed_after_opening_is_found_at_every_question() -> None:
+    connection, execute, _ = of_duckdb(ROWS)
+    made = release.table(connection.table("people"), unit="person", max_rows_per_unit=1)
+    ledger = world.ledger()
+    asked(made, ledger)
+    before = len(list(ledger.entries("world")))
+    execute("SET default_collation = 'nocase'")
+    with pytest.raises(DomainError, match="RESET default_collation"):
+        asked(made, ledger)
+    execute("RESET default_collation")
+    asked(made, ledger)
+    execute("ALTER TABLE people RENAME TO others")
+    execute("CREATE VIEW people AS SELECT * FROM others")
+    with pytest.raises(UnsupportedError):
+        asked(made, ledger)
+    assert len(list(ledger.entries("world"))) == before + 2
+
+
+def test_a_collation_set_between_charge_and_statement_gives_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection, execute, _ = of_duckdb(ROWS)
+    made = release.table(connection.table("people"), unit="person", max_rows_per_unit=1)
+    redeem = Ledger.redeem
+
+    def meanwhile(self: Ledger, receipt: Any) -> None:
+        redeem(self, receipt)
+        execute("SET default_collation = 'nocase'")
+
+    monkeypatch.setattr(Ledger, "redeem", meanwhile)
+    with pytest.raises(EngineError):
+        asked(made, world.ledger())
+
+
+def test_texts_that_are_no_utf8_are_nobody(spark: Any, tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    # One byte each: 256 different texts, of which 128 are none.
+    offsets = pa.array(range(1257), pa.int32()).buffers()[1]
+    letters = pa.py_buffer(bytes(range(256)) + b"a" * 1000)
+    text = pa.Array.from_buffers(pa.string(), 1256, [None, pa.py_buffer(offsets.to_pybytes()), letters])
+    frame = pa.table({"person": pa.array([f"p{n}" for n in range(1256)]), "key": text, "unit": text})
+    pq.write_table(frame, tmp_path / "bytes.parquet")
+    spark.read.parquet(str(tmp_path / "bytes.parquet")).createOrReplaceTempView("bytes")
+    sources = [ibis.pyspark.connect(spark).table("bytes"), frame]
+    private = release.Units(by="key", spend={"epsilon": 1, "delta": 1e-6})
+    found = []
+    for source in sources:
+        by_person = release.table(source, unit="person", max_rows_per_unit=1)
+        by_text = release.table(source, unit="unit", max_rows_per_unit=1)
+        found.append([_integers(by_person, private), _integers(by_text, release.Units(spend=SPEND))])
+    assert found[0] == found[1]
+    assert len(found[0][0]) == 128
+    assert found[0][0][("a",)] == {0: (1001,)}
+    assert found[0][1] == {(): {0: (128,)}}
+
+
+def _integers(table: release.Table, question: release.Question) -> Any:
+    from dpcompose.release.aggregate import exact
+
+    return exact(table, question.design(table).aggregation)
