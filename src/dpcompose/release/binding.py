@@ -53,7 +53,9 @@ class Binding:
         except UnknownScopeError:
             return self
         except (KeyError, TypeError, ValueError):
-            raise ReleaseError(f"{scope}/{PLACE}: what the scope holds for cannot be read. Open another scope") from None
+            raise ReleaseError(
+                f"{scope}/{PLACE}: what the scope holds for cannot be read. Open another scope"
+            ) from None
         for name, own, other in (("unit", self.unit, kept.unit), ("bounds", self.bounds, kept.bounds)):
             if own != other:
                 domain = f"{_shown(other)}, as in the first question charged to {scope!r}"

@@ -113,5 +113,6 @@ def _chosen(each: Expression, most: int) -> Expression:
 
     if most <= FEW:
         return (each.place * most + each.start) % each.number < most
-    place, number = ibis.least(each.place, MANY), ibis.least(each.number, MANY)
+    place: Any = ibis.least(each.place, MANY)
+    number: Any = ibis.least(each.number, MANY)
     return (each.place < MANY) & ((place * most + each.start) % number < most)

@@ -13,7 +13,6 @@ from dpcompose.release.engine import Statement
 from dpcompose.release.expression import Expression
 from dpcompose.release.relation import Relation
 
-
 _RELATION = """
 WITH RECURSIVE part(oid) AS (
     SELECT to_regclass(%s)::oid UNION SELECT inhrelid FROM pg_inherits JOIN part ON inhparent = part.oid

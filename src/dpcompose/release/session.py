@@ -261,9 +261,9 @@ class Session:
     @property
     def _trusted(self) -> Sequence[str]:
         """The views that the keeper said to trust when the scope was opened."""
-        note = self.account.chain[-1].scope.description.get("note")
-        said = note.get("trust_view", ()) if isinstance(note, Mapping) else ()
-        return [said] if isinstance(said, str) else [str(each) for each in said]
+        said: Any = self.account.chain[-1].scope.description
+        named: Any = (said.get("note") or {}).get("trust_view") or ()
+        return [named] if isinstance(named, str) else [str(each) for each in named]
 
     def _statements(self, designs: Sequence[Design], binding: Binding) -> list[Statement]:
         return [statement(self.table, design.aggregation, binding.sampling) for design in designs]
