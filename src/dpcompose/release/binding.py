@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -66,10 +67,8 @@ class Binding:
         """What the scope holds for from now on, durably: this, or what another program wrote first."""
         unit, bounds = [list(each) for each in self.unit], list(self.bounds)
         said = {"release": {"unit": unit, "bounds": bounds, "key": self.key}}
-        try:
+        with suppress(ScopeExistsError):
             ledger.scope(f"{scope}/{PLACE}", description=said, actor=actor)
-        except ScopeExistsError:
-            pass
         return self.found(ledger, scope)
 
     @property

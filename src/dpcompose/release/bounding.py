@@ -24,8 +24,8 @@ FEW, MANY = 2**20, 2**31
 class Sampling:
     """Which rows of a unit with too many are kept: every one with the same probability, over the key.
 
-    Of n rows in a total order, numbered from 0, those i are kept for which (most i + h) mod n < most, h a keyed hash of
-    the unit: exactly min(n, most) of them, spread evenly, so that every group keeps its share to within one row. What is
+    Of n rows in a total order, numbered from 0, i is kept where (most i + h) mod n < most, h a keyed hash of the
+    unit: exactly min(n, most) of them, spread evenly, so that every group keeps its share to within one row. What is
     kept of a unit follows from its own rows and the key. The hash is linear in the unit modulo 2^31 - 1, which makes
     different units independent in pairs.
 

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from dpcompose.account import Account
 from dpcompose.composition.container import compose
@@ -263,7 +263,7 @@ class Session:
         """The views that the keeper said to trust when the scope was opened."""
         said: Any = self.account.chain[-1].scope.description
         named: Any = (said.get("note") or {}).get("trust_view") or ()
-        return [named] if isinstance(named, str) else [str(each) for each in named]
+        return (named,) if isinstance(named, str) else tuple(cast("list[str]", named))
 
     def _statements(self, designs: Sequence[Design], binding: Binding) -> list[Statement]:
         return [statement(self.table, design.aggregation, binding.sampling) for design in designs]
