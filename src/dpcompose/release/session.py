@@ -261,9 +261,9 @@ class Session:
     @property
     def _trusted(self) -> Sequence[str]:
         """The views that the keeper said to trust when the scope was opened."""
-        said: Any = self.account.chain[-1].scope.description
-        named: Any = (said.get("note") or {}).get("trust_view") or ()
-        return (named,) if isinstance(named, str) else tuple(cast("list[str]", named))
+        note = cast("dict[str, Any]", self.account.chain[-1].scope.description.get("note", {}))
+        named = note.get("trust_view", [])
+        return cast("list[str]", named) if isinstance(named, list) else [str(named)]
 
     def _statements(self, designs: Sequence[Design], binding: Binding) -> list[Statement]:
         return [statement(self.table, design.aggregation, binding.sampling) for design in designs]
