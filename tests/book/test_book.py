@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from flint import arb, ctx
+from truth.ball import ball
 
 from dpcompose import book
 from dpcompose.errors import DomainError, UnsupportedError
@@ -159,6 +160,58 @@ def test_example_3_7() -> None:
     assert example.optimum_delta == pytest.approx(1.38027252127023204360e-17, rel=1e-12)
     edge = expected["ex37_eps0_thm320"]
     assert book.example_3_7(edge * (1 - 1e-12)).theorem_3_20 <= 1 < book.example_3_7(edge * (1 + 1e-12)).theorem_3_20
+
+
+def _losses(epsilon: float) -> list[tuple[Fraction, arb]]:
+    """The losses above 0.8 of 10,000 randomized responses, with their probabilities in ball arithmetic."""
+    odds = (-arb(epsilon)).exp()
+    mass, found = 1 / (1 + odds) ** 10_000, []
+    for successes in range(10_000, 5_000, -1):
+        loss = (2 * successes - 10_000) * Fraction(epsilon)
+        if loss > Fraction(4, 5):
+            found.append((loss, mass))
+        mass = mass * odds * successes / (10_001 - successes)
+    return found
+
+
+def _beyond(losses: list[tuple[Fraction, arb]], point: Fraction) -> arb:
+    """The smallest delta at epsilon = `point`."""
+    return sum((mass * (1 - ball(point - loss).exp()) for loss, mass in losses if loss > point), arb(0))
+
+
+@pytest.mark.parametrize(
+    ("odds", "response", "everyone"), [(801, 0.0726, 0.195), (785, 0.264, 0.708), (715.511, 55.7, 143.3)]
+)
+def test_both_readings_of_example_3_7_in_ball_arithmetic(odds: float, response: float, everyone: float) -> None:
+    with ctx.workprec(256):
+        example, share, losses = book.example_3_7(1 / odds), arb(-32).exp(), _losses(1 / odds)
+        truth = sum((mass for loss, mass in losses if loss > 1), arb(0))
+        assert arb(example.loss_above_1_response) <= truth < arb(example.loss_above_1_response) * (1 + arb(1e-15))
+        assert truth < arb(response) * share
+        bounds = [
+            _beyond(losses, point) / (1 - ball(point - 1).exp()) for point in map(Fraction, (0.96, 0.984375, 0.99))
+        ]
+        assert all(truth < bound for bound in bounds)
+        assert arb(example.loss_above_1) < arb(everyone) * share
+        assert min(float(bound) for bound in bounds) * 0.9 < example.loss_above_1
+
+
+def test_randomized_response_rules_out_what_is_above_1_in_768() -> None:
+    at, above = 1 / 768, math.nextafter(1 / 768, 1.0)
+    assert Fraction(at) <= Fraction(1, 768) < Fraction(above)
+    with ctx.workprec(256):
+        share = arb(-32).exp()
+        exceeded = [sum((mass for loss, mass in _losses(each) if loss > 1), arb(0)) for each in (at, above)]
+        assert exceeded[0] < share < exceeded[1]
+        assert arb(book.example_3_7(at).loss_above_1_response) < share
+        assert arb(book.example_3_7(above).loss_above_1_response) > share
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 5e-324, 1e-9, 1e-4, math.nextafter(1e-4, 1.0), 0.5, 1e308])
+def test_the_loss_of_example_3_7_at_the_ends(epsilon: float) -> None:
+    example = book.example_3_7(epsilon)
+    assert 0.0 <= example.loss_above_1_response <= example.loss_above_1 <= 1.0
+    assert (example.loss_above_1 == 0.0) == (10_000 * Fraction(epsilon) <= 1)
 
 
 @pytest.mark.parametrize(("data", "expected"), rows("kl_tight_pure"))

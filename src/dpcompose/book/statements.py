@@ -157,7 +157,8 @@ _ALL = (
             _FIXED,
             "Often worse than basic composition, k epsilon: take the smaller of the two. Always worse than optimal.",
             "Example 3.7's 1/801 exceeds 1 under this theorem (10,000 times, slack e^-32: 1.01434730431488); "
-            "the optimum certifies it: 0.890468147886613, and up to 1/715.5.",
+            "the optimum certifies it: 0.890468147886613, and up to 1/715.5 as (1, e^-32)-DP.",
+            "Printed for every slack >= 0: at 0 it says nothing, and above 1 the root is of a negative number.",
             "k epsilon tanh(epsilon / 2) in place of k epsilon (e^epsilon - 1) is true as well: 3.20 tight.",
         ),
         "[DworkRoth2014, Theorem 3.20]",
@@ -190,6 +191,7 @@ _ALL = (
             "The printed region 0 < epsilon < 1, slack > 0 is neither needed nor enough. Theorem 3.20 implies it "
             "exactly where epsilon <= 2 sqrt(2 k L) log(1 + sqrt(2 L / k)), L = log(1 / slack).",
             "For slack near 1 it is false: epsilon 0.99, times 100, slack 0.998 has delta 0.999823864615170.",
+            "Its proof takes k epsilon^2 where Theorem 3.20 has k epsilon (e^epsilon - 1), which is larger.",
         ),
         "[DworkRoth2014, Corollary 3.21]",
         down=("value",),
@@ -204,9 +206,11 @@ _ALL = (
             "Theorem 3.20 does not certify 1/801: it gives 1.01434730431488, and 1.00654456484729 with the tight mean "
             "loss. The claim is true: the optimum is 0.890468147886613.",
             "Largest epsilon for each: Corollary 3.21 1/1600, Theorem 3.20 1/812.318, optimum 1/715.511.",
+            "That is (1, e^-32)-DP. That the loss exceeds 1 with probability e^-32 at most asks for more: 1/801 (below "
+            "0.195 e^-32) and 1/785 keep it, and above 1/768 randomized response breaks it.",
         ),
         "[DworkRoth2014, Example 3.7]",
-        down=("corollary_3_21",),
+        down=("corollary_3_21", "loss_above_1_response"),
     ),
     Statement(
         "optimal",
