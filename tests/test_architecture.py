@@ -26,9 +26,10 @@ THEORY = {"numerics", "divergence", "guarantee", "loss", "mechanism", "compositi
 THEORY |= {"experiment", "audit"}
 FACES = {"plan", "report", "book", "composition", "experiment", "audit", "ledger", "account", "release"}
 
-# A room, and what of dpcompose it may import besides itself, errors and numerics.
+# A room, and what of dpcompose it may import besides itself, errors, files and numerics.
 MAY_IMPORT = {
     "errors": set(),
+    "files": set(),
     "numerics": set(),
     "divergence": set(),
     "guarantee": set(),
@@ -47,7 +48,7 @@ MAY_IMPORT = {
     "cli": FACES,
     "web": FACES,
 }
-NO_NUMERICS = {"errors", "ledger"}
+NO_NUMERICS = {"errors", "files", "ledger"}
 
 # A third-party package, and the rooms it is confined to. What is not listed is not used.
 CONFINED_TO = {
@@ -139,7 +140,7 @@ def rooms(source: Source) -> Iterator[str]:
     """Rooms import only the rooms that the table grants them."""
     if source.room == "__init__":
         return
-    granted = {source.room, "errors", *MAY_IMPORT.get(source.room, set())}
+    granted = {source.room, "errors", "files", *MAY_IMPORT.get(source.room, set())}
     granted |= set() if source.room in NO_NUMERICS else {"numerics"}
     if source.room not in MAY_IMPORT:
         yield f"{source.room} is a room that the table does not know"

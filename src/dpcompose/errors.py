@@ -85,7 +85,7 @@ class PlanError(DPComposeError, ValueError):
 
     def __init__(self, file: str, table: str, key: str, value: Any, expected: str) -> None:
         self.file, self.table, self.key, self.value, self.expected = file, table, key, value, expected
-        place = ": ".join(part for part in (file, table, key) if part)
+        place = ": ".join(printable(part) for part in (file, table, key) if part)
         shown = "" if value is None else f" = {_shown(value)}"
         super().__init__(f"{place}{shown}: expected {expected}")
 
@@ -95,7 +95,8 @@ class MissingExtraError(DPComposeError, ImportError):
 
     def __init__(self, what: str, extra: str) -> None:
         self.what, self.extra = what, extra
-        super().__init__(f"{what} needs an optional part: pip install 'dpcompose[{extra}]'")
+        line = f"pip install '.[{extra}]' in a clone, pip install 'dpcompose[{extra}]' elsewhere"
+        super().__init__(f"{what} needs an optional part: {line}")
 
 
 class RefusedRoundError(DPComposeError):
@@ -258,7 +259,7 @@ class StoreError(LedgerError):
 
     def __init__(self, where: str, what: str, remedy: str = "", *, uncertain: bool = False) -> None:
         self.where, self.what, self.remedy, self.uncertain = where, what, remedy, uncertain
-        super().__init__(f"{where}: {what}. {remedy}" if remedy else f"{where}: {what}")
+        super().__init__(f"{printable(where)}: {what}. {remedy}" if remedy else f"{printable(where)}: {what}")
 
 
 class NewerSchemaError(StoreError):
@@ -267,7 +268,14 @@ class NewerSchemaError(StoreError):
     def __init__(self, where: str, found: int, known: int) -> None:
         self.found, self.known = found, known
         what = f"written by a later dpcompose (schema {found}; this version knows {known})"
-        super().__init__(where, what, "Install that version: pip install --upgrade dpcompose")
+        super().__init__(where, what, "Install that version: pip install --upgrade dpcompose, or pull your clone")
+
+
+def printable(text: str) -> str:
+    """`text` on one line, with whatever a terminal would obey, such as an escape or a newline, as Python writes it."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def _shown(value: Any) -> str:

@@ -31,24 +31,24 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
         assert status == 0 or "Traceback" not in result.output
         return result.output
 
-    run("init l.db")
-    run("scope l.db world --filter concentrated --epsilon 1 --delta 1e-6 --unit citizen")
-    run("scope l.db world/sales --filter concentrated --parameter rho=0.01 --parameter delta=0")
-    run("scope l.db world/regions --kind partition")
-    run("scope l.db world/regions/north")
-    run("scope l.db world/curators --kind slots --slots 2 --filter pure --parameter epsilon=0.01")
-    run("scope l.db world/curators/a")
+    run("init --ledger l.db")
+    run("scope --ledger l.db world --filter concentrated --epsilon 1 --delta 1e-6 --unit citizen")
+    run("scope --ledger l.db world/sales --filter concentrated --parameter rho=0.01 --parameter delta=0")
+    run("scope --ledger l.db world/regions --kind partition")
+    run("scope --ledger l.db world/regions/north")
+    run("scope --ledger l.db world/curators --kind slots --slots 2 --filter pure --parameter epsilon=0.01")
+    run("scope --ledger l.db world/curators/a")
     return run
 
 
 def test_charging_until_it_is_refused(ask: Ask) -> None:
-    said = ask("charge l.db world/sales plan.toml --key one")
+    said = ask("charge --ledger l.db world/sales plan.toml --key one")
     assert "Granted: entry 7" in said
-    again = json.loads(ask("charge l.db world/sales plan.toml --key one --json"))
+    again = json.loads(ask("charge --ledger l.db world/sales plan.toml --key one --json"))
     assert (again["granted"], again["sequence"], again["left"]["rho"][:6]) == (True, 7, "0.0072")
-    ask("charge l.db world/sales plan.toml --key two")
-    ask("charge l.db world/sales plan.toml --key three --redeem")
-    refused = ask("charge l.db world/sales plan.toml --key four --json", status=1)
+    ask("charge --ledger l.db world/sales plan.toml --key two")
+    ask("charge --ledger l.db world/sales plan.toml --key three --redeem")
+    refused = ask("charge --ledger l.db world/sales plan.toml --key four --json", status=1)
     document = json.loads(refused[: refused.rindex("}") + 1])
     assert (document["granted"], document["scope"], document["currency"]) == (False, "world/sales", "rho")
     with Ledger.open("l.db", create=False) as ledger:
@@ -59,12 +59,12 @@ def test_charging_until_it_is_refused(ask: Ask) -> None:
 
 
 def test_the_tree_and_its_document(ask: Ask) -> None:
-    ask("charge l.db world/sales --cost rho=0.004 --cost delta=0 --key one")
-    shown = ask("show l.db")
+    ask("charge --ledger l.db world/sales --cost rho=0.004 --cost delta=0 --key one")
+    shown = ask("show --ledger l.db")
     assert "[#######.........]  40 %" in shown
-    document = json.loads(ask("show l.db --json"))
+    document = json.loads(ask("show --ledger l.db --json"))
     assert {scope["path"]: scope["spent"].get("rho") for scope in document["scopes"]}["world/sales"] == "0.004"
-    assert [scope["path"] for scope in json.loads(ask("show l.db world/regions --json"))["scopes"]] == [
+    assert [scope["path"] for scope in json.loads(ask("show --ledger l.db world/regions --json"))["scopes"]] == [
         "world/regions",
         "world/regions/north",
     ]
@@ -73,42 +73,42 @@ def test_the_tree_and_its_document(ask: Ask) -> None:
 
 
 def test_the_log(ask: Ask) -> None:
-    ask("charge l.db world/sales --cost rho=0.004 --cost delta=0 --key one")
-    assert "key one" in ask("log l.db world/sales")
-    entries = json.loads(ask("log l.db world --after 6 --json"))["entries"]
+    ask("charge --ledger l.db world/sales --cost rho=0.004 --cost delta=0 --key one")
+    assert "key one" in ask("log --ledger l.db world/sales")
+    entries = json.loads(ask("log --ledger l.db world --after 6 --json"))["entries"]
     assert [(entry["sequence"], entry["kind"], entry["actor"]) for entry in entries] == [(7, "granted", "Ada")]
-    assert len(json.loads(ask("log l.db world --most 3 --json"))["entries"]) == 3
+    assert len(json.loads(ask("log --ledger l.db world --most 3 --json"))["entries"]) == 3
 
 
 def test_exposure(ask: Ask) -> None:
-    document = json.loads(ask("exposure l.db world/sales world/regions/north --delta 1e-6 --json"))
+    document = json.loads(ask("exposure --ledger l.db world/sales world/regions/north --delta 1e-6 --json"))
     assert document["promised"]["epsilon"] <= 1 + 1e-9
-    assert "promised" in ask("exposure l.db world/sales --delta 1e-6")
-    ask("scope l.db city --filter concentrated --epsilon 1 --delta 1e-6 --odometer 1e-9")
-    ask("charge l.db city plan.toml --key one")
-    spent = json.loads(ask("exposure l.db city --delta 1e-6 --json"))["spent"]
+    assert "promised" in ask("exposure --ledger l.db world/sales --delta 1e-6")
+    ask("scope --ledger l.db city --filter concentrated --epsilon 1 --delta 1e-6 --odometer 1e-9")
+    ask("charge --ledger l.db city plan.toml --key one")
+    spent = json.loads(ask("exposure --ledger l.db city --delta 1e-6 --json"))["spent"]
     assert spent["regime"] == "odometer"
     assert spent["failure"] == pytest.approx(1e-9)
     assert 0 < spent["epsilon"] < 2
 
 
 def test_verify_with_an_anchor(ask: Ask) -> None:
-    assert "No anchor was given" in ask("verify l.db --keep anchor.json")
+    assert "No anchor was given" in ask("verify --ledger l.db --keep anchor.json")
     older = Path("l.db").read_bytes()
-    ask("charge l.db world/sales --cost rho=0.004 --cost delta=0 --key one")
-    assert json.loads(ask("verify l.db --anchor anchor.json --keep anchor.json --json"))["anchored"] is True
+    ask("charge --ledger l.db world/sales --cost rho=0.004 --cost delta=0 --key one")
+    assert json.loads(ask("verify --ledger l.db --anchor anchor.json --keep anchor.json --json"))["anchored"] is True
     Path("l.db").write_bytes(older)
-    assert "acknowledged and is gone" in ask("verify l.db", status=1)
-    said = ask("verify l.db --anchor anchor.json --json --restored", status=1)
+    assert "acknowledged and is gone" in ask("verify --ledger l.db", status=1)
+    said = ask("verify --ledger l.db --anchor anchor.json --json --restored", status=1)
     assert json.loads(said[said.index("{") : said.rindex("}") + 1])["sound"] is False
     assert "the anchor has 7" in said
-    ask("verify l.db --anchor nowhere.json", status=2)
+    ask("verify --ledger l.db --anchor nowhere.json", status=2)
 
 
 def test_export_names_mechanisms_units_and_totals_and_nobody(ask: Ask) -> None:
-    ask("charge l.db world/sales plan.toml --key private-key")
-    ask("charge l.db world/sales plan.toml --key private-key-2")
-    text = ask("export l.db")
+    ask("charge --ledger l.db world/sales plan.toml --key private-key")
+    ask("charge --ledger l.db world/sales plan.toml --key private-key-2")
+    text = ask("export --ledger l.db")
     document: dict[str, Any] = json.loads(text)
     sales = next(each for each in document["deployments"] if each["name"] == "world/sales")
     assert [(line["mechanism"], line["times"]) for line in sales["mechanisms"]] == [("Gaussian(30.0) * 5", 2)]
@@ -116,36 +116,36 @@ def test_export_names_mechanisms_units_and_totals_and_nobody(ask: Ask) -> None:
     assert document["totals"]["world/sales"]["spent"]["rho"] == sales["mechanisms"][0]["cost"]["rho"]
     assert "Ada" not in text
     assert "private-key" not in text
-    ask("export l.db world --out export.json")
+    ask("export --ledger l.db world --out export.json")
     assert json.loads(Path("export.json").read_text())["format"] == document["format"]
 
 
 @pytest.mark.parametrize(
     ("line", "status", "said"),
     [
-        ("charge l.db world/nowhere --cost rho=1 --key a", 1, "no such scope"),
-        ("charge l.db world --cost rho=-1 --cost delta=0 --key a", 2, "at least 0"),
-        ("charge l.db world --cost rho=1 --key a", 1, "missing"),
-        ("charge l.db world --cost rho --key a", 2, "name=value"),
-        ("charge l.db world --cost rho=1 --cost rho=2 --key a", 2, "once"),
-        ("charge l.db world --cost rho=1 --cost delta=0", 2, "--key"),
-        ("charge l.db world --key a", 2, "one of them"),
-        ("charge l.db world nowhere.toml --key a", 2, "nowhere.toml"),
-        ("scope l.db world/x --filter natural --epsilon 1", 2, "expected pure"),
-        ("scope l.db world/x --filter pure", 2, "target"),
-        ("scope l.db world/x --epsilon 1", 2, "name of a filter"),
-        ("scope l.db world/x --kind folder", 2, "folder"),
-        ("scope l.db world/x --filter pure --epsilon 1 --parameter epsilon=1", 2, "left out"),
-        ("scope l.db world/curators/b --filter pure --epsilon 1", 2, "slot"),
-        ("scope l.db world --filter pure --epsilon 2", 1, "never changes"),
-        ("scope l.db world/x --odometer 1.5", 2, "(0, 1)"),
-        ("scope l.db world/x --adjacency sideways", 2, "sideways"),
-        ("show nowhere.db", 1, "no such ledger"),
-        ("show memory:", 2, "ends with the command"),
-        ("show l.db nowhere", 1, "no such scope"),
-        ("show mysql://host/db", 2, "postgresql"),
-        ("export l.db --out file.txt", 2, ".json"),
-        ("exposure l.db world --delta 2", 2, "delta"),
+        ("charge --ledger l.db world/nowhere --cost rho=1 --key a", 1, "no such scope"),
+        ("charge --ledger l.db world --cost rho=-1 --cost delta=0 --key a", 2, "at least 0"),
+        ("charge --ledger l.db world --cost rho=1 --key a", 1, "missing"),
+        ("charge --ledger l.db world --cost rho --key a", 2, "name=value"),
+        ("charge --ledger l.db world --cost rho=1 --cost rho=2 --key a", 2, "once"),
+        ("charge --ledger l.db world --cost rho=1 --cost delta=0", 2, "--key"),
+        ("charge --ledger l.db world --key a", 2, "one of them"),
+        ("charge --ledger l.db world nowhere.toml --key a", 2, "nowhere.toml"),
+        ("scope --ledger l.db world/x --filter natural --epsilon 1", 2, "expected pure"),
+        ("scope --ledger l.db world/x --filter pure", 2, "target"),
+        ("scope --ledger l.db world/x --epsilon 1", 2, "name of a filter"),
+        ("scope --ledger l.db world/x --kind folder", 2, "folder"),
+        ("scope --ledger l.db world/x --filter pure --epsilon 1 --parameter epsilon=1", 2, "left out"),
+        ("scope --ledger l.db world/curators/b --filter pure --epsilon 1", 2, "slot"),
+        ("scope --ledger l.db world --filter pure --epsilon 2", 1, "never changes"),
+        ("scope --ledger l.db world/x --odometer 1.5", 2, "(0, 1)"),
+        ("scope --ledger l.db world/x --adjacency sideways", 2, "sideways"),
+        ("show --ledger nowhere.db", 1, "no such ledger"),
+        ("show --ledger memory:", 2, "ends with the command"),
+        ("show --ledger l.db nowhere", 1, "no such scope"),
+        ("show --ledger mysql://host/db", 2, "postgresql"),
+        ("export --ledger l.db --out file.txt", 2, ".json"),
+        ("exposure --ledger l.db world --delta 2", 2, "delta"),
     ],
 )
 def test_bad_input_is_one_sentence(ask: Ask, line: str, status: int, said: str) -> None:
@@ -155,9 +155,9 @@ def test_bad_input_is_one_sentence(ask: Ask, line: str, status: int, said: str) 
 
 
 def test_closing(ask: Ask) -> None:
-    assert "closed" in ask("close l.db world/sales")
-    assert "closed" in ask("charge l.db world/sales --cost rho=0 --cost delta=0 --key a", status=1)
-    assert "filter, closed" in ask("show l.db")
+    assert "closed" in ask("close --ledger l.db world/sales")
+    assert "closed" in ask("charge --ledger l.db world/sales --cost rho=0 --cost delta=0 --key a", status=1)
+    assert "filter, closed" in ask("show --ledger l.db")
 
 
 def test_amounts_are_shown_on_the_safe_side() -> None:
@@ -171,16 +171,16 @@ def test_amounts_are_shown_on_the_safe_side() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "scope l.db x --cap e=1 --filter pure", "scope l.db x --cap e=1 --epsilon 1",
-        "scope l.db x --cap e=1 --delta 0", "scope l.db x --cap e=1 --adjacency replace",
-        "scope l.db x --cap e=1 --parameter epsilon=1", "scope l.db x --cap e=1 --slots 2",
-        "scope l.db x --cap e=1 --kind slots", "scope l.db x --cap e=1 --odometer 0.1",
-        "charge l.db world/sales --cost rho=0 --cost delta=0 --delta 0.1 --key x",
+        "scope --ledger l.db x --cap e=1 --filter pure", "scope --ledger l.db x --cap e=1 --epsilon 1",
+        "scope --ledger l.db x --cap e=1 --delta 0", "scope --ledger l.db x --cap e=1 --adjacency replace",
+        "scope --ledger l.db x --cap e=1 --parameter epsilon=1", "scope --ledger l.db x --cap e=1 --slots 2",
+        "scope --ledger l.db x --cap e=1 --kind slots", "scope --ledger l.db x --cap e=1 --odometer 0.1",
+        "charge --ledger l.db world/sales --cost rho=0 --cost delta=0 --delta 0.1 --key x",
     ],
 )  # fmt: skip
 def test_no_option_is_left_unheeded(line: str, ask: Ask) -> None:
     assert "beside" in ask(line, status=2)
-    ask("show l.db x", status=1)
+    ask("show --ledger l.db x", status=1)
 
 
 def test_no_database_is_written_over(ask: Ask) -> None:
@@ -192,17 +192,18 @@ def test_no_database_is_written_over(ask: Ask) -> None:
         shutil.copy("l.json-wal", "copy")
         ends = ["", "-wal", "-shm", "-head", "-turn", "-journal"]
         before = Path("l.json").read_bytes()
-        lines = [f"verify l.json --keep {file}" for file in [*(f"l.json{end}" for end in ends), "link", "copy"]]
-        for line in [*lines, "export l.json --out l.json"]:
+        files = [*(f"l.json{end}" for end in ends), "link", "copy"]
+        lines = [f"verify --ledger l.json --keep {file}" for file in files]
+        for line in [*lines, "export --ledger l.json --out l.json"]:
             assert "written over" in ask(line, status=2)
         assert Path("l.json").read_bytes() == before
-    ask("verify l.json --keep anchor.json")
-    ask("verify l.json --anchor anchor.json --keep anchor.json")
+    ask("verify --ledger l.json --keep anchor.json")
+    ask("verify --ledger l.json --anchor anchor.json --keep anchor.json")
 
 
 def test_a_place_for_the_anchor_is_looked_for_before_the_work(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Ledger, "verify", lambda *_: pytest.fail("verified for nothing"))
-    assert "directory that exists" in ask("verify l.db --keep nowhere/anchor.json", status=2)
+    assert "directory that exists" in ask("verify --ledger l.db --keep nowhere/anchor.json", status=2)
 
 
 @pytest.mark.parametrize(
@@ -214,4 +215,4 @@ def test_a_place_for_the_anchor_is_looked_for_before_the_work(ask: Ask, monkeypa
 def test_an_anchor_that_fits_no_chain_is_none(head: str, ask: Ask) -> None:
     text = f'{{"format":"dpcompose ledger anchor 1","heads":{{"world":{head}}}}}'
     Path("anchor.json").write_text(text.replace('"H"', f'"{"0" * 64}"'))
-    assert "--keep" in ask("verify l.db --anchor anchor.json", status=2)
+    assert "--keep" in ask("verify --ledger l.db --anchor anchor.json", status=2)

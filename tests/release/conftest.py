@@ -32,7 +32,7 @@ def postgres_url() -> Iterator[str]:
     try:
         import psycopg  # noqa: F401
     except ImportError:
-        _missing("postgres", "psycopg is not installed: pip install 'dpcompose[postgres]'")
+        _missing("postgres", "psycopg is not installed: pip install '.[postgres]'")
     running = server()
     try:
         found = running.__enter__()
@@ -52,6 +52,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     try:
         from campaigns.release.spark import session
     except ImportError:
-        _missing("spark", "pyspark is not installed: pip install 'dpcompose[spark]'")
+        _missing("spark", "pyspark is not installed: pip install '.[spark]'")
     with session(tmp_path_factory.mktemp("spark")) as found:
         yield found

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpcompose.cli.outcome import REFUSED, outcome, say
-from dpcompose.cli.output import package_version, require_writable, write, writing
+from dpcompose.cli.output import emit_document, package_version, require_writable, write, writing
 from dpcompose.cli.patience import Patience, patience
 from dpcompose.errors import PlanError
 
@@ -51,7 +51,7 @@ def account(
     with outcome(), patience() as progress:
         from dpcompose.plan import Plan, risk_of
         from dpcompose.plan import account as account_of
-        from dpcompose.report import account_document, account_page, dumps
+        from dpcompose.report import account_document, account_page
 
         require_writable("--html", html, ".html", ".htm")
         require_writable("--plot", plot, ".png")
@@ -62,7 +62,7 @@ def account(
         if html is not None or plot is not None:
             _draw(found, attack, html, plot, progress)
     if json:
-        print(dumps({"command": "account", "dpcompose": package_version()} | account_document(found, risk=attack)))
+        emit_document({"command": "account"} | account_document(found, risk=attack))
     else:
         from dpcompose.cli.terminal import show
 

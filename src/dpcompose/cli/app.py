@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 import traceback
 from typing import Annotated
@@ -13,7 +14,7 @@ from dpcompose.cli.account import account
 from dpcompose.cli.calibrate import calibrate
 from dpcompose.cli.experiment import experiment
 from dpcompose.cli.ledger import app as ledger
-from dpcompose.cli.outcome import REFUSED, say
+from dpcompose.cli.outcome import DONE, INTERNAL, NOT_AVAILABLE, UnprintedError, emit, say
 from dpcompose.cli.release import release
 from dpcompose.cli.theorem import theorem
 
@@ -22,7 +23,8 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    epilog="Exit status: 0 done, 1 refused or over budget, 2 bad input. Losses are in nats.",
+    epilog="Exit status: 0 done, 1 refused, over budget or refuted, 2 bad input, 3 not available, 4 internal. "
+    "Losses are in nats.",
 )
 app.command()(account)
 app.command()(calibrate)
@@ -36,7 +38,7 @@ def _version(asked: bool) -> None:
     if asked:
         from dpcompose.cli.output import package_version
 
-        print(f"dpcompose {package_version()}")
+        emit(f"dpcompose {package_version()}\n")
         raise typer.Exit
 
 
@@ -51,12 +53,39 @@ def dpcompose(
 
 def main() -> None:
     """Run the command; whatever happens ends in an exit status and a sentence, never a traceback."""
+    _open_standard_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    sys.exit(_run())
+
+
+def _open_standard_streams() -> None:
+    """Refuse to work for a closed standard output, and let no file of ours take the number of a closed stream."""
+    closed = sys.stdout is None  # pyright: ignore[reportUnnecessaryComparison]
+    while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(handle)
+    if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison]
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    if closed:
+        say("dpcompose: standard output is closed: nothing was done. Redirect it to a file or to /dev/null")
+        sys.exit(NOT_AVAILABLE)
+
+
+def _run() -> int | str | None:
+    """The exit status."""
     try:
         app()
+    except SystemExit as end:
+        return end.code
+    except UnprintedError as error:
+        # What is still buffered would fail again when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        say(f"dpcompose: standard output cannot be written ({error}). What was asked for may have been done")
+        return NOT_AVAILABLE
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         say(f"dpcompose: a defect, please report it with the plan: {type(error).__name__}: {error} ({place.name})")
-        sys.exit(REFUSED)
+        return INTERNAL
+    return DONE

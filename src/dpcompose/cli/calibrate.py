@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpcompose.cli.account import PlanFile
-from dpcompose.cli.outcome import outcome
+from dpcompose.cli.outcome import emit, outcome
 from dpcompose.cli.patience import patience
 
 if TYPE_CHECKING:
@@ -39,13 +39,13 @@ def calibrate(
 
 
 def _print(found: PlanCalibration, *, json: bool, toml: bool) -> None:
-    from dpcompose.cli.output import package_version
-    from dpcompose.report import calibration_document, calibration_page, dumps
+    from dpcompose.cli.output import emit_document
+    from dpcompose.report import calibration_document, calibration_page
 
     if json:
-        print(dumps({"command": "calibrate", "dpcompose": package_version()} | calibration_document(found)))
+        emit_document({"command": "calibrate"} | calibration_document(found))
     elif toml:
-        print(found.plan.toml(), end="")
+        emit(found.plan.toml())
     else:
         from dpcompose.cli.terminal import show
 

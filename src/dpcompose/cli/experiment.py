@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpcompose.cli.outcome import REFUSED, outcome, say
-from dpcompose.cli.output import package_version, require_writable, writing
+from dpcompose.cli.output import emit_document, require_writable, writing
 from dpcompose.cli.patience import patience
 from dpcompose.errors import DomainError
 from dpcompose.experiment import Orientation
@@ -120,7 +120,6 @@ def _adversary(player: Player, plan: Plan, rounds: int, epsilon: float, seed: in
 
 def _show(found: Summary, player: Player, seed: int, json: bool, plot: Path | None) -> None:
     from dpcompose.experiment import NaturalFilterBreaker
-    from dpcompose.report import dumps
     from dpcompose.report.experiment import experiment_document, experiment_page
 
     promised = NaturalFilterBreaker.budget if player is Player.BREAKER else None
@@ -133,7 +132,7 @@ def _show(found: Summary, player: Player, seed: int, json: bool, plot: Path | No
         say(f"wrote {plot}")
     if json:
         document = experiment_document(found, adversary=player.value, seed=seed)
-        print(dumps({"command": "experiment", "dpcompose": package_version()} | document))
+        emit_document({"command": "experiment"} | document)
         return
     from dpcompose.cli.terminal import show
 

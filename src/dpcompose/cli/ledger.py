@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpcompose.cli import ledger_look
-from dpcompose.cli.outcome import REFUSED, outcome, say
-from dpcompose.errors import DomainError, OverdrawnError
+from dpcompose.cli.ledger_look import LedgerUrl, opened
+from dpcompose.cli.outcome import REFUSED, emit, outcome, say
+from dpcompose.cli.output import emit_document
+from dpcompose.errors import DomainError, OverdrawnError, printable
 
 if TYPE_CHECKING:
     from dpcompose.account.spelling import Spelling
     from dpcompose.ledger import Ledger, Receipt
 
 app = typer.Typer(no_args_is_help=True, help="A ledger of what has been spent, on which data, and what may still be.")
-Place = Annotated[
-    str, typer.Argument(metavar="LEDGER", help="A file, or postgresql://user@host/database.", envvar="DPCOMPOSE_LEDGER")
-]
 Path_ = Annotated[str, typer.Argument(metavar="PATH", help="A scope, such as world/acme.", show_default=False)]
 Actor = Annotated[str, typer.Option(help="Who asks.", envvar="USER")]
 Key = Annotated[str | None, typer.Option(help="Asked again with the same key: the same result, once.")]
@@ -27,19 +26,19 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 @app.command()
-def init(place: Place, json: Json = False) -> None:
+def init(url: LedgerUrl, json: Json = False) -> None:
     """Make a ledger where there is none; say where it is."""
-    with outcome(), _opened(place, create=True) as ledger:
+    with outcome(), opened(url, create=True) as ledger:
         scopes = len(ledger.scopes())
     if json:
-        _print({"ledger": place, "scopes": scopes})
+        emit_document({"ledger": url, "scopes": scopes})
     else:
-        print(f"{place}: a ledger with {scopes} scopes")
+        emit(f"{printable(url)}: a ledger with {scopes} scopes\n")
 
 
 @app.command()
 def scope(
-    place: Place,
+    url: LedgerUrl,
     path: Path_,
     kind: Annotated[str, typer.Option(help="filter, slots or partition.")] = "filter",
     filter: Annotated[
@@ -81,20 +80,14 @@ def scope(
     """
     from dpcompose.account.spelling import Spelling
 
-    with outcome(), _opened(place) as ledger:
+    with outcome(), opened(url) as ledger:
         note = {} if unit is None else {"unit": unit}
         stated = {"epsilon": epsilon, "delta": delta, "mechanism_delta": mechanism_delta}
         asked = Spelling(
-            kind,
-            filter,
-            _pairs("--parameter", parameter or []),
+            kind, filter, _pairs("--parameter", parameter or []),
             {name: text for name, text in stated.items() if text is not None},
-            slots,
-            price_delta,
-            adjacency,
-            odometer,
-            note,
-        )
+            slots, price_delta, adjacency, odometer, note,
+        )  # fmt: skip
         if cap:
             _require_bare(asked)
             description = {"note": note} if note else None
@@ -104,12 +97,14 @@ def scope(
         balance = ledger.balance(path)
     from dpcompose.report.ledger import balance_document, tree_page
 
-    _print(balance_document(balance)) if json else _show(tree_page([balance], where=place, headline=f"{path}: open"))
+    emit_document(balance_document(balance)) if json else _show(
+        tree_page([balance], where=url, headline=f"{path}: open")
+    )
 
 
 @app.command()
 def charge(
-    place: Place,
+    url: LedgerUrl,
     path: Path_,
     plan: Annotated[
         Path | None, typer.Argument(metavar="[PLAN]", help="A plan file: one charge for all of it.", show_default=False)
@@ -127,7 +122,7 @@ def charge(
     json: Json = False,
 ) -> None:
     """Charge a scope and all above it, or none of them; before any noise is drawn."""
-    with outcome(), _opened(place) as ledger:
+    with outcome(), opened(url) as ledger:
         if key is None:
             raise DomainError("--key", None, "a key that names this request", "Asked again with it, nothing is charged")
         try:
@@ -135,7 +130,7 @@ def charge(
         except OverdrawnError as refusal:
             if json:
                 names = ("scope", "currency", "asked", "left")
-                _print({"granted": False} | {name: str(getattr(refusal, name)) for name in names})
+                emit_document({"granted": False} | {name: str(getattr(refusal, name)) for name in names})
             say(f"dpcompose: {refusal}")
             raise typer.Exit(REFUSED) from None
         if redeem:
@@ -143,7 +138,7 @@ def charge(
         left = ledger.available(path)
     from dpcompose.report.ledger import receipt_document, receipt_page
 
-    _print(receipt_document(receipt, left=left)) if json else _show(receipt_page(receipt, left=left))
+    emit_document(receipt_document(receipt, left=left)) if json else _show(receipt_page(receipt, left=left))
 
 
 def _charged(
@@ -171,11 +166,11 @@ def _charged(
 
 
 @app.command()
-def close(place: Place, path: Path_, key: Key = None, actor: Actor = "keeper") -> None:
+def close(url: LedgerUrl, path: Path_, key: Key = None, actor: Actor = "keeper") -> None:
     """Close a scope for good: nothing more is charged in it or below it."""
-    with outcome(), _opened(place) as ledger:
+    with outcome(), opened(url) as ledger:
         ledger.close_scope(path, actor=actor, key=key or f"close {path}")
-    print(f"{path}: closed")
+    emit(f"{printable(path)}: closed\n")
 
 
 app.command()(ledger_look.show)
@@ -183,10 +178,6 @@ app.command()(ledger_look.log)
 app.command()(ledger_look.exposure)
 app.command()(ledger_look.verify)
 app.command()(ledger_look.export)
-
-
-def _opened(place: str, *, create: bool = False) -> Ledger:
-    return ledger_look.opened(place, create=create)
 
 
 def _require_bare(asked: Spelling) -> None:
@@ -207,10 +198,6 @@ def _pairs(option: str, texts: list[str]) -> dict[str, str]:
             raise DomainError(option, text, "name=value, each name once")
         found[match[1]] = match[2]
     return found
-
-
-def _print(document: dict[str, Any]) -> None:
-    ledger_look.print_document(document)
 
 
 def _show(page: Any) -> None:

@@ -8,16 +8,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpcompose.cli.outcome import REFUSED, outcome, say
-from dpcompose.cli.output import package_version, require_writable, write
+from dpcompose.cli.outcome import REFUSED, emit, outcome, say
+from dpcompose.cli.output import emit_document, package_version, require_writable, write
 from dpcompose.cli.patience import patience
 from dpcompose.errors import DomainError, TamperedError
+from dpcompose.files import read
 
 if TYPE_CHECKING:
     from dpcompose.ledger import Anchor, Ledger
 
-Place = Annotated[
-    str, typer.Argument(metavar="LEDGER", help="A file, or postgresql://user@host/database.", envvar="DPCOMPOSE_LEDGER")
+LARGEST_ANCHOR = 100_000_000
+"""Bytes of an anchor; it has a line for each tree."""
+
+LedgerUrl = Annotated[
+    str,
+    typer.Option(
+        "--ledger",
+        metavar="URL",
+        help="A file, or postgresql://user@host/database.",
+        envvar="DPCOMPOSE_LEDGER",
+        show_default=False,
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 MaybePath = Annotated[
@@ -25,55 +36,55 @@ MaybePath = Annotated[
 ]
 
 
-def show(place: Place, path: MaybePath = None, json: Json = False) -> None:
+def show(url: LedgerUrl, path: MaybePath = None, json: Json = False) -> None:
     """Print the tree of scopes with bars of what is spent and left."""
-    with outcome(), opened(place) as ledger:
+    with outcome(), opened(url) as ledger:
         balances = ledger.balances(path)
     from dpcompose.report.ledger import balance_document, tree_page
 
     if json:
-        print_document({"ledger": place, "scopes": [balance_document(balance) for balance in balances]})
+        emit_document({"ledger": url, "scopes": [balance_document(balance) for balance in balances]})
     else:
-        _show(tree_page(balances, where=place))
+        _show(tree_page(balances, where=url))
 
 
 def log(
-    place: Place,
+    url: LedgerUrl,
     path: Annotated[str, typer.Argument(metavar="PATH", help="A scope; those below it too.")],
     after: Annotated[int, typer.Option(help="Only entries with larger numbers.", min=0)] = 0,
     most: Annotated[int, typer.Option(help="At most so many.", min=1)] = 1000,
     json: Json = False,
 ) -> None:
     """Print what happened in a scope and below it, oldest first."""
-    with outcome(), opened(place) as ledger:
+    with outcome(), opened(url) as ledger:
         entries = list(islice(ledger.entries(path, after), most))
     from dpcompose.report.ledger import entry_document, log_page
 
     if json:
-        print_document({"ledger": place, "path": path, "entries": [entry_document(entry) for entry in entries]})
+        emit_document({"ledger": url, "path": path, "entries": [entry_document(entry) for entry in entries]})
     else:
         _show(log_page(entries, path=path))
 
 
 def exposure(
-    place: Place,
+    url: LedgerUrl,
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="The scopes whose data hold the person.")],
     delta: Annotated[float, typer.Option(help="At this delta.", metavar="D", show_default=False)],
     json: Json = False,
 ) -> None:
     """Say what one person, present in all these scopes, is exposed to: what is promised, and what is spent."""
-    with outcome(), patience() as progress, opened(place) as ledger:
+    with outcome(), patience() as progress, opened(url) as ledger:
         from dpcompose.account import exposure as exposure_of
 
         progress("composing", 0, 1)
         found = exposure_of(ledger, paths=paths, delta=delta)
     from dpcompose.report.exposure import exposure_document, exposure_page
 
-    print_document({"ledger": place} | exposure_document(found)) if json else _show(exposure_page(found))
+    emit_document({"ledger": url} | exposure_document(found)) if json else _show(exposure_page(found))
 
 
 def verify(
-    place: Place,
+    url: LedgerUrl,
     anchor: Annotated[
         Path | None, typer.Option(help="An anchor that was kept elsewhere.", metavar="FILE", show_default=False)
     ] = None,
@@ -88,13 +99,13 @@ def verify(
     """Check every hash, decide every entry again, compare every balance; with --anchor, that nothing is gone."""
     with outcome():
         _require_harmless("--keep", keep)
-    with outcome(), patience() as progress, opened(place, restored=restored) as ledger:
+    with outcome(), patience() as progress, opened(url, restored=restored) as ledger:
         wanted = None if anchor is None else _anchor(anchor)
         try:
             found = ledger.verify(wanted, progress)
         except TamperedError as error:
             if json:
-                print_document({"ledger": place, "sound": False, "problems": list(error.problems)})
+                emit_document({"ledger": url, "sound": False, "problems": list(error.problems)})
             for problem in error.problems[:20]:
                 say(f"dpcompose: {problem}")
             raise typer.Exit(REFUSED) from None
@@ -104,13 +115,13 @@ def verify(
 
     if json:
         counts = {"entries": found.entries, "scopes": found.scopes, "anchored": found.anchored}
-        print_document({"ledger": place, "sound": True, **counts, "anchor": found.anchor.to_json()})
+        emit_document({"ledger": url, "sound": True, **counts, "anchor": found.anchor.to_json()})
     else:
-        _show(verification_page(found, where=place))
+        _show(verification_page(found, where=url))
 
 
 def export(
-    place: Place,
+    url: LedgerUrl,
     path: MaybePath = None,
     out: Annotated[Path | None, typer.Option(help="Write to a .json file.", metavar="FILE", show_default=False)] = None,
     json: Json = False,
@@ -119,7 +130,7 @@ def export(
     with outcome():  # before the ledger is open: to look into its file would drop the locks that are on it
         require_writable("--out", out, ".json")
         _require_harmless("--out", out)
-    with outcome(), patience() as progress, opened(place) as ledger:
+    with outcome(), patience() as progress, opened(url) as ledger:
         from dpcompose.report import dumps
         from dpcompose.report.deployments import deployments_document
 
@@ -133,32 +144,25 @@ def export(
         if out is not None:
             write("--out", out, dumps(document) + "\n")
     if out is None or json:
-        print(dumps(document))
+        emit(dumps(document) + "\n")
     else:
         say(f"wrote {out}")
 
 
-def opened(place: str, *, create: bool = False, restored: bool = False) -> Ledger:
-    """The ledger at `place`."""
+def opened(url: str, *, create: bool = False, restored: bool = False) -> Ledger:
+    """The ledger at `url`."""
     from dpcompose.ledger import Ledger
 
-    if place in ("memory:", ":memory:"):
-        raise DomainError("LEDGER", place, "a file or a database: what is in memory ends with the command")
-    return Ledger.open(place, create=create, restored=restored)
-
-
-def print_document(document: dict[str, Any]) -> None:
-    """One JSON document on standard output."""
-    from dpcompose.report import dumps
-
-    print(dumps({"dpcompose": package_version()} | document))
+    if url in ("memory:", ":memory:"):
+        raise DomainError("--ledger", url, "a file or a database: what is in memory ends with the command")
+    return Ledger.open(url, create=create, restored=restored)
 
 
 def _anchor(file: Path) -> Anchor:
     from dpcompose.ledger import Anchor
 
     try:
-        return Anchor.read(file.read_text(encoding="utf-8").strip())
+        return Anchor.read(read(file, most=LARGEST_ANCHOR).decode().strip())
     except OSError as error:
         raise DomainError("--anchor", str(file), f"a file that can be read ({error.strerror})") from None
     except ValueError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import typer
 
@@ -17,12 +17,16 @@ from dpcompose.errors import (
     ReleaseError,
     UnreachableError,
     UnsupportedError,
+    printable,
 )
 
 DONE = 0
 REFUSED = 1
-"""Refused, over budget, or not to be reached."""
+"""Refused, over budget, refuted, or not to be reached."""
 BAD_INPUT = 2
+NOT_AVAILABLE = 3
+"""A part that is not installed, a question without a sound answer, or nowhere to print to."""
+INTERNAL = 4
 
 
 @contextmanager
@@ -32,15 +36,29 @@ def outcome() -> Generator[None]:
         yield
     except (PlanError, DomainError) as error:
         raise _end(str(error), BAD_INPUT) from None
-    except (
-        UnsupportedError, UnreachableError, MissingExtraError, RefusedRoundError, LedgerError, ReleaseError,
-    ) as error:  # fmt: skip
+    except (UnsupportedError, MissingExtraError) as error:
+        raise _end(str(error), NOT_AVAILABLE) from None
+    except (UnreachableError, RefusedRoundError, LedgerError, ReleaseError) as error:
         raise _end(str(error), REFUSED) from None
 
 
+class UnprintedError(Exception):
+    """Standard output could not be written; typer would end the command with another status for an OSError."""
+
+
+def emit(text: str) -> None:
+    """Write text to standard output, and see that it got there."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        raise UnprintedError(error.strerror or str(error)) from None
+
+
 def say(text: str) -> None:
-    """Write a line to standard error, where it cannot disturb what is piped."""
-    print(text, file=sys.stderr)
+    """Write a line to standard error, where it cannot disturb what is piped, without anything a terminal obeys."""
+    with suppress(OSError):
+        print(printable(text), file=sys.stderr, flush=True)
 
 
 def _end(message: str, status: int) -> typer.Exit:

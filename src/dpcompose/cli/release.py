@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dpcompose.cli import release_options as to
+from dpcompose.cli.ledger_look import LedgerUrl
 from dpcompose.cli.outcome import outcome, say
-from dpcompose.cli.output import package_version, require_writable, write
+from dpcompose.cli.output import emit_document, package_version, require_writable, write
 from dpcompose.cli.patience import patience
 from dpcompose.errors import DomainError, MissingExtraError, PlanError, UnsupportedError
 from dpcompose.numerics import check
@@ -71,7 +72,7 @@ def release(
     table: to.Source,
     unit: to.Unit,
     max_rows: to.MaxRows,
-    ledger: to.LedgerUrl,
+    ledger: LedgerUrl,
     scope: to.Scope,
     actor: to.Actor = "analyst",
     count: to.Count = False,
@@ -155,13 +156,12 @@ def _session(data: Table, url: str, **given: Any) -> Session:
 
 def _quote(session: Session, asked: Sequence[Question], spend: Any, confidence: float, json: bool) -> None:
     from dpcompose.cli.terminal import show
-    from dpcompose.report import dumps, quote_document, quote_page
+    from dpcompose.report import quote_document, quote_page
 
     quotes = [session.quote(question, spend=spend) for question in asked]
     left = session.account.left()
     if json:
-        head = {"command": "release", "dpcompose": package_version()}
-        print(dumps(head | quote_document(quotes, confidence=confidence, left=left)))
+        emit_document({"command": "release"} | quote_document(quotes, confidence=confidence, left=left))
     else:
         show(quote_page(quotes, confidence=confidence, left=left))
 
@@ -173,7 +173,7 @@ def _show(found: Sequence[Answer], confidence: float, left: Any, json: bool, out
     document = {"command": "release", "dpcompose": package_version()}
     document |= release_document(found, confidence=confidence, left=left)
     if json:
-        print(dumps(document))
+        emit_document(document)
     else:
         show(release_page(found, confidence=confidence, left=left))
     if out is not None:

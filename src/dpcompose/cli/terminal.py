@@ -2,43 +2,71 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
 from rich import box
 from rich.console import Console, Group, RenderableType
+from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from dpcompose.cli.outcome import emit
+from dpcompose.errors import printable
 from dpcompose.report import Page, Table
 
 PIPED_WIDTH = 110
 """Columns to fill when standard output is no terminal and COLUMNS does not say."""
+NARROW = 80
+"""Columns below which rows become blocks."""
 
 _TONES = {"plain": "bold", "good": "bold green", "bad": "bold red"}
 
 
 def show(page: Page) -> None:
-    """Print `page` on standard output; nothing in it is taken for markup."""
+    """Print `page` on standard output; nothing in it is taken for markup, and no number is cut."""
     width = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else PIPED_WIDTH
-    Console(width=width, highlight=False).print(_rendered(page))
+    shown = io.StringIO()
+    console = Console(file=shown, force_terminal=sys.stdout.isatty(), width=width, highlight=False)
+    for part in _parts(page, console):
+        console.print(part, crop=False)
+    emit(shown.getvalue())
 
 
-def _rendered(page: Page) -> Group:
-    parts: list[RenderableType] = [Text(page.headline, style=_TONES[page.tone]), _facts(page)]
+def _parts(page: Page, console: Console) -> list[RenderableType]:
+    narrow = console.width < NARROW
+    facts = [(fact.name, fact.value) for fact in page.facts]
+    parts: list[RenderableType] = [_text(page.headline, _TONES[page.tone]), _block(facts) if narrow else _facts(facts)]
     for table in page.tables:
-        parts += [Text(), Text(table.title, style="bold"), _table(table)]
-        parts += [Text(note, style="dim") for note in table.notes]
-    parts += [Text("\n" + "\n".join(page.notes))] if page.notes else []
-    return Group(*parts)
+        parts += [Text(), _text(table.title, "bold")]
+        whole = _table(table)
+        if narrow or Measurement.get(console, console.options, whole).minimum > console.width:
+            titles = [column.title for column in table.columns]
+            parts += [each for row in table.rows for each in (_block(list(zip(titles, row, strict=True))), Text())]
+        else:
+            parts.append(whole)
+        parts += [_text(note, "dim") for note in table.notes]
+    return [*parts, *([Text()] if page.notes else []), *map(_text, page.notes)]
 
 
-def _facts(page: Page) -> RichTable:
+def _text(text: str, style: str = "") -> Text:
+    # Broken between words, never inside one, however long.
+    return Text(printable(text), style=style, overflow="ignore")
+
+
+def _block(pairs: list[tuple[str, str]]) -> RenderableType:
+    """One pair a line; where a value is empty nothing is said."""
+    return Group(*(Text.assemble((printable(name), "dim"), "  ", printable(value), overflow="ignore")
+                   for name, value in pairs if value))  # fmt: skip
+
+
+def _facts(facts: list[tuple[str, str]]) -> RichTable:
     grid = RichTable.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
-    for fact in page.facts:
-        grid.add_row(Text(fact.name), Text(fact.value))
+    for name, value in facts:
+        grid.add_row(Text(printable(name)), Text(printable(value)))
     return grid
 
 
@@ -47,5 +75,5 @@ def _table(table: Table) -> RichTable:
     for column in table.columns:
         shown.add_column(Text(column.title), justify=column.align, overflow="fold", no_wrap=not column.wrap)
     for row in table.rows:
-        shown.add_row(*(Text(cell) for cell in row))
+        shown.add_row(*(Text(printable(cell)) for cell in row))
     return shown

@@ -27,8 +27,7 @@ def theorem(
     """
     with outcome():
         from dpcompose.book import STATEMENTS
-        from dpcompose.cli.output import package_version
-        from dpcompose.report import dumps
+        from dpcompose.cli.output import emit_document
         from dpcompose.report.theorem import evaluation_document, evaluation_page, listing_document, listing_page
 
         if number is None:
@@ -43,7 +42,7 @@ def theorem(
             rows = statement.evaluate(**given)
             document, page = evaluation_document(statement, given, rows), evaluation_page(statement, given, rows)
         if json:
-            print(dumps({"command": "theorem", "dpcompose": package_version()} | document))
+            emit_document({"command": "theorem"} | document)
         else:
             _show(page)
 

@@ -22,8 +22,8 @@ def kl(first: Finite, second: Finite) -> Bound: ...
 def kl(first: Finite | Density, second: Finite | Density) -> Bound | Estimate:
     """The Kullback-Leibler divergence of Y = `first` from Z = `second`, in nats.
 
-    D(Y||Z) = E_{x ~ Y} ln(Y(x)/Z(x)) = sum_x Y(x) ln(Y(x)/Z(x)); infinite if Y has mass where Z has none. As in
-    the book, a fraction with denominator 0 counts as infinite; 0 ln 0 = 0. For finite distributions the bound contains the truth; for
+    D(Y||Z) = E_{x ~ Y} ln(Y(x)/Z(x)) = sum_x Y(x) ln(Y(x)/Z(x)); infinite if Y has mass where Z has none, by
+    the book's convention for denominators of 0; 0 ln 0 = 0. For finite distributions the bound contains the truth; for
     densities it is a quadrature estimate. (Where floats were given, masses may sum to 1 + 1e-16, and D be as much below
     0.)
 

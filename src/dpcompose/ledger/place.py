@@ -15,7 +15,7 @@ _DOMAIN = "a file, sqlite:///file, postgresql://user@host/database or memory:"
 
 def open_store(url: str, *, create: bool, restored: bool = False) -> Store:
     """The store at `url`; SQL is imported only now, so that `import dpcompose` stays light."""
-    if not url or "\0" in url or url.endswith(":memory:"):  # SQLite's own name would be a file of that name
+    if not url or "\0" in url or not _encodable(url) or url.endswith(":memory:"):  # SQLite would make that a file
         raise DomainError("url", url, _DOMAIN)
     scheme = match[1] if (match := _SCHEME.match(url)) else ""
     if url == "memory:":
@@ -27,6 +27,13 @@ def open_store(url: str, *, create: bool, restored: bool = False) -> Store:
     if "://" in url or scheme in ("sqlite", "memory"):
         raise DomainError("url", url, _DOMAIN)
     return _sqlite(url, create=create, restored=restored)
+
+
+def _encodable(url: str) -> bool:
+    try:
+        return bool(url.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def _sqlite(path: str, *, create: bool, restored: bool) -> Store:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from dpcompose.errors import DomainError, PlanError, UnsupportedError
+from dpcompose.files import path_of, read
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.plan.entry import Entry
 from dpcompose.plan.key import KEYS, adjacency, label
@@ -60,21 +61,19 @@ class _Place:
 
 
 def load(path: str | Path) -> str:
-    """The text of a plan file; PlanError if it is missing, no file, not UTF-8 or too large."""
+    """The text of a plan file; PlanError if it is missing, not UTF-8 or too large, DomainError if `path` is no name."""
     place = _Place(str(path))
     try:
-        with open(path, "rb") as stream:
-            content = stream.read(LARGEST_FILE + 1)
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise place.error("", None, f"a plan file that can be read ({why})") from None
+        content = read(path_of("path", path), most=LARGEST_FILE)
+    except OSError as error:
+        raise place.error("", None, f"a plan file that can be read ({error.strerror})") from None
     if len(content) > LARGEST_FILE:
         raise place.error("", None, f"a plan file of at most {LARGEST_FILE:,} bytes")
     try:
         # Some editors begin a file with a mark that is no text.
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise place.error("", None, f"UTF-8 text; byte {error.start} is none") from None
+        raise place.error("", None, f"UTF-8 text; byte {error.start} is not valid") from None
 
 
 def parse(text: str, *, source: str) -> Parsed:

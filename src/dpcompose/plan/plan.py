@@ -54,7 +54,7 @@ class Plan:
 
     @classmethod
     def read(cls, path: str | Path) -> Plan:
-        """The plan in the file at `path`; PlanError says what is wrong with it, and where."""
+        """The plan in the file at `path`, text or a path; PlanError says what is wrong with the file, and where."""
         return cls.parse(parse.load(path), source=str(path))
 
     @classmethod

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpcompose.errors import DomainError
+from dpcompose.files import path_of, replacing
 from dpcompose.numerics import check
 from dpcompose.release.arrow import arrow_table, write
 from dpcompose.release.design import Design
@@ -72,11 +73,12 @@ class Answer:
         Raises:
             DomainError: If the name ends otherwise, or the file cannot be written.
         """
-        place = Path(path)
+        place = path_of("path", path)
         if place.suffix not in (".csv", ".parquet"):
             raise DomainError("path", str(path), "a name that ends in .csv or .parquet")
         try:
-            write(self.table, place)
+            with replacing(place) as beside:
+                write(self.table, beside)
         except OSError as error:
             raise DomainError("path", str(path), f"a file that can be written ({error.strerror})") from None
 

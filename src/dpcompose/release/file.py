@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from dpcompose.errors import DomainError, PlanError
+from dpcompose.files import path_of, read
 from dpcompose.release.count import Count, Units
 from dpcompose.release.histogram import Histogram
 from dpcompose.release.quantile import Quantile
@@ -34,12 +35,13 @@ def questions(path: str | Path) -> tuple[Question, ...]:
     """The questions of a TOML file; keys of groups are lists of values, or of lists of values for several columns.
 
     Raises:
+        DomainError: If `path` is neither text nor a path.
         PlanError: If the file cannot be read, or a table says something else than a question.
     """
+    place = path_of("path", path)
     file = str(path)
     try:
-        with open(path, "rb") as stream:
-            text = stream.read(LARGEST_FILE + 1)
+        text = read(place, most=LARGEST_FILE)
         if len(text) > LARGEST_FILE:
             raise PlanError(file, "", "", None, f"a file of at most {LARGEST_FILE:,} bytes")
         document = tomllib.loads(text.decode("utf-8"))

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dpcompose.files import path_of, replacing
 from dpcompose.report import picture
 from dpcompose.report.number import below, exactly
 from dpcompose.report.page import Column, Fact, Page, Table
@@ -47,7 +48,8 @@ def save_counting(path: str | Path, plan: CountingPlan, curves: Sequence[Accurac
 
     Raises:
         MissingExtraError: If matplotlib is not installed.
-        OSError: If the file cannot be written.
+        DomainError: If `path` is neither text nor a path.
+        OSError: If the file cannot be written; a file that was there stays as it was.
     """
     picture.require()
     from matplotlib.figure import Figure
@@ -64,7 +66,8 @@ def save_counting(path: str | Path, plan: CountingPlan, curves: Sequence[Accurac
     axes.set(xscale="log", yscale="log", xlabel="counting queries", ylabel="error, as a part of the units", title=title)
     axes.legend(frameon=False, fontsize=8)
     axes.grid(True, alpha=0.2)
-    figure.savefig(path, format="png", dpi=130, facecolor="white")
+    with replacing(path_of("path", path)) as beside:
+        figure.savefig(beside, format="png", dpi=130, facecolor="white")
 
 
 def _queries(number: float) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpcompose.experiment import Summary
+from dpcompose.files import path_of, replacing
 from dpcompose.report.number import exactly
 from dpcompose.report.picture import INK, quiet, require
 
@@ -29,7 +30,8 @@ def save(path: str | Path, found: Summary, *, adversary: str, budget: tuple[floa
 
     Raises:
         MissingExtraError: If matplotlib is not installed.
-        OSError: If the file cannot be written.
+        DomainError: If `path` is neither text nor a path.
+        OSError: If the file cannot be written; a file that was there stays as it was.
     """
     require()
     from matplotlib.figure import Figure
@@ -40,7 +42,8 @@ def save(path: str | Path, found: Summary, *, adversary: str, budget: tuple[floa
     _curves(right, found, budget)
     title = f"{adversary}, {found.game.rounds} rounds, {found.transcripts:,} transcripts in each world"
     figure.suptitle(title, color=INK, fontsize=10)
-    figure.savefig(path, format="png", dpi=130, facecolor="white")
+    with replacing(path_of("path", path)) as beside:
+        figure.savefig(beside, format="png", dpi=130, facecolor="white")
 
 
 def _losses(axes: Axes, found: Summary) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpcompose.errors import MissingExtraError
+from dpcompose.files import path_of, replacing
 from dpcompose.plan import Curve, Growth, PlanRisk
 from dpcompose.report.number import above, below, exactly
 
@@ -32,7 +33,8 @@ def save(path: str | Path, *, over_delta: Curve, growth: Growth, asked: float, r
 
     Raises:
         MissingExtraError: If matplotlib is not installed.
-        OSError: If the file cannot be written.
+        DomainError: If `path` is neither text nor a path.
+        OSError: If the file cannot be written; a file that was there stays as it was.
     """
     count = 2 if risk is None else 3
     figure = _figure(6.5 * count)
@@ -41,7 +43,8 @@ def save(path: str | Path, *, over_delta: Curve, growth: Growth, asked: float, r
     _draw_growth(panels[1], growth)
     if risk is not None:
         _draw_risk(panels[2], risk)
-    figure.savefig(path, format="png", dpi=130, facecolor="white")
+    with replacing(path_of("path", path)) as beside:
+        figure.savefig(beside, format="png", dpi=130, facecolor="white")
 
 
 def svgs(

@@ -1,0 +1,65 @@
+"""Files of the caller's: a name is text or a path, reading is bounded, and a file is written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from dpcompose.errors import DomainError
+
+
+def path_of(name: str, value: Any) -> Path:
+    """`value` as a path; DomainError for what names no file, such as a number, which would be an open descriptor."""
+    try:
+        if b"\0" not in os.fsencode(value) and not isinstance(value, bytes):
+            return Path(value)
+    except (TypeError, ValueError):
+        pass
+    raise DomainError(name, value, "the name of a file")
+
+
+def read(path: Path, *, most: int) -> bytes:
+    """The first `most` + 1 bytes of a file. A named pipe into which nobody writes is empty, and does not block.
+
+    Raises:
+        OSError: If the file cannot be read.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    os.set_blocking(handle, True)
+    with open(handle, "rb") as stream:
+        return stream.read(most + 1)
+
+
+@contextmanager
+def replacing(path: Path) -> Generator[Path]:
+    """A name to write to, in the same directory; at the end that file takes the place of `path`, and of no other name.
+
+    A symbolic link at `path` is replaced, and what it points to is left alone. If anything fails, nothing is changed.
+
+    Raises:
+        OSError: If the file cannot be written, or `path` is a directory, a device or a pipe.
+    """
+    mode = None
+    with suppress(FileNotFoundError):
+        mode = path.lstat().st_mode
+    if mode is not None and not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
+        raise OSError(0, "there is something else than a file of that name")
+    beside = path.parent / f".{secrets.token_hex(8)}{path.suffix}"
+    try:
+        yield beside
+        if mode is not None and stat.S_ISREG(mode):
+            beside.chmod(stat.S_IMODE(mode))
+        handle = os.open(beside, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        beside.replace(path)
+    finally:
+        with suppress(OSError):
+            beside.unlink()
