@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from flint import arb, ctx
 from truth.ball import ball
@@ -275,3 +276,8 @@ def test_the_ends_of_the_promise() -> None:
     for bad in (-0.1, 1.1, math.nan, math.inf, True, "x"):
         with pytest.raises(DomainError):
             promise.expected(bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 801), np.float32(0.001), np.int64(1), np.uint8(1)])
+def test_example_3_7_takes_every_real_number(epsilon: Any) -> None:
+    assert book.example_3_7(epsilon) == book.example_3_7(float(epsilon))

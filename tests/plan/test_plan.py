@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 
 import dpcompose
 from dpcompose import Adjacency, PlanError
-from dpcompose.plan import Plan
+from dpcompose.errors import DomainError
+from dpcompose.plan import Entry, Plan, Question
 from dpcompose.plan.key import KEYS
 from dpcompose.plan.kind import KINDS
 
@@ -135,3 +137,25 @@ def test_a_number_can_be_varied() -> None:
     for key in ("mechanism.trainin.sigma", "mechanism.training.sigm", "training.sigma", ""):
         with pytest.raises(dpcompose.DomainError):
             plan.with_value(key, 2.0)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Question("nonsense", 0.5),  # pyright: ignore
+        lambda: Question(["delta"], 0.5),  # pyright: ignore
+        lambda: Entry("a", ["laplace"], ()),  # pyright: ignore
+        lambda: Entry("a", "laplace", 0.5),  # pyright: ignore
+        lambda: Entry("a", "laplace", ()),
+        lambda: Entry("a", "laplace", (("sigma", 1.0),)),
+        lambda: Plan((0.5,)),  # pyright: ignore
+        lambda: Plan((Entry("a", "laplace", (("scale", 1.0),)),), adjacency="replace"),  # pyright: ignore
+        lambda: Plan((Entry("a", "laplace", (("scale", 1.0),)),), source=3),  # pyright: ignore
+        lambda: Plan((Entry("a", "laplace", (("scale", 1.0),)),)).without("b"),
+        lambda: Plan((Entry("a", "laplace", (("scale", 1.0),)),)).locate(3),  # pyright: ignore
+        lambda: Plan.parse(3),  # pyright: ignore
+    ],
+)
+def test_what_is_no_plan_is_refused_by_name(make: Any) -> None:
+    with pytest.raises(DomainError):
+        make()

@@ -12,6 +12,7 @@ from dpcompose.book.advanced import advanced, advanced_tight
 from dpcompose.book.per_mechanism import advanced_per_mechanism
 from dpcompose.guarantee.decimals import digits, rounded_down
 from dpcompose.guarantee.optimal import homogeneous_delta, homogeneous_epsilon
+from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
 
 TIMES = 10_000
@@ -67,6 +68,7 @@ def example_3_7(epsilon: float = 1 / 801) -> Example:
 
     Reference: [DworkRoth2014, Example 3.7]
     """
+    epsilon = check.nonnegative("epsilon", epsilon)
     return Example(
         theorem_3_20=advanced(epsilon, times=TIMES, slack=SLACK).epsilon,
         theorem_3_20_tight=advanced_tight(epsilon, times=TIMES, slack=SLACK).epsilon,

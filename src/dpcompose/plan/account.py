@@ -92,6 +92,7 @@ def account(
         DomainError: If a limit is given with an epsilon.
         UnsupportedError: If some mechanisms have no sound guarantee under the plan's adjacency; it lists them.
     """
+    check.flag("every", every)
     if limit is not None:
         if question.given != "delta":
             raise DomainError("limit", limit, "None unless a delta is given")

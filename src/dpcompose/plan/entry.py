@@ -37,11 +37,22 @@ class Entry:
 
     def __post_init__(self) -> None:
         label("name", self.name)
-        if self.kind not in KINDS:
+        if not isinstance(self.kind, str) or self.kind not in KINDS:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("kind", self.kind, choices(self.kind, KINDS))
         times_of(self.times)
-        mechanism = KINDS[self.kind].build(**dict(self.parameters))
+        mechanism = KINDS[self.kind].build(**self._given())
         object.__setattr__(self, "mechanism", mechanism if self.rate is None else mechanism.sampled(self.rate))
+
+    def _given(self) -> dict[str, Value]:
+        known = KINDS[self.kind].parameters
+        try:
+            given = dict(self.parameters)
+            fits = given.keys() <= known.keys() and all(name in given for name, required in known.items() if required)
+        except (TypeError, ValueError):
+            fits, given = False, {}
+        if not fits:
+            raise DomainError("parameters", self.parameters, f"pairs of a name and a value, of {', '.join(known)}")
+        return given
 
     def toml(self) -> str:
         """This entry as a `[[mechanism]]` table."""

@@ -62,9 +62,10 @@ class _Place:
 
 def load(path: str | Path) -> str:
     """The text of a plan file; PlanError if it is missing, not UTF-8 or too large, DomainError if `path` is no name."""
+    file = path_of("path", path)
     place = _Place(str(path))
     try:
-        content = read(path_of("path", path), most=LARGEST_FILE)
+        content = read(file, most=LARGEST_FILE)
     except OSError as error:
         raise place.error("", None, f"a plan file that can be read ({error.strerror})") from None
     if len(content) > LARGEST_FILE:
@@ -78,6 +79,9 @@ def load(path: str | Path) -> str:
 
 def parse(text: str, *, source: str) -> Parsed:
     """What the TOML `text` of a plan says; errors call it `source`."""
+    for name, given in (("text", text), ("source", source)):
+        if not isinstance(given, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError(name, given, "text")
     place = _Place(source)
     top = _toml(text, place)
     _refuse_unknown(top, _TOP, place, elsewhere=KEYS, hint="it belongs below a [[mechanism]] line")

@@ -38,6 +38,16 @@ class Plan:
     source: str = "plan"
 
     def __post_init__(self) -> None:
+        for name, value, kind, expected in (
+            ("entries", self.entries, tuple, "a tuple of entries"),
+            ("question", self.question, Question | None, "a Question or None"),
+            ("adjacency", self.adjacency, Adjacency, "a member of Adjacency"),
+            ("source", self.source, str, "text"),
+        ):
+            if not isinstance(value, kind):
+                raise DomainError(name, value, expected)
+        if not all(isinstance(entry, Entry) for entry in self.entries):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("entries", self.entries, "entries, each an Entry")
         names = [entry.name for entry in self.entries]
         if not names or len(set(names)) < len(names):
             raise DomainError("entries", names, "at least one mechanism, each with a name of its own")
@@ -74,7 +84,14 @@ class Plan:
         return "\n\n".join(["\n".join(lines), *(entry.toml() for entry in self.entries)]) + "\n"
 
     def without(self, name: str) -> Plan | None:
-        """The plan without one mechanism; None if that was its last."""
+        """The plan without one mechanism; None if that was its last.
+
+        Raises:
+            DomainError: If no mechanism has that name.
+        """
+        names = [entry.name for entry in self.entries]
+        if not isinstance(name, str) or name not in names:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("name", name, choices(name, names))
         rest = tuple(entry for entry in self.entries if entry.name != name)
         return replace(self, entries=rest) if rest else None
 
@@ -84,7 +101,7 @@ class Plan:
         Raises:
             DomainError: If there is no such mechanism, or it has no such parameter.
         """
-        path, _, parameter = key.rpartition(".")
+        path, _, parameter = key.rpartition(".") if isinstance(key, str) else ("", "", "")  # pyright: ignore
         table, _, name = path.partition(".")
         if table != "mechanism" or not name:
             raise DomainError("key", key, f"mechanism.NAME.PARAMETER, such as mechanism.{self.entries[0].name}.times")

@@ -26,6 +26,8 @@ class Question:
     value: float
 
     def __post_init__(self) -> None:
+        if not isinstance(self.given, str) or self.given not in ("delta", "epsilon"):  # pyright: ignore
+            raise DomainError("given", self.given, "delta or epsilon")
         guard = check.probability if self.given == "delta" else check.nonnegative
         object.__setattr__(self, "value", guard(self.given, self.value))
 

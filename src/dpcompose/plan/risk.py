@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpcompose.composition.risk import Risk, risk
+from dpcompose.errors import DomainError
+from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound
 from dpcompose.plan.account import Progress, require_common_adjacency
 from dpcompose.plan.plan import Plan
@@ -30,7 +32,9 @@ class PlanRisk:
     powers: tuple[Bound, ...]
 
     def power(self, rate: float) -> Bound:
-        """The largest true positive rate at one of the rates."""
+        """The largest true positive rate at one of the rates; DomainError at any other."""
+        if check.real("rate", rate) not in self.rates:
+            raise DomainError("rate", rate, "one of the rates of this risk", "Profile.power answers at any other")
         return self.powers[self.rates.index(rate)]
 
 
