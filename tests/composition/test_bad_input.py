@@ -357,7 +357,7 @@ def test_a_mechanism_without_losses_cannot_be_made() -> None:
 )
 def test_the_constructor_drops_nothing(parts: Any) -> None:
     """What `compose` refuses is refused; what it would join or leave out is not taken in silence."""
-    with pytest.raises(DomainError, match="Build it with compose|an integer"):
+    with pytest.raises(DomainError, match=r"Build it with compose|an integer"):
         Composition(parts)
 
 

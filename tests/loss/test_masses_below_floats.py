@@ -87,9 +87,9 @@ def test_far_shifts_on_a_sample() -> None:
     """Between two centers 40 deviations apart, where either mass underflows, is what decides."""
 
     def law() -> atoms.Points:
-        masses = [(-ball(x) ** 2 / 2).exp() for x in range(-90, 91)]
+        masses = [(-(ball(x) ** 2) / 2).exp() for x in range(-90, 91)]
         whole = sum(masses, arb(0))
-        other = [(-(ball(x) - 40) ** 2 / 2).exp() for x in range(-90, 91)]
+        other = [(-((ball(x) - 40) ** 2) / 2).exp() for x in range(-90, 91)]
         return [(p / whole, q / whole) for p, q in zip(masses, other, strict=True)]
 
     found = DiscreteGaussian(1.0, shift=40).sampled(0.5).epsilon(delta=1e-6)
@@ -107,7 +107,7 @@ def test_what_underflows_on_both_sides_raises_no_lower_end() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_asymmetric_atoms_where_nearly_everybody_is_sampled(seed: int) -> None:
-    """The mixture of a mass far smaller under P than under Q is what the rate leaves out: 1 - q must keep its digits."""
+    """A mass far smaller under P than under Q is in the mixture what the rate leaves out."""
     rng = Random(f"asymmetric {seed}")
     for _ in range(10):
         rare, rate = 2.0 ** -rng.randint(10, 50), min(1 - 10 ** -rng.uniform(1, 16), 1 - U)
@@ -121,9 +121,7 @@ def test_asymmetric_atoms_where_nearly_everybody_is_sampled(seed: int) -> None:
 
         both = atoms.remove(pair, rate), atoms.add(atoms.swapped(pair), rate)
         with ctx.workprec(300):
-            low, high = (
-                [atoms.delta(end, [(one, times)]) for one in both] for end in (found.lower, found.upper)
-            )
+            low, high = ([atoms.delta(end, [(one, times)]) for one in both] for end in (found.lower, found.upper))
             assert found.lower == 0 or any(not value < delta for value in low), (rows, rate, times, delta)
             assert all(not value > delta for value in high), (rows, rate, times, delta)
 
@@ -136,7 +134,9 @@ def test_a_mixture_s_logarithm_keeps_its_digits(seed: int) -> None:
             small = 10 ** -rng.uniform(0.1, rng.choice([3, 16, 300]))
             rate = rng.choice([small, max(1 - small, 0.5) if small > 1e-16 else 1 - U])
             edge = -math.log(small)
-            loss = rng.choice([-1, 1]) * rng.choice([edge, edge + rng.gauss(0, 1), 30.0, 700.0, 10 ** rng.uniform(-9, 5)])
+            loss = rng.choice([-1, 1]) * rng.choice(
+                [edge, edge + rng.gauss(0, 1), 30.0, 700.0, 10 ** rng.uniform(-9, 5)]
+            )
             found = float(log_mixed(np.array([loss]), rate)[0])
             truth = (1 - arb(rate) + arb(rate) * arb(loss).exp()).log()
             allowed = 24 * abs(truth) + (16 * max(loss, 0.0) if loss > 700 else 0.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import dpcompose
 from dpcompose import UnsupportedError
@@ -41,7 +42,8 @@ class Theorems:
         count = sum(times for _, times in self.parts)
         if delta / count < 1e-300:
             return math.inf
-        steps = [(_asked(_built(item.code), "epsilon", delta=delta / count, **self.options), n) for item, n in self.parts]
+        share = {"delta": delta / count, **self.options}
+        steps = [(_asked(_built(item.code), "epsilon", **share), times) for item, times in self.parts]
         return math.fsum(step * times for step, times in steps) * (1 + 1e-12)
 
     @cached_property
@@ -68,8 +70,7 @@ class Theorems:
     def _divergences(self) -> list[float]:
         steps = [(_built(item.code), times) for item, times in self.parts]
         return [
-            math.fsum(_asked(step, "renyi", order, **self.options) * times for step, times in steps)
-            for order in ORDERS
+            math.fsum(_asked(step, "renyi", order, **self.options) * times for step, times in steps) for order in ORDERS
         ]
 
 
@@ -77,7 +78,7 @@ def _built(code: str) -> dpcompose.Composition:
     return eval(code, vars(dpcompose))
 
 
-def _asked(composition: dpcompose.Composition, name: str, *place: float, **question: object) -> float:
+def _asked(composition: dpcompose.Composition, name: str, *place: float, **question: Any) -> float:
     """The upper end; infinite where the library refuses."""
     try:
         return getattr(composition, name)(*place, **question).upper

@@ -290,7 +290,7 @@ def vast_replaced(rng: Random) -> Parts:
 
 def many_sampled_laplace(rng: Random) -> Parts:
     """Laplace noise of many scales, each on its own sample."""
-    kinds = rng.choice([2, 3, 4, 6, 12, 40])
+    kinds = rng.choice([2, 2, 3, 3, 4, 4, 6, 12, 40])
     size = _spread(rng) / math.sqrt(kinds)
     rates = [10 ** rng.uniform(-2, -0.02) for _ in range(kinds)]
     return tuple((subject.sampled_laplace(max(rate / size * rng.uniform(0.6, 1.4), 0.3), rate), 1) for rate in rates)

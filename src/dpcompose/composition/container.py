@@ -292,9 +292,8 @@ class Composition(Composable):
         Raises:
             DomainError: If an entry is not a mechanism with a count of at least 1, or a mechanism is there twice.
         """
-        counts: dict[Part, int] = {}
-        for entry in _entries(self.parts):
-            part, times = entry
+        counts: dict[Any, int] = {}
+        for part, times in _entries(self.parts):
             if not isinstance(part, Composable) or isinstance(part, Composition):
                 raise DomainError("part", part, "a mechanism", _REMEDY)
             if not _times("count", times) >= 1:

@@ -30,8 +30,8 @@ class AtomicLoss(Loss):
     Args:
         upper: Masses under P, each good to `fuzz` relative; below `TINY` only their logarithms count.
         lower: Masses under Q, likewise, same length.
-        log_ratio: ln(upper / lower), inf where only P and -inf where only Q has the outcome, good to `slant` and 8 units
-            of roundoff, relative; empty: computed from the masses, which are then exact unless `fuzz` says otherwise.
+        log_ratio: ln(upper / lower), inf where only P and -inf where only Q has the outcome, good to `slant` and 8 U
+            relative; empty: computed from the masses, which are then exact unless `fuzz` says otherwise.
         lattice: The lattice on which the finite losses lie, if they do.
         fuzz: Relative error of the masses.
         lost: Mass (of either measure) that is not in the lists, or may be misplaced.
@@ -50,20 +50,25 @@ class AtomicLoss(Loss):
     slant: float | None = None
     log_upper: tuple[float, ...] = ()
 
-    @cached_property
+    @property
     def slack(self) -> float:
         """What is lost, and outcomes of which no mass is good to `fuzz`."""
+        return self._unplaced[1]
+
+    @property
+    def infinite_mass(self) -> float:
+        return self._unplaced[0]
+
+    @cached_property
+    def _unplaced(self) -> tuple[float, float]:
+        """The mass of infinite losses, and `slack`."""
+        masses = self._infinite_masses
         if self._exact:
-            return self.lost
+            return math.fsum(masses), self.lost
         largest, ratio = np.maximum(self.upper, self.lower), np.array(self.ratios)
         known = np.isfinite(ratio) if self.log_upper else ratio == -math.inf
         faint = np.count_nonzero((largest < TINY) & ~(known | np.isnan(ratio)))
-        return self.lost if faint == 0 else up(self.lost + faint * TINY)
-
-    @cached_property
-    def infinite_mass(self) -> float:
-        masses = self._infinite_masses
-        return math.fsum(masses if self._exact else masses[masses >= TINY])
+        return math.fsum(masses[masses >= TINY]), up(self.lost + faint * TINY) if faint else self.lost
 
     @property
     def _infinite_masses(self) -> Reals:
@@ -219,7 +224,10 @@ class AtomicLoss(Loss):
         moved, masses = self.ratio_error * (1 + 1e-9) + (0.0 if self.log_ratio else 2.1 * self.fuzz), 1.01 * self.fuzz
         if np.any(p < TINY):
             masses += 1.01 * (self.ratio_error + 4 * U * float(np.max(np.abs(log_p))))
-        balls = [field.exact(a) if a >= TINY else field.exact(b).exp() for a, b in zip(p.tolist(), log_p.tolist(), strict=True)]
+        balls = [
+            field.exact(a) if a >= TINY else field.exact(b).exp()
+            for a, b in zip(p.tolist(), log_p.tolist(), strict=True)
+        ]
         listed = list(zip(balls, ratio.tolist(), strict=True))
         outside = [mass for mass in self._infinite_masses.tolist() if mass >= TINY]
         below, above = (

@@ -51,8 +51,8 @@ def enumerated(group: Sequence[tuple[Loss, int]]) -> AtomicLoss:
         fuzz += times * atomic.fuzz + rounded
         lost += times * atomic.slack
     # With t + 1 tilted every mean is positive: the sum S has E S^2 at least the sum of E L^2, so that errors of every
-    # loss relative to itself are, in the mean, one of S times the root of their number. The largest |S| is half as large
-    # as all |L| together, or more.
+    # loss relative to itself are, in the mean, one of S times the root of their number. The largest |S| is half of
+    # all |L| together, or more.
     most, copies = max(times for _, times in known), sum(times for _, times in known)
     slant = (max(atomic.tilt for atomic, _ in known) + (32 + 2 * most) * U) * (1 + math.sqrt(1 + copies))
     kept = ~np.isnan(ratio)  # what one loss takes from P, another one may take from Q
