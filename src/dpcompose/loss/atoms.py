@@ -62,17 +62,25 @@ class AtomicLoss(Loss):
     @cached_property
     def _unplaced(self) -> tuple[float, float]:
         """The mass of infinite losses, and `slack`."""
-        masses = self._infinite_masses
+        (p, q, ratio), masses = self._arrays, self._infinite_masses
         if self._exact:
             return math.fsum(masses), self.lost
-        largest, ratio = np.maximum(self.upper, self.lower), np.array(self.ratios)
+        largest = np.maximum(p, q)
+        if not float(largest.min(initial=1.0)) < TINY:
+            return math.fsum(masses), self.lost
         known = np.isfinite(ratio) if self.log_upper else ratio == -math.inf
         faint = np.count_nonzero((largest < TINY) & ~(known | np.isnan(ratio)))
         return math.fsum(masses[masses >= TINY]), up(self.lost + faint * TINY) if faint else self.lost
 
     @property
     def _infinite_masses(self) -> Reals:
-        return np.array(self.upper)[np.array(self.ratios) == math.inf]
+        p, _, ratio = self._arrays
+        return p[ratio == math.inf]
+
+    @cached_property
+    def _arrays(self) -> tuple[Reals, Reals, Reals]:
+        """upper, lower and log-ratio of every outcome."""
+        return np.array(self.upper), np.array(self.lower), np.array(self.ratios)
 
     @property
     def _exact(self) -> bool:
@@ -96,10 +104,10 @@ class AtomicLoss(Loss):
     def logs(self) -> tuple[Reals, Reals]:
         """ln(upper) and ln(lower) of every outcome, -inf where there is none: where a float may have underflowed,
         through the other mass and the log-ratio, or from `log_upper`."""
-        p, q, ratio = np.array(self.upper), np.array(self.lower), np.array(self.ratios)
+        p, q, ratio = self._arrays
         with np.errstate(divide="ignore", invalid="ignore"):
             log_p, log_q = np.log(p), np.log(q)
-            if not self._exact:
+            if not (self._exact or float(np.minimum(p, q).min(initial=1.0)) >= TINY):
                 given = np.array(self.log_upper) if self.log_upper else np.where(q >= TINY, log_q + ratio, log_p)
                 log_p = np.where((p < TINY) & np.isfinite(ratio), given, log_p)
                 log_q = np.where((q < TINY) & np.isfinite(ratio), log_p - ratio, log_q)
@@ -108,10 +116,10 @@ class AtomicLoss(Loss):
     @cached_property
     def rows(self) -> tuple[Reals, ...]:
         """upper, lower, log-ratio, ln(upper) and ln(lower) of the outcomes that both have, by increasing log-ratio."""
-        ratio, (log_p, log_q) = np.array(self.ratios), self.logs
+        (p, q, ratio), (log_p, log_q) = self._arrays, self.logs
         order = np.argsort(ratio, kind="stable")
         order = order[np.isfinite(ratio[order]) & np.isfinite(log_p[order])]
-        return tuple(row[order] for row in (np.array(self.upper), np.array(self.lower), ratio, log_p, log_q))
+        return tuple(row[order] for row in (p, q, ratio, log_p, log_q))
 
     @property
     def common(self) -> tuple[Reals, Reals, Reals]:
@@ -180,7 +188,7 @@ class AtomicLoss(Loss):
 
     def sampled(self, rate: float, *, remove: bool) -> AtomicLoss:
         """Outcome by outcome: (1 - q) lower + q upper against lower, or upper against (1 - q) upper + q lower."""
-        p, q, ratio = np.array(self.upper), np.array(self.lower), np.array(self.ratios)
+        p, q, ratio = self._arrays
         loss = ratio if remove else -ratio
         found = log_mixed(loss, rate)
         mixed = (1 - rate) * q + rate * p if remove else (1 - rate) * p + rate * q

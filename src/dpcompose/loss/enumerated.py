@@ -13,17 +13,19 @@ from dpcompose.loss.base import Loss
 from dpcompose.numerics.elementary import Reals, U
 
 MOST_STATES, MOST_COUNTS = 1 << 14, 1 << 21
+_MOST_ON_LATTICE = 1 << 11  # beyond them a lattice is as good, and faster
 _UNDERFLOW = -667.0  # of what is below e to this, powers are not reliable
 
 
 def states(group: Sequence[tuple[Loss, int]]) -> int:
     """How many outcomes the sum has; more than `MOST_STATES` if that is too many, or a loss has too many values."""
-    total = 1
+    latticed = len(group) == 1 and group[0][0].support and group[0][0].atoms().lattice is not None
+    total, most = 1, _MOST_ON_LATTICE if latticed else MOST_STATES
     for loss, times in group:
         if not loss.support or times > 64:
             return MOST_STATES + 1
         total *= math.comb(times + loss.support - 1, times)
-        if total > MOST_STATES or total * loss.support > MOST_COUNTS:
+        if total > most or total * loss.support > MOST_COUNTS:
             return MOST_STATES + 1
     return total
 
