@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 from flint import arb, ctx
 
-from dpcompose import Adjacency, DiscreteGaussian, Laplace, RandomizedResponse, compose
+from dpcompose import Adjacency, DiscreteGaussian, Gaussian, Laplace, RandomizedResponse, compose
 from dpcompose.composition.container import Composable
+from dpcompose.composition.profile import Profile
 from dpcompose.loss.atoms import AtomicSum
+from dpcompose.numerics import tilted
 from dpcompose.numerics.bound import Bound
 
 
@@ -97,3 +102,104 @@ def test_next_to_the_largest_loss_the_lower_end_is_next_to_it(
     assert found.lower > top * (1 - 1e-5)
     assert found.upper <= top * (1 + 1e-12)
     assert work.done < 3e8
+
+
+def test_a_sample_by_itself_is_exact_whatever_its_largest_loss() -> None:
+    """Of a removal: ln(1 + q (e^y - 1)) at the y where delta(y) = delta / q; Laplace: 1 - e^((y - 1000) / 2)."""
+    ctx.prec = 200
+    found = Laplace(0.001).sampled(0.5).epsilon(delta=1e-6)
+    truth = (1 + ((1000 + 2 * (1 - arb(2e-6)).log()).exp() - 1) / 2).log()
+    assert found.lower <= truth <= found.upper
+    assert relative(found) < 1e-9
+
+
+def test_a_sample_of_a_long_composition_ends_where_the_unsampled_one_is_moved_to() -> None:
+    for base in (Laplace(0.01) * 8, RandomizedResponse(10.0, categories=4) * 80):
+        inner, found = base.epsilon(delta=2e-6), base.sampled(0.5).epsilon(delta=1e-6)
+        assert inner.lower + math.log(0.5) <= found.upper and found.lower <= inner.upper + math.log(0.5)
+        assert relative(found) < 1e-6
+
+
+def test_a_sampled_gaussian_of_little_noise_is_finite() -> None:
+    inner, found = Gaussian(0.01).epsilon(delta=1e-8), Gaussian(0.01).sampled(0.01).epsilon(delta=1e-10)
+    assert inner.lower + math.log(0.01) <= found.upper and found.lower <= inner.upper + math.log(0.01)
+    assert relative(found) < 1e-12
+
+
+@pytest.mark.parametrize("rate", [0.1, 1e-6, 0.999])
+def test_a_sample_has_the_profile_of_its_definition(rate: float) -> None:
+    """One Laplace: the masses below and above the point where the ratio is e^x, in balls."""
+    ctx.prec = 200
+    epsilon, q = arb(1), arb(rate)
+    for x in (-2.0, -0.05, 0.0, 1e-3, 0.2, 0.9):
+        grown = arb(x).exp()
+
+        def base(a: arb) -> arb:
+            """E[(p - a q)_+] without sampling, from e^-epsilon to e^epsilon; linear outside."""
+            if a <= (-epsilon).exp():
+                return 1 - a
+            return 1 - ((a.log() - epsilon) / 2).exp() if a < epsilon.exp() else arb(0)
+
+        removed = q * base((grown - 1 + q) / q) if grown - 1 + q > 0 else 1 - grown
+        rest = 1 - (1 - q) * grown
+        added = rest * base(q * grown / rest) if rest > 0 else arb(0)
+        found = Laplace(1.0).sampled(rate).delta(epsilon=x)
+        truth = removed.max(added)
+        assert found.lower <= truth.upper() and truth.lower() <= found.upper
+        assert found.width <= 1e-9 * float(truth.mid()) + 1e-15
+
+
+def test_screened_nodes_of_a_line_are_summed_by_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some of the multiples of a step, as many as matter: about the root of their number of exponentials."""
+    kept = np.array([j for j in range(20_000) if (j // 700) % 3 != 1]) * 0.375
+    amplitude, rate = np.linspace(0.1, 1.0, 50), 1j * np.linspace(-1.0, 1.0, 50)
+    taken: list[int] = []
+    known = np.exp
+
+    def counted(values: Any) -> Any:
+        taken.append(np.size(values))
+        return known(values)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(tilted.np, "exp", counted)
+        found = tilted.exponential_sums(kept, amplitude, rate)
+    assert sum(taken) < 50 * 2000
+    truth = np.exp(kept[:, None] * rate) @ amplitude
+    assert np.max(np.abs(found - truth)) < (4 * 50 + 64 + 16 * kept[-1]) * 2.0**-53 * amplitude.sum() * 2
+
+
+def test_an_answer_depends_on_the_question_alone() -> None:
+    epsilons = [0.01, 0.3, 1.0, 2.0, -0.1, 5.0]
+    for composition in (
+        Gaussian(1.0).sampled(0.01) * 100 + Gaussian(2.0).sampled(0.02) * 50,
+        Laplace(1.0).sampled(0.1) * 2,
+        (Laplace(1.0) * 3).sampled(0.1),
+    ):
+        alone = {at: ends(composition.profile(), at) for at in epsilons}
+        kept = composition.profile()
+        for at in [*epsilons, *reversed(epsilons), *epsilons[::2]]:
+            assert ends(kept, at) == alone[at]
+
+
+def ends(profile: Profile, epsilon: float) -> tuple[float, float]:
+    found = profile(epsilon)
+    return float(found.lower), float(found.upper)
+
+
+def test_an_answer_is_the_same_in_every_process() -> None:
+    script = (
+        "from dpcompose import *\n"
+        "print(repr((Laplace(1.2964).sampled(0.12175) * 10).epsilon(delta=1.28e-12)))\n"
+        "print(repr(((Laplace(1.0) * 3).sampled(0.1) + Gaussian(2.0).sampled(0.1)).epsilon(delta=1e-6)))\n"
+    )
+    answers = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "OPENBLAS_NUM_THREADS": str(seed), "PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for seed in (1, 2, 3)
+    }
+    assert len(answers) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
@@ -55,6 +55,13 @@ class Question:
     proof: bool
     alone: bool = False
     rounds: free.Rounds = ()
+
+    def anew(self) -> Question:
+        """The same question with nothing remembered of earlier points: what is answered depends on the point alone."""
+        if self.proof:
+            return self
+        above = _anew(self.above)
+        return replace(self, above=above, below=above if self.below is self.above else _anew(self.below))
 
     @property
     def attained(self) -> bool:
@@ -277,6 +284,15 @@ def _below(pairs: tuple[tuple[Pair, int], ...], *, turned: bool = False) -> tupl
         )
         found.extend(_directions(chosen))
         found.extend(free.below(chosen) if turned else ())
+    return tuple(found)
+
+
+def _anew(products: tuple[Product, ...]) -> tuple[Product, ...]:
+    """The products anew, each beside the one of the other order if that was just before it."""
+    found: list[Product] = []
+    for at, product in enumerate(products):
+        beside = found[-1] if at and product.other is products[at - 1] else None
+        found.append(product.anew(beside))
     return tuple(found)
 
 

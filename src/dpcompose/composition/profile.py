@@ -48,8 +48,11 @@ class Profile:
 
     def __call__(self, epsilon: ArrayLike) -> Curve:
         """delta at each entry of an array of epsilons, of any shape; DomainError if an entry is not a real number."""
+        return self._at(self.question.anew(), epsilon)
+
+    def _at(self, question: Question, epsilon: ArrayLike) -> Curve:
         points = _entries("epsilon", epsilon, check.real)
-        bounds = self.question.deltas(points.ravel().tolist())
+        bounds = question.deltas(points.ravel().tolist())
         lower = np.array([bound.lower for bound in bounds]).reshape(points.shape)
         upper = np.array([bound.upper for bound in bounds]).reshape(points.shape)
         return Curve(lower, upper)
@@ -90,13 +93,15 @@ class Profile:
 
     def _test(self, alpha: ArrayLike) -> BestTest:
         levels = _entries("alpha", alpha, check.probability)
-        return best_test(
-            levels, profile=self._ends, infinite=self._infinite, kinks=self._kinks, tolerance=self.question.tolerance
-        )
+        question = self.question.anew()
 
-    def _ends(self, epsilon: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        curve = self(epsilon)
-        return curve.lower, curve.upper
+        def ends(epsilon: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            curve = self._at(question, epsilon)
+            return curve.lower, curve.upper
+
+        return best_test(
+            levels, profile=ends, infinite=self._infinite, kinks=self._kinks, tolerance=self.question.tolerance
+        )
 
     @cached_property
     def _infinite(self) -> Bound:

@@ -39,15 +39,23 @@ class Product:
 
     Args:
         group: Losses with their counts, in any order.
-        other: The same pairs in the other order: what it has found is used again.
+        other: The same pairs in the other order: what it has found for the same question is used again.
+        merged: What `reduced` is, where that is known.
     """
 
     group: Group
     other: Product | None = field(default=None, compare=False, repr=False)
+    merged: Group | None = field(default=None, compare=False, repr=False)
+
+    def anew(self, other: Product | None = None) -> Product:
+        """The same product with nothing remembered of earlier questions but its group, merged."""
+        return Product(self.group, other, self.reduced)
 
     @cached_property
     def reduced(self) -> Group:
         """The same sum, each family merged as far as it can be; an enumeration where the states are few."""
+        if self.merged is not None:
+            return self.merged
         families: dict[type[Loss], list[tuple[Loss, int]]] = defaultdict(list)
         for loss, times in self.group:
             if times > 0:

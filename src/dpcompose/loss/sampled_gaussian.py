@@ -73,10 +73,12 @@ class SampledGaussianLoss(Loss):
 
     def profile(self, epsilon: float) -> Bound:
         """delta(epsilon) from the Gaussian profile at the epsilon before sampling."""
-        if epsilon > 700:
-            return Bound(0.0, self.profile(700.0).upper)
         q, mu = self.rate, 1 / self.noise
         spread = 2 * U * (self.ulps + 2)
+        if epsilon > 700:
+            base = epsilon - math.log(q)
+            slack = 16 * U * (base + 1) + math.exp(-epsilon)  # of which ln(1 - (1 - q) e^-epsilon) is a part
+            return _scaled(_gaussian(base, slack, mu, spread), q) if self.remove else Bound(0.0, 0.0)
         if self.remove:
             inner = math.expm1(epsilon) / q
             if not inner > -1 + 1e-9:

@@ -327,8 +327,8 @@ def exponential_sums(frequencies: Reals, amplitude: Complexes | Reals, rate: Com
     """The sums over j of amplitude[j] e^(u rate[j]), Re rate <= 0, at each frequency u; rows as in `Points`.
 
     Many frequencies on a grid are split as u = u_block + u_within, so that hardly more than their square root of
-    exponentials is taken and a matrix product does the rest; empty blocks are left out. Error: at most (4 n + 64 + 16 u |rate|) U times the sum of the moduli,
-    either way.
+    exponentials is taken and a matrix product does the rest; empty blocks are left out. Error: at most
+    (4 n + 64 + 16 u |rate|) U times the sum of the moduli, either way.
     """
     count = len(frequencies)
     if count > _MANY and bool(np.all(np.diff(frequencies) == frequencies[1] - frequencies[0])):
