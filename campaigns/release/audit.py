@@ -236,7 +236,8 @@ def sessions(count: int, alarm: float) -> Excess:
     def played(table: Table) -> Tally:
         session = release.Session(table, ledger=ledger, scope="world", actor="ana")
         # To write the same statements again takes most of a session's time, and tells nothing.
-        with patch.object(asking, "statement", cache(lambda _, what: statement(table, what))):
+        made = cache(lambda what: statement(table, what))
+        with patch.object(asking, "statement", lambda _table, what, _sampling: made(what)):
             return Tally.of(tuple(n for each in session.batch(small) for n in _seen(each)) for _ in range(count))
 
     tallies = [played(table) for table in neighbors()]
