@@ -164,8 +164,7 @@ class HeadRecord:
         return self._places[root]
 
     def _at(self, place: int) -> Claim:
-        self._file.seek(place * SECTOR)
-        sector = self._file.read(SECTOR)
+        sector = os.pread(self._file.fileno(), SECTOR, place * SECTOR)
         known = self._known.get(place)
         if known is None or known[0] != sector:
             try:
@@ -176,8 +175,7 @@ class HeadRecord:
 
     def _put(self, place: int, claim: Claim) -> None:
         sector = claim.sector
-        self._file.seek(place * SECTOR)
-        _write(self._file.write(sector))
+        _write(os.pwrite(self._file.fileno(), sector, place * SECTOR))
         self._known[place] = sector, claim
 
 

@@ -121,8 +121,7 @@ def mark_of(path: Path) -> int:
 
 def log_of(handle: BinaryIO) -> str:
     """Which log this is: SQLite numbers it anew whenever it begins to write it over; empty if nothing is in it."""
-    handle.seek(12)
-    return handle.read(12).hex()
+    return os.pread(handle.fileno(), 12, 12).hex()
 
 
 def log_at(path: Path) -> str:
