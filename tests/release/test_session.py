@@ -134,7 +134,7 @@ def test_a_receipt_that_was_never_redeemed_is_used(quiet: list[list[int]], monke
     ledger = world.ledger()
     redeem = Ledger.redeem
     with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "redeem", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(Ledger, "redeem", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             session(ledger).count(spend=TENTH, key="q")
     assert Ledger.redeem is redeem
