@@ -72,8 +72,12 @@ class SampledLoss(Loss):
     remove: bool
     above: bool
 
-    @cached_property
+    @property
     def composed(self) -> AtomicLoss:
+        return self._atoms
+
+    @cached_property
+    def _atoms(self) -> AtomicLoss:
         return self.base.atoms[0 if self.above else 1].sampled(self.rate, remove=self.remove)
 
     @property
