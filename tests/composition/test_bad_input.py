@@ -304,12 +304,34 @@ class TestCalibration:
         assert found.bound.upper == 0 and Laplace(found.value).delta(epsilon=0.0).upper <= 0.5
         assert Laplace(found.value * (1 - 1e-6)).delta(epsilon=0.0).lower > 0.5
 
-    def test_a_target_that_everything_meets(self) -> None:
-        found = calibrate(Laplace, epsilon=1e300, delta=0.0, bracket=(0.1, 10.0))
-        assert (found.value, found.neighbor) == (0.1, None)
-        found = calibrate(lambda k: BlackBox(0.1) * k, epsilon=99.0, delta=0.0, parameter="increasing", integer=True,
-                          bracket=(1, 10))  # fmt: skip
-        assert (found.value, found.neighbor) == (10, None)
+    def test_a_target_that_everything_meets_has_no_extreme_value(self) -> None:
+        with pytest.raises(UnreachableError, match=r"every value from 0.1 to 10") as caught:
+            calibrate(Laplace, epsilon=1e300, delta=0.0, bracket=(0.1, 10.0))
+        assert caught.value.limit == pytest.approx(10.0, rel=1e-9)
+        with pytest.raises(UnreachableError, match=r"every value from 1 to 10"):
+            calibrate(lambda k: BlackBox(0.1) * k, epsilon=99.0, delta=0.0, parameter="increasing", integer=True,
+                      bracket=(1, 10))  # fmt: skip
+        found = calibrate(lambda rate: Gaussian(10.0).sampled(rate), epsilon=1.0, delta=1e-6)
+        assert (found.value, found.neighbor) == (1.0, None)  # beyond it the family has no member
+
+    @pytest.mark.parametrize("declared", ["decreasing", "increasing"])
+    @pytest.mark.parametrize("epsilon", [1.0, 10.0])
+    def test_the_direction_is_found_whatever_was_declared(self, declared: str, epsilon: float) -> None:
+        sigma = calibrate(Gaussian, epsilon=epsilon, delta=1e-6, parameter=declared)
+        assert sigma.bound.upper == pytest.approx(epsilon, rel=1e-6) and sigma.neighbor is not None
+        times = calibrate(lambda k: Laplace(10.0) * k, epsilon=epsilon, delta=0.0, parameter=declared, integer=True)
+        assert times.value == 10 * epsilon
+        rate = calibrate(lambda q: Gaussian(0.5).sampled(q) * 40, epsilon=epsilon, delta=1e-6, parameter=declared,
+                         bracket=(1e-12, 1.0))  # fmt: skip
+        assert 1e-5 < rate.value < 1 and rate.bound.upper == pytest.approx(epsilon, rel=1e-6)
+
+    def test_what_releases_nothing_is_not_found(self) -> None:
+        for declared in ("increasing", "decreasing"):
+            with pytest.raises(UnreachableError, match="only the end, 0, meets it") as caught:
+                calibrate(lambda k: Gaussian(0.1) * k, epsilon=1.0, delta=1e-6, parameter=declared, integer=True)
+            assert caught.value.limit == pytest.approx(96.71727, rel=1e-6)
+        with pytest.raises(UnreachableError, match="Ask for a larger epsilon or delta"):
+            calibrate(lambda q: Laplace(1.0).sampled(q) + BlackBox(1.0), epsilon=1.0, delta=0.0, bracket=(1e-12, 1.0))
 
     @pytest.mark.parametrize(("epsilon", "delta"), [(1e-3, 1e-9), (1.0, 1e-5), (50.0, 1e-12), (1.0, 0.3)])
     def test_the_default_range_holds_what_a_family_can_be(self, epsilon: float, delta: float) -> None:

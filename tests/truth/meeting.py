@@ -185,6 +185,8 @@ def _compare(
         known = [("answer", low, high), *opinions(place)]
         if truth is not None:
             known.append(("ball", *ends(truth(place))))
+        if subject.dominating(case.parts):
+            known = [known[0], *((name, 0.0, upper) for name, _, upper in known[1:])]
         for name, lower, upper in known:
             found.counts[name] += 1
             found.counts[f"{name} wide"] += upper - lower > WIDE * upper

@@ -28,7 +28,8 @@ class Item:
 
     `square` is mu^2 of a Gaussian; `pair` its few points, one for each direction; `two_term` its generating
     function's two terms, with the mass `outside` at infinity; `curves` a fast delta(epsilon, times) of its own, None
-    where it has none, one for each direction; `cells` the finite part in floats for the lattice, likewise.
+    where it has none, one for each direction; `cells` the finite part in floats for the lattice, likewise. `attained`:
+    whether some mechanism has these losses however often it runs; if not, the truth is at most theirs.
     """
 
     code: str
@@ -39,6 +40,7 @@ class Item:
     pairs: tuple[atoms.Pair, ...] = ()
     curves: tuple[Curve, ...] = ()
     cells: tuple[Floats, ...] = ()
+    attained: bool = True
 
     @property
     def unsampled(self) -> str:
@@ -69,6 +71,11 @@ def _surely_below(epsilon: float, parts: Parts, direction: int, known: arb) -> b
     if not all(isinstance(law, SampledGaussian | Gaussian | Terms) for law, _ in laws):
         return False
     return bool(contour.delta(epsilon, laws, bits=20, floor=known.lower().max(contour.FLOOR)) <= known)
+
+
+def dominating(parts: Parts) -> bool:
+    """Whether the truth may be below what these losses say."""
+    return sum(_counts(parts)) > 1 and not all(item.attained for item, _ in parts)
 
 
 def infinity(parts: Parts) -> arb:
@@ -196,7 +203,7 @@ def promise(epsilon: float, delta: float) -> Item:
 def bounded_range(epsilon: float, *, records: int = 1) -> Item:
     loss = residues.Range(records * ratio(epsilon, 1))
     floats = (lambda: cells.Smooth(cells.bounded_range(float(loss.epsilon))),)
-    return Item(f"Exponential({epsilon!r})", (Terms(loss),), two_term=loss, cells=floats)
+    return Item(f"Exponential({epsilon!r})", (Terms(loss),), two_term=loss, cells=floats, attained=False)
 
 
 def _listed(pair: atoms.Pair, spacing: float = 0.0) -> Floats:

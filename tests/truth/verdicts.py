@@ -18,9 +18,10 @@ def delta_verdict(answer: Bound, epsilon: float, parts: subject.Parts, truth: Tr
     """Whether the truth at `epsilon` is inside the answer; vacuous is one between 0 and 1."""
     value = truth(epsilon) if truth else subject.delta(epsilon, parts)
     shown = f"truth {value.str(20)}"
-    if value < answer.lower or value > answer.upper:
+    loose = subject.dominating(parts)
+    if value < answer.lower or (value > answer.upper and not loose):
         return "outside", shown
-    proved = (answer.lower <= 0 or answer.lower <= value) and (answer.upper >= 1 or value <= answer.upper)
+    proved = (answer.lower <= 0 or answer.lower <= value) and (loose or answer.upper >= 1 or value <= answer.upper)
     empty = answer.lower <= 0 and answer.upper >= 1 and value < 0.5
     return ("vacuous" if empty else "inside" if proved else "open"), shown
 
@@ -29,7 +30,7 @@ def epsilon_verdict(answer: Bound, delta: float, parts: subject.Parts, truth: Tr
     """lower <= epsilon(delta) where delta(lower) >= delta, and epsilon(delta) <= upper where delta(upper) <= delta."""
     goal, verdicts, shown = arb(delta), ["inside"], []
     for end, sign in ((answer.lower, 1), (answer.upper, -1)):
-        if sign > 0 and end <= 0:
+        if (sign > 0 and end <= 0) or (sign < 0 and subject.dominating(parts)):
             continue
         if end == math.inf:
             outside = subject.infinity(parts)

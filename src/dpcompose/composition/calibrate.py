@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dpcompose.composition.container import TOLERANCE, Composable, compose
 from dpcompose.errors import DomainError, UnreachableError
@@ -26,8 +26,8 @@ class Calibration:
         value: The parameter: `family(value)` has `bound.upper` at most the target.
         bound: Its epsilon.
         neighbor: Epsilon just beyond it (2e-10 away, or the next integer), where the target was not met; None if the
-            range ends there.
-        extreme: Whether the family was declared monotone, so that nothing beyond `value` meets the target either.
+            family ends there.
+        extreme: Whether the family is taken to be monotone, so that nothing beyond `value` meets the target either.
     """
 
     value: float
@@ -52,7 +52,7 @@ def calibrate(
 
     Where epsilon is decreasing in p (a noise scale) the smallest such p, where it is increasing (a rate, a count) the
     largest, up to a relative 2e-10 or exactly for integers; where it is neither (a discrete Gaussian's sigma), one that
-    meets the target.
+    meets the target. What finds nothing in the direction that is given is searched in the other one.
 
     >>> from dpcompose import Gaussian
     >>> round(calibrate(Gaussian, epsilon=1.0, delta=1e-5).value, 9)
@@ -63,7 +63,7 @@ def calibrate(
         epsilon: The target, in nats; finite, >= 0.
         delta: In [0, 1].
         parameter: How epsilon depends on the parameter: "decreasing", "increasing" or "unordered" (neither, or not
-            known).
+            known). Of the first two it is where the search begins: the direction that is true is found.
         integer: Whether the parameter is an integer >= 0.
         bracket: Where to search, ends included; by default from 1e-12 to 1e12, or 0 to 10^15. The family need not be
             defined on all of it, but at 1, or at the end of the bracket next to 1.
@@ -73,7 +73,8 @@ def calibrate(
 
     Raises:
         DomainError: If an argument is outside its domain.
-        UnreachableError: If no parameter of the bracket meets the target; carries the best epsilon found.
+        UnreachableError: If no parameter of the bracket meets the target, or only one at its end does that releases
+            nothing, or all of them do, so that none is the extreme one; carries the epsilon that is reached.
     """
     epsilon, delta = check.nonnegative("epsilon", epsilon), check.probability("delta", delta)
     if not callable(family):
@@ -91,7 +92,7 @@ def calibrate(
         return compose(member).epsilon(delta=delta, adjacency=adjacency, orientation=orientation, tolerance=tolerance)
 
     search = _Search(measured, epsilon, -1.0 if parameter == "increasing" else 1.0, least, most, integer)
-    good, bad = search.run()
+    good, bad = _found(search, "" if bracket is None else ", or widen the bracket")
     return Calibration(int(good[0]) if integer else good[0], good[1], bad[1] if bad else None, parameter != "unordered")
 
 
@@ -105,6 +106,40 @@ def _bracket(bracket: tuple[float, float] | None, integer: bool) -> tuple[float,
     if not least < most:
         raise DomainError("bracket", bracket, "a pair with least < most")
     return least, most
+
+
+def _found(search: _Search, remedy: str) -> tuple[Point, Point | None]:
+    """What the search finds in the direction given, or else in the other one; an error where neither finds any."""
+    tried: list[_EndedError] = []
+    for each in (search, replace(search, sign=-search.sign)):
+        try:
+            good, bad = each.run()
+        except _EndedError as ended:
+            tried.append(ended)
+            continue
+        useless = good[0] in (0, search.least, search.most) and not (search.integer and good[0] > 0)
+        if bad is not None and useless:
+            what = f"calibrate: of {search.least:g} to {search.most:g} only the end, {good[0]:g}, meets it"
+            raise UnreachableError(what, search.target, bad[1].upper, f"Ask for a larger epsilon or delta{remedy}")
+        return good, bad
+    reached = [point.upper for ended in tried for point in ended.seen]
+    if any(ended.met for ended in tried):
+        what = f"calibrate: every value from {search.least:g} to {search.most:g} that was tried meets it"
+        raise UnreachableError(
+            what,
+            search.target,
+            max(reached),
+            f"No value is the extreme one: ask for a smaller epsilon or delta{remedy}",
+        )
+    raise UnreachableError("calibrate", search.target, min(reached), f"Ask for a larger epsilon or delta{remedy}")
+
+
+class _EndedError(Exception):
+    """The range ended before the target was both met and missed."""
+
+    def __init__(self, *, met: bool, seen: list[Bound]) -> None:
+        self.met, self.seen = met, seen
+        super().__init__()
 
 
 Point = tuple[float, Bound]
@@ -126,10 +161,7 @@ class _Search:
         good: Point
         wall: float | None
         bad: Point | None
-        good: Point
-        wall: float | None
-        bad: Point | None
-        good, wall, bad = self._bracketed()
+        good, wall, bad, first = self._bracketed()
         for _ in range(200):
             if wall is None or self._adjacent(good[0], wall):
                 break
@@ -144,6 +176,8 @@ class _Search:
             if bad is not None and not self.integer:
                 good, bad = self._pinned(good, bad)
                 wall = bad[0]
+        if bad is None and good[1].upper < first.upper:
+            raise _EndedError(met=True, seen=[first, good[1]])
         return good, bad
 
     def _meets(self, bound: Bound) -> bool:
@@ -156,17 +190,20 @@ class _Search:
         except DomainError:
             return None
 
-    def _bracketed(self) -> tuple[Point, float | None, Point | None]:
+    def _bracketed(self) -> tuple[Point, float | None, Point | None, Bound]:
         """A good point, and one beyond which nothing is good, by ever longer strides (in the logarithm) from a start.
 
-        The second is where the target is missed, with its bound, or where the family has no member; None if the range
-        ends first.
+        The second is where the target is missed, with its bound, or where the family has no member. The last is the
+        bound at the start.
+
+        Raises:
+            _EndedError: If the range ends first.
         """
         start = min(max(1.0, float(self.least)), float(self.most))
         last: Point = (start, self.measured(start))
         met = self._meets(last[1])
         limit = self.most if (self.sign > 0) != met else self.least
-        stride, best = 2.0, last[1].upper
+        stride, seen = 2.0, [last[1]]
         while last[0] != limit:
             value = self._stepped(last[0], stride if limit > last[0] else 1 / stride, limit)
             bound = self._tried(value)
@@ -179,17 +216,13 @@ class _Search:
                 if bound is None:
                     break
             if bound is None:
-                return last, value, None
-            best = min(best, bound.upper)
+                return last, value, None, seen[0]
+            seen.append(bound)
             if self._meets(bound) != met:
                 good, bad = (last, (value, bound)) if met else ((value, bound), last)
-                return good, bad[0], bad
+                return good, bad[0], bad, seen[0]
             last = (value, bound)
-        if met:
-            return last, None, None
-        raise UnreachableError(
-            "calibrate", self.target, best, "Widen the bracket, or ask for a larger epsilon or delta"
-        )
+        raise _EndedError(met=met, seen=seen)
 
     def _stepped(self, value: float, factor: float, limit: float) -> float:
         moved = value * factor if value > 0 else 1.0 if factor > 1 else 0.0

@@ -11,7 +11,6 @@ from typing import Literal
 from dpcompose.composition import gdp, zcdp
 from dpcompose.composition.container import TOLERANCE, Composition, Pairs, compose
 from dpcompose.composition.numerical import Question, gathered, question
-from dpcompose.composition.renyi import Curve
 from dpcompose.guarantee import advanced, concentrated, gaussian
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
 from dpcompose.guarantee.advanced import Counted
@@ -164,7 +163,7 @@ def _row(name: str, reference: str, epsilon: float, note: str = "") -> Compariso
 
 
 def _renyi(asked: Question, delta: float) -> list[Comparison]:
-    bound = Curve.of(asked).epsilon(delta)
+    bound = asked.curve.epsilon(delta)
     notes = "; ".join(bound.certificate.notes)
     return [_row("Renyi, best order and conversion", "[Asoodeh2021, Section III]", bound.upper, notes)]
 

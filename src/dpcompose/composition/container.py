@@ -218,7 +218,9 @@ class Composable:
         from dpcompose.composition import numerical, renyi
 
         numerical.unproved("a Renyi divergence", proof=proof)
-        return renyi.divergence(numerical.question(compose(self), adjacency, orientation, tolerance, False), order)
+        asked = numerical.question(compose(self), adjacency, orientation, tolerance, False)
+        # A pair that different mechanisms attain at different epsilons has the moments of none of them.
+        return renyi.divergence(asked.curve, order, below=() if asked.alone else asked.below)
 
     def zcdp(
         self,

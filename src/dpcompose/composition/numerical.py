@@ -6,11 +6,13 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol, runtime_checkable
 
 from dpcompose.composition import free
 from dpcompose.composition.container import Composition, Pairs, Part
+from dpcompose.composition.elementary import Elementary, apart, least, wide
+from dpcompose.composition.renyi import Curve
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
 from dpcompose.loss.base import Pair
@@ -45,6 +47,7 @@ class Question:
         proof: Whether to evaluate in ball arithmetic.
         alone: Whether different mechanisms attain the one pair at different epsilons.
         rounds: What each round may be turned into by an adversary who orients it; empty if the worlds stay the same.
+        elementary: The theorems that a wide answer is compared with, besides Renyi's; None for none.
     """
 
     above: tuple[Product, ...]
@@ -55,6 +58,7 @@ class Question:
     proof: bool
     alone: bool = False
     rounds: free.Rounds = ()
+    elementary: Elementary | None = None
 
     def anew(self) -> Question:
         """The same question with nothing remembered of earlier points: what is answered depends on the point alone."""
@@ -69,17 +73,22 @@ class Question:
         return self.above == self.below and not self.promises and not self.rounds
 
     def delta(self, epsilon: float) -> Bound:
-        """The largest delta(epsilon) of the directions."""
+        """The largest delta(epsilon) of the directions, at most what an elementary theorem says."""
         if math.isinf(epsilon):
             return self._at_infinity(epsilon)
+        return self._least_delta(self._delta(epsilon), epsilon)
+
+    def _delta(self, epsilon: float) -> Bound:
         if self.promises:
-            return _apart(self._deltas(self.below, epsilon), self._curve.delta(epsilon))
+            return apart(self._deltas(self.below, epsilon), self.curve.delta(epsilon))
         upper = _largest(self._deltas(self.above, epsilon))
-        if self.attained:
-            return upper
-        if self.rounds:
-            upper = _smaller(upper, self._curve.delta(epsilon))
-        return _apart(self._deltas(self.below, epsilon), upper)
+        return upper if self.attained else apart(self._deltas(self.below, epsilon), upper)
+
+    def _least_delta(self, found: Bound, epsilon: float) -> Bound:
+        if self.proof or epsilon < 0 or not wide(found):
+            return found
+        others = [] if self.promises else [self.curve.delta(epsilon)]
+        return least(found, [*others, *(self.elementary.delta(epsilon) if self.elementary else ())])
 
     def deltas(self, epsilons: Sequence[float]) -> list[Bound]:
         """`delta` at many epsilons, in any order; neighbors share the lines that they are read from."""
@@ -88,9 +97,9 @@ class Question:
             return [self.delta(epsilon) for epsilon in epsilons]
         known = dict(zip(order, self._shared(self.above, order), strict=True))
         if self.rounds:
-            upper = [_smaller(known[epsilon], self._curve.delta(epsilon)) for epsilon in order]
             lower = self._shared(self.below, order)
-            known = {at: _apart([low], high) for at, low, high in zip(order, lower, upper, strict=True)}
+            known = {at: apart([low], known[at]) for at, low in zip(order, lower, strict=True)}
+        known = {at: self._least_delta(bound, at) for at, bound in known.items()}
         return [known[epsilon] if epsilon in known else self.delta(epsilon) for epsilon in epsilons]
 
     def _shared(self, products: tuple[Product, ...], order: Sequence[float]) -> list[Bound]:
@@ -99,15 +108,28 @@ class Question:
         return [_largest([row[at] for row in rows]) for at in range(len(order))]
 
     def epsilon(self, delta: float) -> Bound:
-        """The largest epsilon(delta) of the directions."""
+        """The largest epsilon(delta) of the directions, at most what an elementary theorem says."""
+        found = self._epsilon(delta)
+        if self.proof:
+            return found
+        if wide(found):
+            others = [] if self.promises else [self.curve.epsilon(delta)]
+            return least(
+                found, [*others, *(self.elementary.epsilon(delta, known=found.upper) if self.elementary else ())]
+            )
+        if self.elementary and self._at_the_top(found.upper):
+            return least(found, self.elementary.pure(delta))
+        return found
+
+    def _epsilon(self, delta: float) -> Bound:
         if self.promises:
-            return _apart(self._epsilons(self.below, delta), self._curve.epsilon(delta))
+            return apart(self._epsilons(self.below, delta), self.curve.epsilon(delta))
         upper = _largest(self._epsilons(self.above, delta))
-        if self.attained:
-            return upper
-        if self.rounds:
-            upper = _smaller(upper, self._curve.epsilon(delta))
-        return _apart(self._epsilons(self.below, delta), upper)
+        return upper if self.attained else apart(self._epsilons(self.below, delta), upper)
+
+    def _at_the_top(self, epsilon: float) -> bool:
+        """Whether the largest losses, added up exactly, may be less by a rounding."""
+        return epsilon > 0 and any(not epsilon < 0.999999 * product.roughly_largest for product in self.above)
 
     def _deltas(self, products: tuple[Product, ...], epsilon: float) -> list[Bound]:
         """delta of each direction, but for those that an upper end proves to be below the first."""
@@ -133,11 +155,15 @@ class Question:
         low = max((product.infinite.lower for product in self.below), default=0.0)
         return Bound(low, max(lost, low), Certificate("probability of an infinite loss"))
 
-    @cached_property
-    def _curve(self):
-        from dpcompose.composition.renyi import Curve
+    @property
+    def curve(self) -> Curve:
+        """Renyi divergences, order by order."""
+        return self._curve
 
-        return Curve(self.above, self.promises, self.adjacency, self.rounds)
+    @cached_property
+    def _curve(self) -> Curve:
+        samples = self.elementary.samples if self.elementary else ()
+        return Curve(self.above, self.promises, self.adjacency, self.rounds, samples)
 
 
 def question(
@@ -165,7 +191,9 @@ def question(
         if rounds:
             raise free.unproved()
         above, below = proved(above, promises), proved(below, promises)
-    return Question(above, below, promises, adjacency, tolerance, proof, alone, rounds)
+    again = partial(question, adjacency=adjacency, orientation=orientation, tolerance=tolerance, proof=False)
+    elementary = Elementary(composition, None if promises else pairs, adjacency, again)
+    return Question(above, below, promises, adjacency, tolerance, proof, alone, rounds, elementary)
 
 
 def proved(products: tuple[Product, ...], promises: tuple[tuple[Part, int], ...]) -> tuple[Product, ...]:
@@ -300,18 +328,3 @@ def _largest(bounds: list[Bound]) -> Bound:
     """The maximum of numbers known by their bounds."""
     leader = max(bounds, key=lambda bound: (bound.upper, bound.lower))
     return Bound(max(bound.lower for bound in bounds), leader.upper, leader.certificate)
-
-
-def _smaller(one: Bound, other: Bound) -> Bound:
-    """Whichever has the smaller upper end."""
-    return one if one.upper <= other.upper else other
-
-
-def _apart(lower: list[Bound], upper: Bound) -> Bound:
-    """Lower and upper end from different losses, and a certificate that says so."""
-    note = "the upper end is a dominating pair's or a Renyi curve's; the lower end is that of attained losses"
-    certificate = Certificate(
-        upper.certificate.method, upper.certificate.budget, upper.certificate.unit, (*upper.certificate.notes, note)
-    )
-    low = max((bound.lower for bound in lower), default=0.0)
-    return Bound(min(low, upper.upper), upper.upper, certificate)

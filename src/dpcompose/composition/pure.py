@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 from dpcompose.composition.container import Composition
+from dpcompose.composition.elementary import added
 from dpcompose.composition.numerical import gathered
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.approximate import ApproximateDP
-from dpcompose.numerics.bound import up
 
 
 def epsilon(composition: Composition, *, adjacency: Adjacency) -> float | None:
@@ -26,11 +24,4 @@ def approximate(composition: Composition, *, adjacency: Adjacency) -> Approximat
     Reference: [DworkRoth2014, Theorem 3.16]
     """
     pairs, promises = gathered(composition, adjacency)
-    if promises:
-        return None
-    largest, infinite = 0.0, 0.0
-    for pair, times in pairs:
-        largest = up(largest + up(times * max(pair.remove.maximum, pair.add.maximum, 0.0)))
-        masses = [loss.infinite_mass + loss.slack for loss in (pair.remove, pair.add)]
-        infinite = up(infinite + up(times * up(max(masses)))) if max(masses) > 0 else infinite
-    return ApproximateDP(largest, delta=min(infinite, 1.0)) if math.isfinite(largest) else None
+    return None if promises else added(pairs)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,30 +12,31 @@ import numpy as np
 
 from dpcompose.composition.container import Part
 from dpcompose.composition.free import Rounds
-from dpcompose.composition.numerical import Question
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import failure, renyi
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.concentrated import ConcentratedDP
-from dpcompose.guarantee.root import minimum
+from dpcompose.loss.base import Loss
 from dpcompose.loss.product import Product
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, up
+from dpcompose.numerics.transform import Line, moment_bound
 
 
-def divergence(asked: Question, order: float) -> Bound:
+def divergence(curve: Curve, order: float, *, below: Sequence[Product]) -> Bound:
     """D_order = log E e^((order - 1) L) / (order - 1), the larger of the two directions; the parts' divergences add up.
 
-    Infinite where a loss may be, and never above the largest loss. A part known only by its curve has a divergence of
-    at least 0.
+    Infinite where a loss may be; never above the largest loss, rho times the order, or what it is without sampling. A
+    part known only by its curve has a divergence of at least 0.
 
     >>> from dpcompose import Gaussian
     >>> (Gaussian(2.0) * 4).renyi(8.0).contains(4.0)
     True
 
     Args:
-        asked: The composition under an adjacency.
+        curve: The upper ends.
         order: Finite, > 1.
+        below: Products that are attained, whose divergences are lower ends.
 
     Raises:
         DomainError: If the order is outside its domain.
@@ -43,25 +46,59 @@ def divergence(asked: Question, order: float) -> Bound:
     order = check.finite("order", order)
     if not order > 1:
         raise DomainError("order", order, "a finite number > 1")
-    # A pair that different mechanisms attain at different epsilons has the moments of none of them.
-    low = 0.0 if asked.alone else max((_at(product, order, -1.0) for product in asked.below), default=0.0)
-    high = Curve.of(asked).divergence(order)
-    if not asked.promises and not Curve.of(asked).lost:
-        high = min(high, Curve.of(asked).largest)
-    return Bound(
-        min(max(low, 0.0), max(high, 0.0)), max(high, 0.0), Certificate("moment generating function", unit="absolute")
-    )
+    # A divergence grows with its order, and keeps its digits better away from 1.
+    later = [each for each in _NEXT_TO_ONE if each > order] if order < _NEXT_TO_ONE[0] else []
+    high = max(min(curve.divergence(each) for each in (order, *later)), 0.0)
+    low = max((_floor(product, order, high) for product in below), default=0.0)
+    return Bound(min(low, high), high, Certificate("moment generating function", unit="absolute"))
 
 
-def _at(product: Product, order: float, side: float) -> float:
-    """One direction's divergence, its error added (side 1) or taken off (side -1)."""
+# Orders that are asked in the place of one next to 1, or of one that is beyond floats.
+_NEXT_TO_ONE = tuple(1 + 10.0**-place for place in range(2, 9))
+_FAR = (2.0, 16.0, 256.0, 1e4, 1e6, 1e9, 1e16, 1e50, 1e150)
+
+
+def _floor(product: Product, order: float, high: float) -> float:
+    """A lower end of one direction's divergence, at least 0: at this order, or from others where it is far from `high`.
+
+    A divergence grows with its order, and by no more than half the greatest variance of the tilted losses.
+    """
     if product.infinite.upper > 0:
-        return math.inf if side > 0 or product.infinite.lower > 0 else 0.0
+        return math.inf if product.infinite.lower > 0 else 0.0
     if not product.reduced:
         return 0.0
-    line = product.transform.line(order - 1, np.zeros(1))
-    value = float(line.log[0].real + line.error[0] if side > 0 else line.floor[0]) / (order - 1)
-    return value + side * 8 * UNIT_ROUNDOFF * abs(value)
+    low = _least(product, order)
+    if low < high * (1 - 1e-6):
+        low = max([low, *(_least(product, each) for each in _FAR if each < order)])
+    if order < _NEXT_TO_ONE[0]:
+        half = math.fsum(times * _variance(loss) for loss, times in product.group) / 2 * (1 + 1e-12)
+        later = [each for each in _NEXT_TO_ONE if each > order] if half < math.inf else []
+        low = max([low, *(_least(product, each) - (each - order) * half * (1 + 1e-12) for each in later)])
+    return max(low, 0.0)
+
+
+def _variance(loss: Loss) -> float:
+    """A bound on the variance of the loss tilted by an exponent of at most 0.01."""
+    if math.isfinite(loss.maximum):
+        return (loss.maximum - loss.minimum) ** 2 / 4
+    bound = moment_bound(loss.transform(1), 1.01) if math.isfinite(loss.minimum) else math.inf
+    # x^2 <= (2 / e)^2 e^x for x >= 0, and the moment that divides is at least 1.
+    return loss.minimum**2 + 0.5414 * math.exp(bound) if bound < 700 else math.inf
+
+
+def _real_line(product: Product, order: float) -> Line:
+    """log M at order - 1; an overflow ends as an infinite or undefined value, which certifies nothing."""
+    try:
+        with np.errstate(all="ignore"):
+            return product.transform.line(order - 1, np.zeros(1))
+    except OverflowError:
+        return Line(np.full(1, np.nan, dtype=complex), np.full(1, np.inf))
+
+
+@np.errstate(all="ignore")
+def _least(product: Product, order: float) -> float:
+    value = float(_real_line(product, order).floor[0]) / (order - 1)
+    return value - 8 * UNIT_ROUNDOFF * abs(value) if -math.inf < value < math.inf else 0.0
 
 
 @dataclass(frozen=True)
@@ -74,17 +111,14 @@ class Curve:
         adjacency: Under which the promises are taken.
         rounds: In place of the products, where every round may be turned: at each order the largest moment of its
             alternatives counts, whatever was chosen before.
+        samples: The curves of all parts as they are without their sample, each with its rate and count.
     """
 
     products: tuple[Product, ...]
     promises: tuple[tuple[Part, int], ...]
     adjacency: Adjacency
     rounds: Rounds = ()
-
-    @classmethod
-    def of(cls, asked: Question) -> Curve:
-        """The curve of a question."""
-        return cls(asked.above, asked.promises, asked.adjacency, asked.rounds)
+    samples: tuple[tuple[Curve, float, int], ...] = ()
 
     @cached_property
     def _steps(self) -> list[tuple[Product, ...]]:
@@ -93,7 +127,16 @@ class Curve:
             return [tuple(product for product in self.products if product.reduced)]
         return [tuple(Product(((loss, times),)) for loss in losses) for losses, times in self.rounds]
 
-    @property
+    @cached_property
+    def _terms(self) -> list[list[list[_Term]]]:
+        """Of each alternative of each step the families of losses."""
+        return [[_terms(product) for product in step] for step in self._steps]
+
+    @cached_property
+    def _known(self) -> dict[float, float]:
+        return {}
+
+    @cached_property
     def largest(self) -> float:
         """The largest finite loss, rounded up."""
         ends = [max((product.extremes.upper for product in step), default=0.0) for step in self._steps]
@@ -120,11 +163,24 @@ class Curve:
         return any(delta > 0 for delta, _ in self._failures)
 
     def _kept(self, order: float) -> float:
-        """log E e^((order - 1) L) / (order - 1) of what is not lost outright, rounded up."""
-        rho = math.fsum(times * promise.rho for promise, times in self._stated)
-        moments = [max((_finite_moment(product, order) for product in step), default=0.0) for step in self._steps]
-        moment = moments[0] if len(moments) == 1 else up(math.fsum(moments) * (1 + 4 * UNIT_ROUNDOFF))
-        return up(moment + up(rho * order * (1 + 4 * UNIT_ROUNDOFF)))
+        """log E e^((order - 1) L) / (order - 1) of what is not lost outright, or what a theorem says; rounded up."""
+        if order not in self._known:
+            rho = math.fsum(times * promise.rho for promise, times in self._stated)
+            steps = [max((_added(terms, order) for terms in step), default=0.0) for step in self._terms]
+            added = steps[0] if len(steps) == 1 else up(math.fsum(steps) * (1 + 4 * UNIT_ROUNDOFF))
+            whole = up(added + up(rho * order * (1 + 4 * UNIT_ROUNDOFF)))
+            if not self.lost:
+                others = [] if self.promises else [max(self.largest, 0.0)]
+                others += [self._amplified(order)] if self.samples else []
+                whole = min(whole, *others) if others else whole
+            self._known[order] = whole
+        return self._known[order]
+
+    def _amplified(self, order: float) -> float:
+        rows = [
+            times * on_sample(curve.divergence(order), order=order, rate=rate) for curve, rate, times in self.samples
+        ]
+        return up(math.fsum(rows) * (1 + 4 * UNIT_ROUNDOFF))
 
     def epsilon(self, delta: float) -> Bound:
         """An upper end for epsilon; the lower end is 0."""
@@ -132,30 +188,84 @@ class Curve:
         certificate = Certificate("Renyi divergences, the best order", unit="epsilon")
         if rest is None or rest.lower <= 0:
             return Bound(0.0, math.inf, certificate)
-        if not any(mass > 0 for mass, _ in self._failures[len(self._stated) :]):
-            return Bound(0.0, renyi.best_epsilon(self._kept, delta=rest.lower).epsilon, certificate)
-
         # With mass lost in the pair, only the moment itself may be used: the rest of Q need not have mass one.
-        def at(point: float) -> float:
-            order = 1 + math.exp(point)
-            return renyi.optimal_moment_epsilon(max(self._kept(order), 0.0), order=order, delta=rest.lower)
-
-        return Bound(0.0, at(minimum(at, start=2.0, step=1.0, limit=32.0, steps=40)), certificate)
+        exact = not any(mass > 0 for mass, _ in self._failures[len(self._stated) :])
+        return Bound(0.0, renyi.best_epsilon(self._nonnegative, delta=rest.lower, exact=exact).epsilon, certificate)
 
     def delta(self, epsilon: float) -> Bound:
         """An upper end for delta; the lower end is 0."""
         certificate = Certificate("Renyi divergences, the best order")
-
-        def at(point: float) -> float:
-            order = 1 + math.exp(point)
-            return renyi.optimal_moment_delta(max(self._kept(order), 0.0), order=order, epsilon=epsilon)
-
-        finite = at(minimum(at, start=2.0, step=1.0, limit=32.0, steps=40)) if epsilon >= 0 else 1.0
+        finite = renyi.best_delta(self._nonnegative, epsilon=epsilon) if epsilon >= 0 else 1.0
         return Bound(0.0, failure.combined(Bound(0.0, finite), self._failures, certificate).upper, certificate)
 
+    def _nonnegative(self, order: float) -> float:
+        return max(self._kept(order), 0.0)
 
-def _finite_moment(product: Product, order: float) -> float:
+
+def on_sample(divergence: float, *, order: float, rate: float) -> float:
+    """What a divergence in both directions is at most on a Poisson sample, rounded up.
+
+    For (1 - q) Q + q P against Q by Minkowski's inequality in L^order(Q); for P against (1 - q) P + q Q by convexity,
+    and because that is at least (1 - q) P.
+
+    >>> round(on_sample(250.0, order=500.0, rate=0.01), 9)
+    245.385601016
+
+    Args:
+        divergence: Without the sample; >= 0, infinite allowed.
+        order: The order; finite, > 1.
+        rate: The sampling rate, in (0, 1].
+    """
+    if rate == 1 or divergence == math.inf:
+        return divergence
+    scale = 1 - 1 / order if order > 2 else (order - 1) / order
+    share = scale * divergence
+    if share < 700:
+        log = math.log1p(rate * math.expm1(share))
+    else:
+        log = max(share + math.log(rate), 0.0) + math.log1p(math.exp(-abs(share + math.log(rate))))
+    slack = 1 + UNIT_ROUNDOFF * (64 + 8 * share)
+    return up(min(divergence, max(log / scale * slack, min(divergence, -math.log1p(-rate) * slack))))
+
+
+@dataclass(frozen=True)
+class _Term:
+    """The losses of one family."""
+
+    product: Product
+
+    @cached_property
+    def rho(self) -> float:
+        """A rho of theirs, infinite if none is known: it may be less than that of the pair."""
+        rhos = [(loss.zcdp, times) for loss, times in self.product.group]
+        known = [times * rho for rho, times in rhos if rho is not None]
+        return up(math.fsum(known) * (1 + 4 * UNIT_ROUNDOFF)) if len(known) == len(rhos) else math.inf
+
+    def divergence(self, order: float) -> float:
+        """Their moment, or rho times the order where that may be less."""
+        moment = _moment(self.product, order)
+        if moment < math.inf and not any(loss.loose for loss, _ in self.product.group):
+            return moment
+        return min(moment, up(self.rho * order))
+
+
+def _terms(product: Product) -> list[_Term]:
+    families: dict[type[Loss], list[tuple[Loss, int]]] = defaultdict(list)
+    for loss, times in product.group:
+        families[type(loss)].append((loss, times))
+    if len(families) == 1:
+        return [_Term(product)]
+    return [_Term(Product(tuple(group))) for group in families.values()]
+
+
+def _added(terms: Sequence[_Term], order: float) -> float:
+    found = [term.divergence(order) for term in terms]
+    return found[0] if len(found) == 1 else up(math.fsum(found) * (1 + 4 * UNIT_ROUNDOFF))
+
+
+def _moment(product: Product, order: float) -> float:
     if not product.reduced:
         return 0.0
-    line = product.transform.line(order - 1, np.zeros(1))
-    return up((float(line.log[0].real) + float(line.error[0])) / (order - 1))
+    line = _real_line(product, order)
+    moment = up((float(line.log[0].real) + float(line.error[0])) / (order - 1))
+    return moment if moment > -math.inf else math.inf

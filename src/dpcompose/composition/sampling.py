@@ -62,6 +62,13 @@ class Sampled(Composable):
     def costlier(self) -> Composable:
         return sampled(self.base.costlier(), min(larger_reading(self.rate), 1.0))
 
+    def unsampled(self, adjacency: Adjacency) -> Composition | None:
+        """What runs on the sample; None for replacing, where that says less than twice the add-remove sensitivity."""
+        if adjacency is not Adjacency.REPLACE:
+            return self.base
+        one, two = (self.base.gdp(adjacency=each) for each in (Adjacency.ADD_REMOVE, adjacency))
+        return self.base if one and two and two >= 2 * one * (1 - 1e-12) else None
+
     def promise(self, adjacency: Adjacency) -> ConcentratedDP | None:
         """None: what is known of a sample is its losses."""
         return None

@@ -9,7 +9,6 @@ from dpcompose.errors import DomainError
 from dpcompose.guarantee import failure, renyi
 from dpcompose.guarantee.approximate import epsilon_of
 from dpcompose.guarantee.order import order_of
-from dpcompose.guarantee.root import minimum
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
 
@@ -124,17 +123,10 @@ def optimal_moment_delta(promise: ConcentratedDP, *, epsilon: float) -> float:
 
     Reference: [CanonneKamathSteinke2020, Corollary 13]
     """
-
     promise, epsilon = _checked(promise), epsilon_of("epsilon", epsilon)
-
-    def at(point: float) -> float:
-        order = 1.0 + math.exp(point)
-        return renyi.optimal_moment_delta(promise.renyi(order), order=order, epsilon=epsilon)
-
     if promise.rho == 0.0:
         return promise.delta
-    point = minimum(at, start=2.0, step=1.0, limit=32.0, steps=60)
-    return min(1.0, up(promise.delta + at(point)))
+    return min(1.0, up(promise.delta + renyi.best_delta(promise.renyi, epsilon=epsilon)))
 
 
 def _checked(promise: object) -> ConcentratedDP:

@@ -45,7 +45,7 @@ def lossless_epsilon(rho: float, *, order: float, delta: float) -> float:
         return 0.0
     if delta == 0.0 or rho == math.inf or not (order - 1.0) * rho < 1e12:
         return math.inf
-    if Fraction(delta) * Fraction(order) >= 1:
+    if delta * order >= 1.0 - 1e-12 and Fraction(delta) * Fraction(order) >= 1:
         return max(0.0, up((rho + math.log1p(-delta)) + 8e-16 * (rho - math.log1p(-delta))))
     if not delta > LEAST_DELTA:
         return math.inf  # the best p is no float: the use of one moment loses nothing to speak of
@@ -172,10 +172,10 @@ def _tangent(success: tuple[float, float], gap: float, rho: float, order: float,
         if not (rest > 0 and 0 < q < 1):
             return math.inf, Decimal(-1)
         power = Decimal(order) - 1
-        more, less = p / q, rest / (1 - q)
+        more, less = p / q if q > 0 else Decimal(0), rest / (1 - q)
         if not more > 1 > less:
             return math.inf, Decimal(-1)
-        high, low = (power * more.ln()).exp(), (power * less.ln()).exp()
+        high, low = (power * more.ln()).exp(), (power * less.ln()).exp() if less > 0 else Decimal(0)
         ratio = power * (more * high - less * low) / ((power + 1) * (high - low))
         excess = (power * Decimal(rho)).exp() - (p * high + rest * low)
         proved = p - ratio * q + excess / ((power + 1) * (high - low))

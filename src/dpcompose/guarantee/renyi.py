@@ -17,6 +17,9 @@ from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
 Curve = Callable[[float], float]
 """From an order in (1, inf) to an upper bound on the Renyi divergence of that order, in both directions."""
 
+_FARTHEST = 700.0
+_ONE_MOMENT = "best use of one moment", "[CanonneKamathSteinke2020, Proposition 12]"
+
 
 @dataclass(frozen=True)
 class RenyiDP:
@@ -142,13 +145,17 @@ def optimal_moment_delta(rho: float, *, order: float, epsilon: float) -> float:
         return 0.0 if rho < math.inf else 1.0
     if rho == math.inf:
         return 1.0
+    return min(1.0, up(math.exp(min(_log_delta(rho, order=order, epsilon=epsilon), 1.0))))
+
+
+def _log_delta(rho: float, *, order: float, epsilon: float) -> float:
     excess = order - 1.0
     terms = excess * rho, -excess * epsilon, -order * math.log1p(1.0 / excess), -math.log(excess)
     slack = 24 * UNIT_ROUNDOFF * (2.0 + sum(abs(term) for term in terms))
-    return min(1.0, up(math.exp(min(math.fsum(terms) + slack, 1.0))))
+    return math.fsum(terms) + slack if slack < math.inf else math.inf
 
 
-def best_epsilon(curve: Curve, *, delta: float) -> Converted:
+def best_epsilon(curve: Curve, *, delta: float, exact: bool = True) -> Converted:
     """An epsilon >= 0 that a Renyi curve implies: the least that a search over all orders finds; an upper bound.
 
     Every order gives a true statement at the same delta, so that the least of them is true whatever the search missed.
@@ -159,6 +166,8 @@ def best_epsilon(curve: Curve, *, delta: float) -> Converted:
     Args:
         curve: From an order in (1, inf) to an upper bound on the divergence; may be infinite.
         delta: In [0, 1].
+        exact: Whether the conversion may be the exact one, which needs two probability measures; else the best use of
+            one moment.
 
     Raises:
         DomainError: If delta is outside [0, 1], or the curve is no function to numbers >= 0.
@@ -169,19 +178,66 @@ def best_epsilon(curve: Curve, *, delta: float) -> Converted:
     if not callable(curve):
         raise DomainError("curve", curve, "a function of the order")
 
-    def order_at(point: float) -> float:
-        return max(1.0 + math.exp(point), math.nextafter(1.0, 2.0))
-
     def moment(point: float) -> float:
-        order = order_at(point)
+        order = _order_at(point)
         return optimal_moment_epsilon(curve(order), order=order, delta=delta)
 
     def estimate(point: float) -> float:
-        order = order_at(point)
+        order = _order_at(point)
         return min(estimated_epsilon(epsilon_of("curve(order)", curve(order)), order=order, delta=delta), moment(point))
 
-    rough = parabolic_minimum(moment, start=2.0, step=1.0, limit=32.0, refinements=0)
-    point = parabolic_minimum(estimate, start=rough, step=0.5, limit=34.0, refinements=3)
-    order = order_at(point)
-    found = min(lossless_epsilon(curve(order), order=order, delta=delta), moment(point))
-    return Converted(found, order, "exact at one order", "[Asoodeh2021, Section III]")
+    def lossless(point: float) -> float:
+        order = _order_at(point)
+        return min(lossless_epsilon(curve(order), order=order, delta=delta), moment(point))
+
+    point = rough = parabolic_minimum(moment, start=2.0, step=1.0, limit=_FARTHEST, refinements=0 if exact else 6)
+    if exact:
+        point = parabolic_minimum(estimate, start=rough, step=0.5, limit=_FARTHEST + 2.0, refinements=3)
+    found = lossless if exact else moment
+    epsilon, least = min((found(each), each) for each in (point, *_last_finite(curve, rough)))
+    how = ("exact at one order", "[Asoodeh2021, Section III]") if exact else _ONE_MOMENT
+    return Converted(epsilon, _order_at(least), *how)
+
+
+def best_delta(curve: Curve, *, epsilon: float) -> float:
+    """A delta that a Renyi curve implies at `epsilon`: the least that a search over all orders finds; an upper bound.
+
+    >>> best_delta(lambda order: 5e-30 * order, epsilon=1e-13) < 1e-200
+    True
+
+    Args:
+        curve: From an order in (1, inf) to an upper bound on the divergence; may be infinite.
+        epsilon: In nats; >= 0, infinite allowed.
+
+    Raises:
+        DomainError: If epsilon is negative or NaN, or the curve is no function to numbers >= 0.
+
+    Reference: [CanonneKamathSteinke2020, Proposition 12]
+    """
+    epsilon = epsilon_of("epsilon", epsilon)
+
+    def log_delta(point: float) -> float:
+        order = _order_at(point)
+        rho = curve(order)
+        return math.inf if rho == math.inf else _log_delta(rho, order=order, epsilon=min(epsilon, 1e300))
+
+    def delta(point: float) -> float:
+        order = _order_at(point)
+        return optimal_moment_delta(curve(order), order=order, epsilon=epsilon)
+
+    point = parabolic_minimum(log_delta, start=2.0, step=1.0, limit=_FARTHEST, refinements=8)
+    return min(delta(each) for each in (point, *_last_finite(curve, point)))
+
+
+def _order_at(point: float) -> float:
+    return max(1.0 + math.exp(point), math.nextafter(1.0, 2.0))
+
+
+def _last_finite(curve: Curve, point: float) -> list[float]:
+    """The largest order at which a curve is finite, if that lies within a step beyond `point`: it may be the best."""
+    low, high = point, point + 1.0
+    if not curve(_order_at(low)) < math.inf or curve(_order_at(high)) < math.inf:
+        return []
+    while low < (middle := (low + high) / 2.0) < high:
+        low, high = (middle, high) if curve(_order_at(middle)) < math.inf else (low, middle)
+    return [low]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+# Below e^-40 nothing is left of what is added to 1.
+_DEEPEST = 40.0
+
 
 def increasing_root(
     function: Callable[[float], tuple[float, float]], *, start: float, lower: float, upper: float, steps: int = 200
@@ -129,7 +132,7 @@ def parabolic_minimum(
         refinements: The number of parabolas.
     """
     here, value = start, function(start)
-    while value == math.inf and here > -limit:
+    while value == math.inf and here > -_DEEPEST:
         here -= step
         value = function(here)
     ahead = function(here + step)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcompose.errors import UnsupportedError
@@ -60,6 +61,12 @@ class Loss(ABC):
         maximum = self.maximum
         slack = 16 * 2.0**-53 * abs(maximum) if math.isfinite(maximum) else 0.0
         return Bound(maximum - slack, maximum + slack)
+
+    @property
+    def top(self) -> Fraction | None:
+        """The largest finite loss, at least 0, or an upper bound on it, as an exact number; None if it is infinite."""
+        maximum = float(self.maximum)
+        return None if maximum == math.inf else both_readings(max(maximum, 0.0))
 
     @abstractmethod
     def transform(self, times: int) -> Transform:
@@ -135,9 +142,19 @@ class Loss(ABC):
         )
 
     @property
+    def loose(self) -> bool:
+        """Whether `zcdp` is that of the mechanisms below this loss, and may be less than its own."""
+        return False
+
+    @property
     def gdp(self) -> float | None:
         """The mu of a loss that is exactly Gaussian, rounded up; None for all others."""
         return None
+
+
+def both_readings(number: float) -> Fraction:
+    """The larger of a float's two readings: the double itself, and its shortest decimal."""
+    return max(Fraction(number), Fraction(repr(number)))
 
 
 class Pair(NamedTuple):

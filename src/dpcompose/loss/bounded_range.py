@@ -53,6 +53,10 @@ class BoundedRangeLoss(Loss):
         return min(self.epsilon**2 / 8, self.epsilon * math.tanh(self.epsilon / 2)) * (1 + 16 * U)
 
     @property
+    def loose(self) -> bool:
+        return True
+
+    @property
     def closed(self) -> bool:
         return True
 

@@ -25,7 +25,7 @@ def discrete_laplace(scale: float, shift: int) -> Loss:
     """
     rate, shift = 1 / scale, abs(shift)
     if shift == 1:
-        return TwoPointLoss(rate, ulps=1)
+        return TwoPointLoss(rate, ulps=0 if math.frexp(scale)[0] == 0.5 else 1)
     if not rate * shift <= LARGEST_LOSS:
         raise UnsupportedError(
             f"DiscreteLaplace({scale!r}, shift={shift})",

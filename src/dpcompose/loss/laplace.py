@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Self
 
@@ -35,12 +36,13 @@ _GROUPS = 32
 class LaplaceLoss(Loss):
     """+epsilon with probability 1/2, -epsilon with e^-epsilon / 2, density e^((l - epsilon) / 2) / 4 between.
 
-    epsilon = sensitivity / scale, good to `ulps` units of roundoff. delta(e) = 1 - e^((e - epsilon) / 2) for
-    |e| <= epsilon. Both orders are the same.
+    epsilon = sensitivity / scale, the `quotient` where it is known, good to `ulps` units of roundoff. delta(e) =
+    1 - e^((e - epsilon) / 2) for |e| <= epsilon. Both orders are the same.
     """
 
     epsilon: float
     ulps: int = 1
+    quotient: tuple[float, float] | None = None
 
     @property
     def maximum(self) -> float:
@@ -49,6 +51,13 @@ class LaplaceLoss(Loss):
     @property
     def minimum(self) -> float:
         return -self.epsilon
+
+    @property
+    def top(self) -> Fraction | None:
+        if self.quotient is None:
+            return Fraction(self.epsilon) * (1 + Fraction(2 * self.ulps, 2**53))
+        over, under = self.quotient
+        return max(Fraction(over) / Fraction(under), Fraction(repr(over)) / Fraction(repr(under)))
 
     @property
     def largest(self) -> Bound:

@@ -118,6 +118,11 @@ class Product:
         slack = 4 * UNIT_ROUNDOFF
         return Bound(low - slack * abs(low), high + slack * abs(high)) if math.isfinite(high) else Bound(low, high)
 
+    @property
+    def roughly_largest(self) -> float:
+        """About the largest finite value, without a look at every loss."""
+        return self.transform.maximum if self.single is None else self.single.maximum
+
     def delta(self, epsilon: float, *, tolerance: float) -> Bound:
         """E[(1 - e^(epsilon - L))_+], never outside [max(0, 1 - e^epsilon), 1]."""
         return self._clipped(epsilon, tolerance, None)

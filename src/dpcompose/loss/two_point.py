@@ -6,13 +6,14 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Self
 
 import numpy as np
 
 from dpcompose.guarantee import optimal
 from dpcompose.loss.atoms import AtomicLoss
-from dpcompose.loss.base import Loss
+from dpcompose.loss.base import Loss, both_readings
 from dpcompose.loss.law import PromiseLaw
 from dpcompose.loss.two_term import TwoPointMoments
 from dpcompose.numerics.ball import Ball, Field
@@ -46,6 +47,10 @@ class TwoPointLoss(Loss):
     @property
     def maximum(self) -> float:
         return self.times * self.epsilon
+
+    @property
+    def top(self) -> Fraction:
+        return self.times * both_readings(self.epsilon) * (1 + Fraction(2 * self.ulps, 2**53))
 
     @property
     def minimum(self) -> float:

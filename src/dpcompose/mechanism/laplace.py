@@ -68,4 +68,5 @@ class Laplace(Mechanism):
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """One symmetric loss of epsilon = sensitivity / scale."""
         epsilon = sensitivities(self.sensitivity, self.replace_sensitivity, adjacency) / self.scale
-        return alike(LaplaceLoss(epsilon, rounded(self.scale)))
+        quotient = None if adjacency is Adjacency.REPLACE else (self.sensitivity, self.scale)
+        return alike(LaplaceLoss(epsilon, rounded(self.scale), quotient))

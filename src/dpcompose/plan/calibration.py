@@ -62,7 +62,8 @@ def calibrate(plan: Plan, key: str, *, epsilon: float, delta: float) -> PlanCali
     entry, parameter = plan.locate(key)
     known = KEYS[parameter]
     direction = "unordered" if (entry.kind, parameter) in UNORDERED else str(known.response)
-    bracket = {"rate": (1e-12, 1.0), "delta": (1e-300, 1.0)}.get(parameter)
+    # Twice as far as the domain goes: where that ends, the search ends, and says so by itself.
+    bracket = {"rate": (1e-12, 2.0), "delta": (1e-300, 2.0)}.get(parameter)
 
     def family(value: float) -> Composition:
         return plan.with_value(key, int(value) if known.integer else value).composition()
@@ -74,5 +75,7 @@ def calibrate(plan: Plan, key: str, *, epsilon: float, delta: float) -> PlanCali
         )  # fmt: skip
     except UnreachableError as error:
         remedy = "The rest of the plan, or the mechanism at its least, already costs that much"
+        if error.limit <= error.target:
+            remedy = "Whatever the value, the plan keeps to the target: it does not limit this number"
         raise UnreachableError(key, error.target, error.limit, remedy) from None
     return PlanCalibration(plan.with_value(key, found.value), key, found.value, epsilon, delta, found)

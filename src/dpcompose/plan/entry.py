@@ -41,7 +41,9 @@ class Entry:
             raise DomainError("kind", self.kind, choices(self.kind, KINDS))
         times_of(self.times)
         mechanism = KINDS[self.kind].build(**self._given())
-        object.__setattr__(self, "mechanism", mechanism if self.rate is None else mechanism.sampled(self.rate))
+        # A sample of everybody is the mechanism itself.
+        sampled = mechanism if self.rate is None or self.rate == 1 else mechanism.sampled(self.rate)
+        object.__setattr__(self, "mechanism", sampled)
 
     def _given(self) -> dict[str, Value]:
         known = KINDS[self.kind].parameters

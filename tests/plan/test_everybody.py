@@ -1,0 +1,39 @@
+"""A sample of everybody: rate 1 is the mechanism itself, in every question a plan can ask."""
+
+from __future__ import annotations
+
+import pytest
+
+from dpcompose.errors import UnreachableError
+from dpcompose.plan import Plan, account, calibrate, risk_of
+from dpcompose.plan.kind import KINDS
+
+GIVEN = {"scale": "4.0", "sigma": "4.0", "epsilon": "0.5", "rho": "0.01", "mu": "0.2"}
+
+
+def plan(kind: str, rate: str) -> Plan:
+    keys = "\n".join(f"{name} = {GIVEN[name]}" for name, required in KINDS[kind].parameters.items() if required)
+    return Plan.parse(f'delta = 1e-6\n[[mechanism]]\nname = "one"\nkind = "{kind}"\n{keys}\n{rate}times = 3\n')
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_at_rate_one(kind: str) -> None:
+    all_of_them, plain = plan(kind, "rate = 1\n"), plan(kind, "")
+    assert all_of_them.question is not None
+    assert account(all_of_them, all_of_them.question).total == account(plain, all_of_them.question).total
+    assert risk_of(all_of_them).risk.advantage == risk_of(plain).risk.advantage
+    assert Plan.parse(all_of_them.toml()) == all_of_them
+
+
+def test_a_rate_that_is_found_to_be_one() -> None:
+    found = calibrate(plan("gaussian", "rate = 0.5\n"), "mechanism.one.rate", epsilon=5.0, delta=1e-6)
+    assert found.value == 1.0 and found.found.neighbor is None
+    again = Plan.parse(found.plan.toml())
+    assert account(again, found.plan.question).total.upper <= 5.0
+    more = calibrate(again, "mechanism.one.times", epsilon=5.0, delta=1e-6)
+    assert more.value > 3
+
+
+def test_no_times_are_not_found() -> None:
+    with pytest.raises(UnreachableError, match="at its least, already costs that much"):
+        calibrate(plan("gaussian", "rate = 1\n"), "mechanism.one.times", epsilon=1e-3, delta=1e-6)
