@@ -14,7 +14,7 @@ from dpcompose.ledger import Ledger
 from dpcompose.plan import Plan
 from dpcompose.release.file import questions
 
-NO_NAMES = [3, True, -1, 1.5, None, b"plan.toml", ["plan.toml"], object(), "a\0b", "\ud800"]
+NO_NAMES = [3, True, -1, 1.5, None, b"plan.toml", ["plan.toml"], {}, "a\0b", "\ud800"]
 READERS = [Plan.read, questions]
 
 
