@@ -125,6 +125,18 @@ def test_the_search_is_as_good_as_a_fine_grid() -> None:
     assert best.epsilon <= grid * (1 + 1e-6)
 
 
+@pytest.mark.parametrize("last", [12.0, 20.0, 33.0, 150.0])
+def test_the_search_for_a_delta_is_as_good_as_a_fine_grid(last: float) -> None:
+    """Also where delta falls slowly with the order and rises at once, as that of a rarely sampled Gaussian does."""
+
+    def curve(order: float) -> float:
+        return 0.0134 * order if order < last else 0.0134 * order + 0.1 * (order - last) ** 2
+
+    orders = [1.0 + math.exp(place / 50.0) for place in range(-100, 400)]
+    grid = min(renyi.optimal_moment_delta(curve(order), order=order, epsilon=0.868) for order in orders)
+    assert renyi.best_delta(curve, epsilon=0.868) <= grid * (1.0 + 1e-3)
+
+
 def test_a_curve_known_up_to_an_order_is_used_below_it() -> None:
     found = renyi.best_epsilon(lambda order: order / 2 if order < 3 else math.inf, delta=1e-6)
     assert found.order < 3 and found.epsilon < math.inf

@@ -151,9 +151,11 @@ def parabolic_minimum(
             here, value = vertex, lowest
         step /= 4.0
         behind, ahead = function(here - step), function(here + step)
-        if behind < value or ahead < value:
-            here, value = (here - step, behind) if behind < ahead else (here + step, ahead)
-            behind, ahead = function(here - step), function(here + step)
+        # Where it falls slowly and rises at once, several of these strides lie between the last two.
+        while min(behind, ahead) < value and abs(here) < limit:
+            step = step if ahead <= behind else -step
+            here, behind, value = here + step, value, min(behind, ahead)
+            ahead = function(here + step)
     return here
 
 
