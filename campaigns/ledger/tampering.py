@@ -212,7 +212,9 @@ def campaign(*, tries: int, seed: int = 5, verify: Callable[[Path, Anchor], None
             except LedgerError:
                 found[way] += 1
             else:
-                raise HistoryError(f"not found: {way} (try {sum(found.values())})")
+                if dump(target) != truth:
+                    raise HistoryError(f"not found: {way} (try {sum(found.values())})")
+                harmless += 1  # opening took the last step of the schema again, whose record was gone
             for path in Path(temporary).glob("target.db*"):
                 path.unlink()
     ways = ", ".join(f"{way} {count}" for way, count in found.most_common())

@@ -26,13 +26,13 @@ def _a_schedule_of_two_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def ask(command: str, *rest: str, status: int = 0) -> str:
-    result = CliRunner().invoke(app, ["ledger", command, "l.db", *rest], env={"COLUMNS": "140", "USER": "Ada"})
+    result = CliRunner().invoke(app, ["ledger", command, "--ledger", "l.db", *rest], env={"COLUMNS": "140", "USER": "Ada"})
     assert result.exit_code == status, (result.output, result.exception)
     return result.output
 
 
 def test_a_bare_cost_is_charged_beside_no_schedule() -> None:
-    said = ask("charge", "world", "--cost", "rho=0.1", "--cost", "delta=0", "--key", "two", status=1)
+    said = ask("charge", "world", "--cost", "rho=0.1", "--cost", "delta=0", "--key", "two", status=3)
     assert "round 2 of the schedule of 'world': a cost without a mechanism was asked" in said
 
 

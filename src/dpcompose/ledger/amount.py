@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Rational
 
 from dpcompose.errors import DomainError
@@ -82,6 +83,7 @@ class Amount:
         return text_of(self.units)
 
 
+@lru_cache(maxsize=4096)
 def text_of(units: int) -> str:
     """The decimal text of so many units, without an exponent and without zeros at its end."""
     whole, rest = divmod(units, SCALE)

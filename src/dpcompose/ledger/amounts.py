@@ -8,7 +8,7 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from dpcompose.errors import DomainError
-from dpcompose.ledger.amount import Amount, require_units, text_of, units_of
+from dpcompose.ledger.amount import LIMIT, Amount, require_units, text_of, units_of
 from dpcompose.ledger.text import currency_name
 
 MOST_CURRENCIES = 64
@@ -27,7 +27,9 @@ class Amounts(Mapping[str, Amount]):
 
     def __init__(self, units: Mapping[str, int]) -> None:
         for name, each in units.items():
-            require_units(f"units of {currency_name(name)}", each)
+            currency_name(name)
+            if not (type(each) is int and 0 <= each < LIMIT):
+                require_units(f"units of {name}", each)
         ordered = {name: units[name] for name in sorted(units)}
         object.__setattr__(self, "units", MappingProxyType(ordered))
 

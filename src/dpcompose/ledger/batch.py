@@ -22,16 +22,18 @@ class Batch:
         records: The entries to write.
         scopes: The scopes to write.
         balances: The balances to write, those of new scopes included, by path.
+        ends: The last of the entries to write, by top-level scope.
     """
 
     stored: View
-    records: list[Record] = field(default_factory=list[Record])
-    scopes: list[Scope] = field(default_factory=list[Scope])
-    balances: dict[str, Node] = field(default_factory=dict[str, Node])
-    _seen: dict[str, Node] = field(default_factory=dict[str, Node])
-    _heads: dict[str, Head] = field(default_factory=dict[str, Head])
-    _entries: dict[tuple[str, int | str], Entry] = field(default_factory=dict[tuple[str, int | str], Entry])
-    _redemptions: dict[tuple[str, int], Entry] = field(default_factory=dict[tuple[str, int], Entry])
+    records: list[Record] = field(default_factory=lambda: [])
+    scopes: list[Scope] = field(default_factory=lambda: [])
+    balances: dict[str, Node] = field(default_factory=lambda: {})
+    ends: dict[str, Head] = field(default_factory=lambda: {})
+    _seen: dict[str, Node] = field(default_factory=lambda: {})
+    _heads: dict[str, Head] = field(default_factory=lambda: {})
+    _entries: dict[tuple[str, int | str], Entry] = field(default_factory=lambda: {})
+    _redemptions: dict[tuple[str, int], Entry] = field(default_factory=lambda: {})
 
     def decide_all(self, requests: Sequence[Request]) -> list[Decision | DPComposeError]:
         """What each request leads to, in order: a decision, or the error that the rules raised."""
@@ -57,7 +59,7 @@ class Batch:
     def _append(self, request: Request, entry: Entry) -> None:
         root = root_of(request.path)
         sequence = self.head(root).sequence + 1
-        self._heads[root] = Head(sequence, entry.hash)
+        self._heads[root] = self.ends[root] = Head(sequence, entry.hash)
         self._entries[root, sequence] = entry
         if request.key is not None:
             self._entries[root, request.key] = entry
@@ -68,7 +70,8 @@ class Batch:
     def node(self, path: str) -> Node | None:
         node = self._seen.get(path)
         if node is None:
-            self.head(root_of(path))  # first: what is stored may be another history than before
+            if (root := root_of(path)) not in self._heads:
+                self.head(root)  # first: what is stored may be another history than before
             node = self.stored.node(path)
             if node is not None:
                 self._seen[path] = node

@@ -33,10 +33,19 @@ class Kept:
     Args:
         head: The last entry of that history when something was last read or written.
         nodes: By path, each with the row of its balance: the same row is the same balance.
+        current: The paths of those that were read or written since `head`: the same entries are the same balances.
     """
 
     head: Head = field(default_factory=Head)
     nodes: dict[str, tuple[Row | None, Node]] = field(default_factory=dict[str, tuple[Row | None, Node]])
+    current: set[str] = field(default_factory=set[str])
+
+    def is_at(self, head: Head) -> bool:
+        """Whether nothing was written since; if something was, every balance is read again."""
+        if head is self.head or head == self.head:
+            return True
+        self.current.clear()
+        return False
 
 
 Known = defaultdict[str, Kept]
@@ -70,8 +79,10 @@ class Stored:
     def node(self, path: str) -> Node | None:
         """See `View`; asked after `head`, which forgets the scopes of another history."""
         root = root_of(path)
-        nodes = self.known[root].nodes
-        known = nodes.get(path)
+        kept = self.known[root]
+        known = kept.nodes.get(path)
+        if known is not None and path in kept.current:
+            return known[1]
         if known is None:
             row = self.driver.row(SCOPE, (root, path))
             if row is None:
@@ -81,7 +92,8 @@ class Stored:
             scope = known[1].scope
         balance = self.driver.row(BALANCE, (root, path))
         if known is None or known[0] != balance:
-            known = nodes[path] = balance, node_of(scope, balance)
+            known = kept.nodes[path] = balance, node_of(scope, balance)
+        kept.current.add(path)
         return known[1]
 
     def keyed(self, root: str, key: str) -> Entry | None:
@@ -96,7 +108,7 @@ class Stored:
     def head(self, root: str) -> Head:
         row, kept = self.driver.row(HEAD, (root,)), self.known[root]
         head = Head() if row is None else Head(*row)
-        if kept.nodes and head != kept.head and not self._goes_on(root, kept.head):
+        if not kept.is_at(head) and kept.nodes and not self._goes_on(root, kept.head):
             kept.nodes.clear()
         kept.head = head
         return head
@@ -115,11 +127,12 @@ class Stored:
         if changed:
             self._write(CHANGE, list(changed.values()))
         self._write(NEW_ENTRY, [entry_row(record) for record in batch.records])
-        # Whether this is committed or not: such a row will mean such a balance, and only after such an entry.
+        # Whether this is committed or not: such a row will mean such a balance, and only after such an entry. Heads
+        # first: if we are interrupted in between, they are not those that are stored, and balances are read again.
+        for root, head in batch.ends.items():
+            self.known[root].head = head
         for path, row in changed.items():
             self.known[root_of(path)].nodes[path] = row[:3], batch.balances[path]
-        for record in batch.records:
-            self.known[root_of(record.scope)].head = Head(record.sequence, record.hash)
 
     def _write(self, statement: str, rows: Sequence[Row]) -> None:
         if (written := self.driver.many(statement, rows)) != len(rows):

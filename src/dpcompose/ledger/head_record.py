@@ -56,8 +56,8 @@ class Claim:
     @property
     def sector(self) -> bytes:
         """The claim as it is written."""
-        text = f"{self.label} {self.head.sequence} {self.head.hash} {self.log}"
-        return f"{crc32(text.encode()):08x} {text}".encode().ljust(SECTOR - 1) + b"\n"
+        text = f"{self.label} {self.head.sequence} {self.head.hash} {self.log}".encode()
+        return (b"%08x %b" % (crc32(text), text)).ljust(SECTOR - 1) + b"\n"
 
     def missing(self, entries: Entries, roots: Callable[[], Iterable[str]]) -> str:
         """What of this claim a ledger does not hold, in words; empty if it holds all."""
@@ -119,6 +119,7 @@ class HeadRecord:
 
     def __init__(self, path: Path) -> None:
         self._path, self._file = path, open(path, "r+b", buffering=0)  # noqa: SIM115
+        self._handle = self._file.fileno()
         self._places: dict[str, int] = {}
         self._labels: dict[str, int] = {}
         self._searched = 1
@@ -126,7 +127,7 @@ class HeadRecord:
 
     def claim(self, root: str) -> Head:
         """How far the chain of a top-level scope had come; number 0 where the record does not say."""
-        place = self._place(root)
+        place = self._places.get(root) or self._place(root)
         return Head() if place is None else self._at(place).head
 
     def reserve(self, root: str) -> None:
@@ -164,7 +165,7 @@ class HeadRecord:
         return self._places[root]
 
     def _at(self, place: int) -> Claim:
-        sector = os.pread(self._file.fileno(), SECTOR, place * SECTOR)
+        sector = os.pread(self._handle, SECTOR, place * SECTOR)
         known = self._known.get(place)
         if known is None or known[0] != sector:
             try:
@@ -175,7 +176,7 @@ class HeadRecord:
 
     def _put(self, place: int, claim: Claim) -> None:
         sector = claim.sector
-        _write(os.pwrite(self._file.fileno(), sector, place * SECTOR))
+        _write(os.pwrite(self._handle, sector, place * SECTOR))
         self._known[place] = sector, claim
 
 

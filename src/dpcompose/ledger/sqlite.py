@@ -26,7 +26,6 @@ from dpcompose.ledger.head_record import Claim, HeadRecord, LossError, label_of,
 from dpcompose.ledger.migration import STEPS, migrate, require_known, version_of
 from dpcompose.ledger.reading import Reading
 from dpcompose.ledger.row import Row
-from dpcompose.ledger.scope import root_of
 from dpcompose.ledger.sqlite_file import (
     BESIDE,
     LASTING,
@@ -92,6 +91,7 @@ class SQLiteStore:
             self._known_log = log_of(self._log)
             files = [*(str(beside(path, end)) for end in BESIDE[:3]), str(path), str(named)]
             self._files = [(each, identity(each)) for each in dict.fromkeys(files)]
+            self._names = self._files[3:]
             self._looked_at = 0.0
             self._opened = opened.pop_all()
         self._writing = Lock()
@@ -125,7 +125,7 @@ class SQLiteStore:
         missing += [f"all of {claim.label[1:]}" for claim in claims[1:] if claim.head.sequence and not version]
         if missing:
             raise self._lost(f"what was acknowledged is missing: {missing[0]}")
-        if version and not self._belongs(log_at(self._path), claims):
+        if version == len(STEPS) and not self._belongs(log_at(self._path), claims):
             try:
                 verify(reading, anchor=None, progress=None)
             except TamperedError as error:
@@ -174,7 +174,7 @@ class SQLiteStore:
         """Decide the requests one after the other and commit their changes together."""
         progress = _Progress()
         with self._writing, self._failures(progress):
-            self._require_usable()
+            self._require_in_place()
             with self._turn():
                 return self._committed(requests, progress)
 
@@ -187,12 +187,11 @@ class SQLiteStore:
             outcomes = batch.decide_all(requests)
             if batch.records:
                 self._stored.write(batch)
-                heads = {root_of(each.scope): Head(each.sequence, each.hash) for each in batch.records}
-                for root in heads:
+                for root in batch.ends:
                     self._record.reserve(root)
                 progress.committing = True
                 self._writer.execute("COMMIT")
-                self._acknowledge(heads)
+                self._acknowledge(batch.ends)
             return outcomes
         finally:
             if self._writer.in_transaction:
@@ -200,8 +199,8 @@ class SQLiteStore:
                     self._writer.execute("ROLLBACK")
 
     def _acknowledge(self, heads: Mapping[str, Head]) -> None:
-        """Record what was committed: it is on disk, if the log is still where the next one looks for it."""
-        if not _are_in_place(self._files[:1]):
+        """Record what was committed: it is on disk, if the log still has a name, where the next one looks for it."""
+        if not os.fstat(self._log.fileno()).st_nlink:
             raise self._misplaced(uncertain=True)
         if (log := log_of(self._log)) != self._known_log:
             self._known_log = log
@@ -232,6 +231,9 @@ class SQLiteStore:
     def _require_usable(self) -> None:
         """Raise StoreError unless this is the process and the file, and nothing is broken."""
         self._require_own_process()
+        self._require_in_place()
+
+    def _require_in_place(self) -> None:
         if self._broken is None and not self._is_in_place():
             self._broken = self._misplaced(uncertain=False)
         if self._broken is not None:
@@ -249,7 +251,7 @@ class SQLiteStore:
         """Whether the names lead to the files that are open: the file itself every time, the others once a second."""
         now = monotonic()
         if now - self._looked_at < LOOK_AGAIN:
-            return _are_in_place(self._files[3:])
+            return _are_in_place(self._names)
         self._looked_at = now
         return _are_in_place(self._files)
 
@@ -299,8 +301,10 @@ class _Claimed(Stored):
     where: str = field(kw_only=True)
 
     def head(self, root: str) -> Head:
-        found, claimed = self._last(root), self.record.claim(root)
-        if claimed != found and (what := Claim(label_of(root), claimed).missing(self._hash, lambda: [root])):
+        found, claimed, kept = self._last(root), self.record.claim(root), self.known[root]
+        if not kept.is_at(found):
+            kept.head = found
+        if claimed is not found and claimed != found and (what := Claim(label_of(root), claimed).missing(self._hash, lambda: [root])):
             raise LossError(what)
         return found
 
@@ -308,8 +312,10 @@ class _Claimed(Stored):
         """The last entry; and the schema is still one that we know, which another program may have renewed."""
         row = self.driver.row(HEAD_AND_VERSION, (root,))
         sequence, hash, version = row or (0, GENESIS, (self.driver.row(VERSION, ()) or (0,))[0])
-        require_known(version, where=self.where)
-        return Head(sequence, hash)
+        if version != len(STEPS):
+            require_known(version, where=self.where)
+        head = self.known[root].head  # mostly that which was written here before
+        return head if (head.sequence, head.hash) == (sequence, hash) else Head(sequence, hash)
 
     def _hash(self, root: str, sequence: int) -> str | None:
         row = self.driver.row(HASH, (root, sequence))
@@ -343,9 +349,12 @@ def engine_of(path: Path) -> Engine:
 def _are_in_place(files: Sequence[tuple[str, tuple[int, int]]]) -> bool:
     """Whether these names still lead to these files; what is written to others is written nowhere."""
     try:
-        return all([os.stat(path)[1:3] == found for path, found in files])  # noqa: C419
+        for path, found in files:
+            if os.stat(path)[1:3] != found:
+                return False
     except FileNotFoundError:
         return False
+    return True
 
 
 def _heads(reading: Reading) -> dict[str, Head]:

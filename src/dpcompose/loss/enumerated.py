@@ -48,7 +48,8 @@ def enumerated(group: Sequence[tuple[Loss, int]]) -> AtomicLoss:
             # A power errs by 8 U, and so does each of the at most `times` that are not 1; their product by U each.
             rounded = U * (16 + 16 * times)
         upper, lower = np.outer(upper, p).ravel(), np.outer(lower, q).ravel()
-        ratio = np.add.outer(ratio, step).ravel()
+        with np.errstate(invalid="ignore"):  # inf - inf is left out below
+            ratio = np.add.outer(ratio, step).ravel()
         logs = np.add.outer(logs, log_p).ravel() if faint else logs
         fuzz += times * atomic.fuzz + rounded
         lost += times * atomic.slack
