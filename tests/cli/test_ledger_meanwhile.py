@@ -26,7 +26,9 @@ def _a_schedule_of_two_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def ask(command: str, *rest: str, status: int = 0) -> str:
-    result = CliRunner().invoke(app, ["ledger", command, "--ledger", "l.db", *rest], env={"COLUMNS": "140", "USER": "Ada"})
+    result = CliRunner().invoke(
+        app, ["ledger", command, "--ledger", "l.db", *rest], env={"COLUMNS": "140", "USER": "Ada"}
+    )
     assert result.exit_code == status, (result.output, result.exception)
     return result.output
 

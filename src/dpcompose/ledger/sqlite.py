@@ -304,7 +304,7 @@ class _Claimed(Stored):
         found, claimed, kept = self._last(root), self.record.claim(root), self.known[root]
         if not kept.is_at(found):
             kept.head = found
-        if claimed is not found and claimed != found and (what := Claim(label_of(root), claimed).missing(self._hash, lambda: [root])):
+        if claimed != found and (what := Claim(label_of(root), claimed).missing(self._hash, lambda: [root])):
             raise LossError(what)
         return found
 
