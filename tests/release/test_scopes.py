@@ -313,3 +313,36 @@ def test_the_confidence_of_a_plan() -> None:
             release.plan(10**6, accuracy=0.001, confidence=confidence, epsilon=1.0, delta=1e-6)
     found = release.plan(10**6, accuracy=0.001, confidence=1 - 2.0**-53, epsilon=1.0, delta=1e-6)
     assert all(row.queries >= 0 for row in found.rows)
+
+
+def test_what_takes_no_charges_keeps_no_key() -> None:
+    """A question to slots or to a partition is refused before anything is written: no slot is lost by it."""
+    from dpcompose.account import exposure, open_partition, open_slots
+    from dpcompose.errors import ScopeKindError
+
+    ledger = world.ledger()
+    open_slots(ledger, "world/slots", slots=2, filter=BasicFilter(1, delta=0.01), actor="keeper")
+    open_partition(ledger, "world/wards", actor="keeper")
+    for scope in ("world/slots", "world/wards"):
+        asked = release.Session(world.table(), ledger=ledger, scope=scope, actor="ana")
+        with pytest.raises(ScopeKindError):
+            asked.count(spend=SPEND)
+        assert [each.path for each in ledger.scopes(scope)] == [scope]
+        assert exposure(ledger, paths=[scope], delta=0.1).promised.available
+    assert ledger.balance("world/slots").taken == 0
+
+
+def test_the_key_of_a_scope_stays_in_the_ledger(tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from dpcompose.cli.app import app
+
+    file = tmp_path / "city.db"
+    with world.ledger(file) as ledger:
+        world.session(ledger).count(spend=SPEND)
+        key = ledger.balance("world/release:table").scope.description["release"]["key"]
+    for command in (["show"], ["show", "--json"], ["log", "world"], ["log", "world", "--json"], ["export"]):
+        said = CliRunner().invoke(app, ["ledger", command[0], "--ledger", str(file), *command[1:]])
+        assert said.exit_code == 0
+        assert "release:table" in said.output
+        assert key not in said.output

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from dpcompose.errors import DomainError, ReleaseError, ScopeExistsError, UnknownScopeError
-from dpcompose.ledger import Ledger
+from dpcompose.errors import DomainError, ReleaseError, ScopeExistsError, ScopeKindError, UnknownScopeError
+from dpcompose.ledger import Kind, Ledger
 from dpcompose.release.bounding import Sampling
 from dpcompose.release.table import Table
 
@@ -64,7 +64,13 @@ class Binding:
         return kept
 
     def kept(self, ledger: Ledger, scope: str, *, actor: str) -> Binding:
-        """What the scope holds for from now on, durably: this, or what another program wrote first."""
+        """What the scope holds for from now on, durably: this, or what another program wrote first.
+
+        Raises:
+            ScopeKindError: If the scope takes no charges; below slots, what is kept would be one of them.
+        """
+        if (kind := ledger.balance(scope).scope.kind) is not Kind.FILTER:
+            raise ScopeKindError(scope, kind, "Charge a scope of kind filter below it")
         unit, bounds = [list(each) for each in self.unit], list(self.bounds)
         said = {"release": {"unit": unit, "bounds": bounds, "key": self.key}}
         with suppress(ScopeExistsError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from typing import Any
+from typing import Any, cast
 
 from dpcompose.ledger import Amount, Amounts, Balance, Entry, Kind, Receipt, Verification
 from dpcompose.report.page import Column, Fact, Page, Table
@@ -97,8 +97,16 @@ def balance_document(balance: Balance) -> dict[str, Any]:
         "taken": balance.taken if scope.kind is Kind.SLOTS else None,
         "closed": balance.closed,
         "opened": scope.opened,
-        "description": scope.description,
+        "description": _without_key(scope.description),
     }
+
+
+def _without_key(description: dict[str, Any]) -> dict[str, Any]:
+    """What a scope holds for, without the key that a release drew for it: this stays in the ledger."""
+    said = description.get("release")
+    if not (isinstance(said, dict) and "key" in said):
+        return description
+    return description | {"release": cast("dict[str, Any]", said) | {"key": "(not shown)"}}
 
 
 def log_page(entries: Iterable[Entry], *, path: str) -> Page:
@@ -136,8 +144,9 @@ def _said(entry: Entry) -> str:
 
 
 def entry_document(entry: Entry) -> dict[str, Any]:
-    """An entry as it was hashed, and its hash."""
-    return {**entry.fields, "hash": entry.hash}
+    """An entry as it was hashed but for the key of a release, and its hash."""
+    shown = {"description": _without_key(entry.description)} if "description" in entry.fields else {}
+    return {**entry.fields, **shown, "hash": entry.hash}
 
 
 def receipt_page(receipt: Receipt, *, left: Amounts) -> Page:
