@@ -89,7 +89,7 @@ def exactly(games: int) -> tuple[int, int, int, float]:
     nearest = 0.0
     for seed in range(games):
         playing = exact_game(seed)
-        solved, certified = playing.solve(), playing.certified.profile(tolerance=1e-6)(POINTS).upper
+        solved, certified = playing.solve(), playing.composition.profile(tolerance=1e-6)(POINTS).upper
         found = np.array([solved.delta(float(point)).lower for point in POINTS])
         above += bool(np.any(found > certified * (1 + 1e-12) + 1e-15))
         tail = np.maximum(-np.expm1(POINTS), 0.0)
@@ -97,7 +97,7 @@ def exactly(games: int) -> tuple[int, int, int, float]:
         nearest = max(nearest, float(np.max((found - tail)[shown] / (certified - tail)[shown], initial=0.0)))
         if playing.orientation is Orientation.SAME:
             continue
-        default = playing.certified.composition.profile(adjacency=playing.adjacency, tolerance=1e-6)(POINTS).upper
+        default = playing.composition.rounds.profile(adjacency=playing.adjacency, tolerance=1e-6)(POINTS).upper
         possible += 1
         caught += bool(np.any(found > default * (1 + 1e-12) + 1e-15))
     return above, caught, possible, nearest

@@ -55,7 +55,7 @@ def bound_of(
     if key[0] in SYMMETRIC:
         key = (key[0], key[1], False)
     if key not in known:
-        known[key] = game.certified.profile(tolerance=1e-6)(EPSILONS).upper
+        known[key] = game.composition.profile(tolerance=1e-6)(EPSILONS).upper
     return known[key]
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from decimal import Context, Decimal, localcontext
+from functools import partial
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import pytest
@@ -146,7 +148,7 @@ def test_no_adversary_is_above_the_certified_bound(seed: int, family: int, round
     game = Experiment(
         Wanderer(queries, seed=seed, quits=0.1), family=FAMILIES[family], rounds=rounds, orientation=orientation
     )
-    solved, bound = game.solve(), game.certified.profile()(np.array(EPSILONS))
+    solved, bound = game.solve(), game.composition.profile()(np.array(EPSILONS))
     with localcontext(Context(prec=60)):
         assert abs(sum(solved.zero) - 1) < Decimal("1e-40")
         assert abs(sum(solved.one) - 1) < Decimal("1e-40")
@@ -163,8 +165,37 @@ def test_the_certificate_is_that_of_the_game() -> None:
     turning = Experiment(Repeater(query, query.turned), family=[sampled], rounds=2)
     reached = turning.solve().delta(0.107826)
     assert reached.lower > 0.025242 - 1e-6
-    assert turning.certified.delta(epsilon=0.107826).upper >= reached.lower
-    assert turning.certified.composition.delta(epsilon=0.107826).upper < 0.018758  # of another game
+    assert turning.composition.delta(epsilon=0.107826).upper >= reached.lower
+    assert turning.composition.rounds.delta(epsilon=0.107826).upper < 0.018758  # of another game
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+@pytest.mark.parametrize("orientation", list(Orientation))
+def test_a_certificate_answers_for_its_game_alone(adjacency: Adjacency, orientation: Orientation) -> None:
+    pair = DominatingPair.atoms(upper=[0.5, 0.25, 0.25], lower=[0.25, 0.5, 0.25], adjacency=adjacency)
+    adversary = Repeater(about_bob(pair))
+    game = Experiment(adversary, family=[pair], rounds=3, adjacency=adjacency, orientation=orientation)
+    certified, alone = game.composition, pair * 3
+    own: dict[str, Any] = {"adjacency": adjacency, "orientation": orientation}
+    for question, general, at in (
+        (certified.delta, alone.delta, {"epsilon": 0.5}),
+        (certified.epsilon, alone.epsilon, {"delta": 0.01}),
+        (certified.compare, alone.compare, {"delta": 0.01}),
+    ):
+        assert question(**at) == question(**at, **own) == general(**at, **own)
+    found = [curve(np.array([0.5])).upper for curve in (certified.profile(), alone.profile(**own))]
+    assert found[0] == found[1]
+    others: list[dict[str, Any]] = [{"adjacency": each} for each in Adjacency if each is not adjacency]
+    others += [{"orientation": each} for each in Orientation if each is not orientation]
+    for other in [*others, {"adjacency": "replaced"}]:
+        for ask in (
+            partial(certified.delta, epsilon=0.5),
+            partial(certified.epsilon, delta=0.01),
+            partial(certified.compare, delta=0.01),
+            certified.profile,
+        ):
+            with pytest.raises(DomainError, match="belongs to its game"):
+                ask(**other)
 
 
 def test_a_certificate_under_replace_is_no_certificate_under_add_remove() -> None:
@@ -175,7 +206,7 @@ def test_a_certificate_under_replace_is_no_certificate_under_add_remove() -> Non
     truth = NormalDist().cdf(0.5) - math.e * NormalDist().cdf(-1.5)
     assert abs(truth - 0.50986) < 1e-4
     measured = game.measure(transcripts=100_000, rng=np.random.default_rng(1), failure=1e-6).delta([1.0])
-    assert 0.49 < measured.lower[0] < truth + 1e-9 <= game.certified.delta(epsilon=1.0).upper + 1e-8
+    assert 0.49 < measured.lower[0] < truth + 1e-9 <= game.composition.delta(epsilon=1.0).upper + 1e-8
 
 
 def test_a_bound_that_is_too_small_is_caught() -> None:
@@ -238,7 +269,7 @@ def test_the_greedy_one_switches_after_the_first_answer() -> None:
     assert set(np.unique(played.answers[0])) == {0.0, 1.0}
     assert len(np.unique(played.answers[1])) > 2
     solved = game.solve()
-    assert solved.delta(point).lower <= game.certified.delta(epsilon=point).upper
+    assert solved.delta(point).lower <= game.composition.delta(epsilon=point).upper
     # More than with any sequence that is fixed beforehand.
     fixed = [Repeater(*(queries[place] for place in places)) for places in ((0,), (1,), (0, 1), (1, 0))]
     reached = [Experiment(each, family=family, rounds=2).solve().delta(point).upper for each in fixed]

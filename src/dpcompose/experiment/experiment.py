@@ -84,8 +84,16 @@ class Experiment:
             raise DomainError("orientation", self.orientation, "an Orientation, such as Orientation.SAME")
 
     @cached_property
-    def certified(self) -> Certified:
-        """What the theorems say of every adversary of this game: k rounds, in each any member of the family."""
+    def composition(self) -> Certified:
+        """What the theorems certify of every adversary of this game: k rounds, in each any member of the family.
+
+        >>> from dpcompose import Gaussian
+        >>> from dpcompose.experiment import Experiment, Query, Repeater
+        >>> query = Query(Gaussian(2.0), ("Bob",), ())
+        >>> game = Experiment(Repeater(query), family=[query.mechanism], rounds=4)
+        >>> round(game.composition.delta(epsilon=1.0).upper, 6)
+        0.126937
+        """
         return Certified(compose(one_of(*self.family) * self.rounds), self.adjacency, self.orientation)
 
     def play(

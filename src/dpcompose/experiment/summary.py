@@ -95,7 +95,7 @@ def summarize(
     told = progress or _silent
     told("certifying", 0, DELTAS + 2)
     epsilons = _points(game, point, transcripts)
-    profile = game.certified.profile(tolerance=1e-6)
+    profile = game.composition.profile(tolerance=1e-6)
     ceiling = profile(epsilons).upper
     told("certifying", 1, DELTAS + 2)
     solved = None
@@ -116,7 +116,7 @@ def _silent(what: str, done: int, total: int) -> None:
 
 def _points(game: Experiment, asked: float, transcripts: int) -> Reals:
     """From 0 to where delta is too small to be seen."""
-    seen = game.certified.epsilon(delta=min(1.0 / transcripts, 0.5), tolerance=1e-3)
+    seen = game.composition.epsilon(delta=min(1.0 / transcripts, 0.5), tolerance=1e-3)
     end = max(asked, min(seen.upper, 50.0) if math.isfinite(seen.upper) else 2 * asked + 1, 0.1)
     # Short decimals, so that a page shows the very epsilons at which it shows delta.
     step = float(f"{end * 1.05 / (POINTS - 1):.2g}")
@@ -129,7 +129,7 @@ def _theorems(game: Experiment, transcripts: int, told: Progress) -> tuple[Theor
     deltas = [float(f"{each:.2g}") for each in np.geomspace(0.3, min(0.1, 1.0 / transcripts), DELTAS)]
     for number, delta in enumerate(deltas):
         told("asking every theorem", number + 2, DELTAS + 2)
-        for row in game.certified.compare(delta=delta, tolerance=1e-6):
+        for row in game.composition.compare(delta=delta, tolerance=1e-6):
             if row.kind != "estimate" and row.epsilon < math.inf:
                 found.setdefault((row.name, row.reference), []).append((row.epsilon, delta))
     return tuple(TheoremCurve(name, reference, tuple(points)) for (name, reference), points in found.items())
