@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 from dpcompose.account.statement import Statement, unavailable
 from dpcompose.account.tree import Tree
@@ -46,7 +47,7 @@ def together(trees: Sequence[Tree], *, delta: float) -> Statement:
     budgets: Budgets = Counter(top.budget.curators for _, found in tops for top in found)
     if len({each.adjacency for each in budgets}) > 1:
         return unavailable("the budgets are stated under different adjacencies")
-    total = least(_totals(budgets, delta)) if budgets else Total(0.0, "no budget was opened", "")
+    total = _least(tuple(budgets.items()), delta) if budgets else Total(0.0, "no budget was opened", "")
     if not math.isfinite(total.epsilon):
         return unavailable(f"the budgets promise nothing finite at delta = {delta!r}: name a larger one")
     return Statement(total.epsilon, "fixed budgets", _HOLDS, f"{total.theorem} {total.reference}".strip())
@@ -98,10 +99,16 @@ def tops_of(tree: Tree) -> list[Tree] | str:
     return found
 
 
-def _totals(budgets: Budgets, delta: float) -> Iterable[Total]:
+@lru_cache(maxsize=1 << 10)
+def _least(budgets: tuple[tuple[Curators, int], ...], delta: float) -> Total:
+    """Of all totals; many people have the same budgets."""
+    return least(_totals(budgets, delta))
+
+
+def _totals(budgets: Iterable[tuple[Curators, int]], delta: float) -> Iterable[Total]:
     """Every theorem that applies to these budgets together."""
     counts: Counter[tuple[Filter, Adjacency]] = Counter()
-    for each, times in budgets.items():
+    for each, times in budgets:
         counts[each.filter, each.adjacency] += each.count * times
     if len(counts) == 1:
         ((filter, adjacency), times) = next(iter(counts.items()))
