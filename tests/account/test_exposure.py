@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from adaptive.sequences import Walk, answers, cost_of, largest
+from adaptive.test_turned import sampled, turned
 from campaigns.exposure import trees
 
 from dpcompose import (
@@ -355,6 +356,20 @@ def test_committed_schedules_compose_tightly(ledger: Ledger) -> None:
         account.charge(Gaussian(10.0) if number < 60 else Laplace(20.0), key=str(number), **ADA)
     spent = of(ledger, "world").spent
     assert spent.epsilon == whole and "finished" in spent.holds
+
+
+def test_what_a_schedule_spent_holds_for_turned_pairs(ledger: Ledger) -> None:
+    """Two answers on samples, and one that hardly fails: who turns one pair is above the profile of either order."""
+    answer, last = RandomizedResponse(1.0).sampled(0.1), BlackBox(0.0, delta=1e-9)
+    schedule = [(answer, 2), last]
+    account = open_scope(ledger, "world", filter=ConcentratedFilter(9.0, delta=0.5), schedule=schedule, **ADA)
+    for number, mechanism in enumerate((answer, answer, last)):
+        account.charge(mechanism, key=str(number), **ADA)
+    delta = 0.018758
+    spent, report = of(ledger, "world", delta=delta).spent, history(ledger, "world", delta=delta)
+    assert spent.regime == "committed schedule" and report.holds.startswith("this scope ran a schedule")
+    for epsilon in (spent.epsilon, *(row.epsilon for row in report.rows if row.kind != "estimate")):
+        assert turned([sampled(1.0, 0.1)] * 2, epsilon) <= delta
 
 
 def test_a_schedule_committed_after_an_answer_was_chosen_from_it(ledger: Ledger) -> None:

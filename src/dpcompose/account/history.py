@@ -9,7 +9,7 @@ from dpcompose.account.wording import read
 from dpcompose.composition.compare import Comparison
 from dpcompose.composition.container import compose
 from dpcompose.errors import UnsupportedError
-from dpcompose.guarantee import Adjacency
+from dpcompose.guarantee import Adjacency, Orientation
 from dpcompose.ledger import Ledger
 from dpcompose.ledger.entry import GRANTED
 from dpcompose.numerics import check
@@ -42,7 +42,7 @@ class History:
 
 
 def history(ledger: Ledger, path: str, *, delta: float) -> History:
-    """What the charges of a scope add up to under every theorem, were they fixed in advance.
+    """What the charges of a scope add up to under every theorem, were they fixed in advance; whoever turns pairs.
 
     Args:
         ledger: Where.
@@ -67,7 +67,8 @@ def history(ledger: Ledger, path: str, *, delta: float) -> History:
     if len(adjacencies) > 1:
         raise UnsupportedError(f"the history of {path!r}", "its charges are priced under different adjacencies")
     adjacency = Adjacency(next(iter(adjacencies))) if adjacencies else Adjacency.ADD_REMOVE
-    rows = compose(*[read(text) for text in texts]).compare(delta=delta, adjacency=adjacency)
+    composition = compose(*[read(text) for text in texts])
+    rows = composition.compare(delta=delta, adjacency=adjacency, orientation=Orientation.FREE)
     kept = bool(budget.schedule) and all(text == budget.at(position) for position, text in enumerate(texts))
     fixed = FIXED if len(charges) == budget.rounds else SO_FAR
     return History(budget.path, delta, len(charges), rows, fixed if kept else CHOSEN)

@@ -12,7 +12,7 @@ from dpcompose.account.statement import Statement, unavailable
 from dpcompose.account.tree import Tree
 from dpcompose.adaptive import Mileage, Odometer
 from dpcompose.composition.container import Composition, compose
-from dpcompose.guarantee import Adjacency
+from dpcompose.guarantee import Adjacency, Orientation
 from dpcompose.guarantee.rational import rounded_down, rounded_up
 from dpcompose.ledger import Entry
 
@@ -80,8 +80,12 @@ def _committed(trees: Sequence[Tree], delta: float, adjacency: Adjacency) -> Sta
     alternatives = _joined([_scheduled(tree) for tree in trees])
     if alternatives is None:
         return None
-    done = max(each.epsilon(delta=delta, adjacency=adjacency).upper for each, _ in alternatives)
-    whole = max(each.epsilon(delta=delta, adjacency=adjacency).upper for _, each in alternatives)
+
+    def epsilon(each: Composition) -> float:
+        # Nobody recorded that the same world held the record in every round.
+        return each.epsilon(delta=delta, adjacency=adjacency, orientation=Orientation.FREE).upper
+
+    done, whole = (max(epsilon(each) for each in alternative) for alternative in zip(*alternatives, strict=True))
     finished = all(len(node.charges) == node.budget.rounds for tree in trees for node in tree.all())
     holds = (
         "the schedules were committed before the first answer, and are finished"
