@@ -23,6 +23,16 @@ def _missing(name: str, reason: str) -> None:
     pytest.skip(reason)
 
 
+@pytest.fixture(autouse=True)
+def closed_ledgers() -> Iterator[None]:
+    """The ledgers that a test opened let go of their files when it ends."""
+    from release import world
+
+    yield
+    while world.OPENED:
+        world.OPENED.pop().close()
+
+
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
     """The URL of a database on a server of our own."""

@@ -169,8 +169,8 @@ def test_a_collation_set_between_charge_and_statement_gives_no_answer(monkeypatc
     made = release.table(connection.table("people"), unit="person", max_rows_per_unit=1)
     redeem = Ledger.redeem
 
-    def meanwhile(self: Ledger, receipt: Any) -> None:
-        redeem(self, receipt)
+    def meanwhile(self: Ledger, receipt: Any, **said: Any) -> None:
+        redeem(self, receipt, **said)
         execute("SET default_collation = 'nocase'")
 
     monkeypatch.setattr(Ledger, "redeem", meanwhile)

@@ -15,13 +15,16 @@ import pytest
 from release import world
 
 import dpcompose.release as release
-from dpcompose.account import open_scope
+from dpcompose.account import Account, open_scope
 from dpcompose.adaptive import BasicFilter
-from dpcompose.errors import DomainError, KeyReusedError, ReleaseError, SpentError
+from dpcompose.errors import AlreadyRedeemedError, DomainError, KeyReusedError, ReleaseError, SpentError, StoreError
 from dpcompose.guarantee import Adjacency
 from dpcompose.ledger import Ledger
+from dpcompose.ledger.redemption import Redemption
+from dpcompose.mechanism import Laplace
 from dpcompose.release.aggregate import exact, statement
 from dpcompose.release.answer import failure_of
+from dpcompose.release.attempt import redeemed
 from dpcompose.release.binding import Binding
 from dpcompose.release.bounding import Sampling
 from dpcompose.release.on_duckdb import OnDuckDB
@@ -346,3 +349,64 @@ def test_the_key_of_a_scope_stays_in_the_ledger(tmp_path: Path) -> None:
         assert said.exit_code == 0
         assert "release:table" in said.output
         assert key not in said.output
+
+
+@pytest.mark.parametrize("lost", [1, 3])
+def test_an_uncertain_redemption_is_no_lost_charge_and_one_draw(
+    lost: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was committed, and nobody heard: one question asks again, and so does the next one in this process."""
+    ledger, drawn = world.ledger(tmp_path / "ledger.db"), list[int]()
+    rows, transact, left = OnDuckDB.rows, ledger.store.transact, [lost]
+
+    def unheard(request: Any) -> Any:
+        decided = transact(request)
+        if isinstance(request, Redemption) and left[0]:
+            left[0] -= 1
+            raise StoreError("ledger.db", "the connection ended", uncertain=True)
+        return decided
+
+    monkeypatch.setattr(ledger.store, "transact", unheard)
+    monkeypatch.setattr(OnDuckDB, "rows", lambda *given: drawn.append(1) or rows(*given))
+    asked = world.session(ledger, answers=tmp_path / "answers")
+    if lost == 3:
+        with pytest.raises(StoreError):
+            asked.count(spend=SPEND, key="q")
+        with monkeypatch.context() as elsewhere:
+            elsewhere.setattr("dpcompose.release.attempt._UNTOLD", {})
+            with pytest.raises(SpentError):
+                asked.count(spend=SPEND, key="q")
+        assert drawn == []
+    value = asked.count(spend=SPEND, key="q").value
+    assert asked.count(spend=SPEND, key="q").value == value
+    assert drawn == [1]
+    with pytest.raises(SpentError):
+        world.session(ledger).count(spend=SPEND, key="q")
+    assert [each.kind for each in ledger.entries("world")] == ["opened", "opened", "granted", "redeemed"]
+
+
+def test_the_name_of_an_attempt_is_given_to_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, names = world.ledger(), list[str]()
+
+    def uncertain(*_: Any, nonce: str, **__: Any) -> None:
+        names.append(nonce)
+        if len(names) == 1:
+            # Somebody else asks amid the first attempt.
+            with pytest.raises(StoreError):
+                redeemed(ledger, receipt, actor="ana")
+        raise StoreError("ledger", "nobody knows", uncertain=True)
+
+    receipt = Account(ledger, scope="world").charge(Laplace(1.0), actor="ana", key="q")
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "redeem", uncertain)
+        with pytest.raises(StoreError):
+            redeemed(ledger, receipt, actor="ana")
+        assert len(names) == 6 and len(set(names)) == 2
+        # A forked process has the memory of the first, and makes an attempt of its own.
+        patch.setattr("os.getpid", lambda: -1)
+        with pytest.raises(StoreError):
+            redeemed(ledger, receipt, actor="ana")
+    assert len(set(names)) == 3
+    redeemed(ledger, receipt, actor="ana")
+    with pytest.raises(AlreadyRedeemedError):
+        redeemed(ledger, receipt, actor="ana")

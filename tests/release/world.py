@@ -23,6 +23,9 @@ ROWS = [
 SCHEMA = pa.schema([("person", pa.string()), ("city", pa.string()), ("amount", pa.float64()), ("age", pa.int64())])
 
 
+OPENED: list[Ledger] = []
+
+
 def frame(rows: Any = ROWS) -> pa.Table:
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(SCHEMA)
     return pa.table(
@@ -36,6 +39,7 @@ def table(rows: Any = ROWS, **bounds: Any) -> release.Table:
 
 def ledger(where: Any = "memory:", epsilon: float = 100.0) -> Ledger:
     made = Ledger.open(where)
+    OPENED.append(made)
     open_scope(made, "world", filter=BasicFilter(epsilon, delta=0.1), actor="keeper")
     return made
 

@@ -19,6 +19,7 @@ from dpcompose.release import arrow, sampler
 from dpcompose.release.aggregate import exact, statement
 from dpcompose.release.answer import Answer, answered, stored, written
 from dpcompose.release.answers import Answers, answers_at
+from dpcompose.release.attempt import redeemed
 from dpcompose.release.binding import Binding
 from dpcompose.release.count import Count, Units
 from dpcompose.release.design import Design
@@ -143,6 +144,7 @@ class Session:
             KeyReusedError: The key belongs to another request; nothing was charged.
             EngineError: The engine failed; the charge stands.
             SpentError: The charge of this key was redeemed before, and its answer is not stored.
+            StoreError: The ledger could not be asked, or could not tell; ask again with the same key.
         """
         return self.batch([question], key=key)[0]
 
@@ -178,7 +180,7 @@ class Session:
         # Who asks at the same time with the same key waits for the answer of the first.
         with nullcontext() if key is None else self.answers.turn(receipt):
             try:
-                self.ledger.redeem(receipt, actor=self.actor)
+                redeemed(self.ledger, receipt, actor=self.actor)
             except AlreadyRedeemedError:
                 return self._stored(designs, questions, receipt, binding)
             # From here on the charge is spent, whatever happens.
