@@ -14,7 +14,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.release.bounding import Sampling, bounded, kept, ordered
+from dpcompose.release.bounding import Sampling, bounded, kept
 from dpcompose.release.column import Key
 from dpcompose.release.engine import Statement, run, unsaid
 from dpcompose.release.expression import Expression
@@ -249,8 +249,7 @@ def _distinct(
     bounds = table.bounds
     most = min(bounds.groups, bounds.rows)
     if keys and (what.public is None or most < len(what.public)):
-        start = sampling.start(table, pairs, "groups")
-        pairs = kept(pairs, units, ordered(table, pairs, keys), most, start)
+        pairs = kept(table, pairs, units, keys, most, sampling, "groups")
     return _grouped(pairs, keys, {"units": lambda each: each.count()})
 
 

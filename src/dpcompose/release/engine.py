@@ -43,6 +43,11 @@ class Engine(Protocol):
         """What messages call it."""
         ...
 
+    @property
+    def labels(self) -> bool:
+        """Whether text units are sorted faster by integers that label them."""
+        ...
+
     def exact_sum(self, column: Expression) -> Expression:
         """The sum of 64-bit integers, in more bits than 2^63 of them can fill."""
         ...

@@ -41,6 +41,7 @@ class OnDuckDB:
     """
 
     name: str = "DuckDB"
+    labels: bool = True
     foreign: bool = False
 
     def exact_sum(self, column: Expression) -> Expression:

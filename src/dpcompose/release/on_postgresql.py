@@ -28,6 +28,7 @@ class OnPostgreSQL:
     """Sums of bigint are numeric, without a limit; text sorts by its collation, so its UTF-8 bytes are sorted."""
 
     name: str = "PostgreSQL"
+    labels: bool = False
 
     def exact_sum(self, column: Expression) -> Expression:
         return column.sum()

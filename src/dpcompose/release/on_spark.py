@@ -18,6 +18,7 @@ class OnSpark:
     """Sums of BIGINT overflow, so they are taken in DECIMAL(38, 0); text sorts by its UTF-8 bytes."""
 
     name: str = "Spark"
+    labels: bool = False
 
     def exact_sum(self, column: Expression) -> Expression:
         return column.cast("decimal(28, 0)").sum()
