@@ -19,7 +19,7 @@ READERS = [Plan.read, questions]
 
 
 @pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("value", NO_NAMES, ids=repr)
+@pytest.mark.parametrize("value", NO_NAMES, ids=[repr(each).split(" at ")[0] for each in NO_NAMES])
 def test_what_names_no_file_is_refused(reader: Any, value: Any) -> None:
     with pytest.raises((DomainError, PlanError)):
         reader(value)

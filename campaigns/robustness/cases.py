@@ -108,6 +108,9 @@ MADE = [
     "release.Question",
     "Quote",
     "Table",
+    "TypedAmounts",
+    "Certified",
+    "Moment",
 ]
 """What the library makes, or what is tried through its methods and functions."""
 BETWEEN_ROOMS = {
@@ -121,7 +124,7 @@ BETWEEN_ROOMS = {
     "estimate",
     "concentrated",
 }
-BETWEEN_ROOMS |= {"group_ways", "of_snapshot", "digits"}
+BETWEEN_ROOMS |= {"group_ways", "of_snapshot", "digits", "typed"}
 """Methods that one room offers another, and that nobody calls with numbers of his own."""
 
 PLAN = """delta = 1e-6
@@ -301,6 +304,10 @@ GOOD: dict[str, Callable[[], Any]] = {
     "texts": lambda: {"epsilon": "0.1"},
     "url": lambda: "memory:",
     "charge": lambda: 0.1,
+    "line_breaks": lambda: False,
+    "priced": lambda: (),
+    "restored": lambda: False,
+    "nonce": lambda: None,
 }
 
 # Where a callable needs something else under that name.

@@ -177,3 +177,30 @@ def test_gaussian_curators_are_exactly_gaussian() -> None:
     assert (GaussianDP(0.25) * 16).epsilon(delta=1e-6).contains(total * (1 - 1e-14)) or total == pytest.approx(
         Gaussian(1.0).epsilon(delta=1e-6).upper, rel=1e-12
     )
+
+
+@pytest.mark.parametrize("question", ["approximate", "epsilon", "gdp", "pure", "renyi", "zcdp"])
+@pytest.mark.parametrize("adjacency", [3, None, [], "replace"])
+def test_an_adjacency_that_is_none_is_refused_by_name(question: str, adjacency: Any) -> None:
+    curators = Curators(3, filter=PureFilter(1.0))
+    more: dict[str, Any] = {"epsilon": {"delta": 1e-5}, "renyi": {"order": 2.0}}.get(question, {})
+    with pytest.raises(DomainError, match="adjacency = "):
+        getattr(curators, question)(adjacency=adjacency, **more)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: Curators(10**5000, filter=PureFilter(1.0)),
+        lambda: Curators.for_target(10**5000, 1.0, delta=1e-6),
+        lambda: Curators(3, filter=PureFilter(1.0)).start().of(3),
+        lambda: Curators(3, filter=PureFilter(1.0)).start().of("Ada"),  # type: ignore[arg-type]
+        lambda: Curators(3, filter=PureFilter(1.0)).epsilon(delta=0.1, orientation=None),  # type: ignore[arg-type]
+        lambda: PureFilter(1.0).mu_of(-1),
+        lambda: PureFilter(1.0).mu_of([]),  # type: ignore[arg-type]
+        lambda: PureFilter(1.0).lost(0.5),  # type: ignore[arg-type]
+    ],
+)
+def test_a_count_that_is_none_is_refused_by_name(ask: Callable[[], object]) -> None:
+    with pytest.raises(DomainError, match=r"expected (an integer|Orientation)"):
+        ask()

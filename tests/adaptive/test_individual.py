@@ -196,7 +196,6 @@ def test_noise_without_a_price_is_refused(filter: Filter, prices: str, noise: st
         lambda: IndividualFilter(AdvancedFilter(1.0, delta=1e-6, slack=1e-7)),
         lambda: IndividualFilter(ConcentratedFilter(1.0, delta=1e-9)),
         lambda: IndividualFilter(PureFilter(1.0), adjacency=Adjacency.REPLACE),
-        lambda: IndividualFilter("pure"),  # type: ignore[arg-type]
     ],
 )
 def test_what_is_not_proved_for_individuals_is_refused(build: Any) -> None:
@@ -265,3 +264,31 @@ def test_limits_of_any_size_have_a_unit(limit: float) -> None:
     individual = IndividualFilter(PureFilter(limit))
     _, round = individual.step(individual.start(2), prices=[0.0, 2e15])
     assert mask(round) == [True, False]
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: IndividualFilter("pure"),  # type: ignore[arg-type]
+        lambda: IndividualFilter(PureFilter(1.0), adjacency=3),  # type: ignore[arg-type]
+        lambda: IndividualFilter(PureFilter(1.0), adjacency=[]),  # type: ignore[arg-type]
+        lambda: IndividualFilter(PureFilter(1.0)).start(10**30),
+    ],
+)
+def test_what_is_no_argument_of_individuals_is_refused_by_name(build: Any) -> None:
+    with pytest.raises(DomainError, match=r"^(filter|adjacency|count) = .*expected"):
+        build()
+
+
+@pytest.mark.parametrize("rule", ["laplace", "gaussian"])
+def test_a_sensitivity_that_is_no_number_costs_more_than_any_limit(rule: str) -> None:
+    individual = IndividualFilter(ConcentratedFilter(1.0, delta=0.0))
+    given = [math.nan, -1.0, math.inf, 0.0, 0.1]
+    prices = (
+        individual.laplace_prices(given, scale=1.0)
+        if rule == "laplace"
+        else individual.gaussian_prices(given, sigma=1.0)
+    )
+    assert list(prices[:4]) == [math.inf, math.inf, math.inf, 0.0] and 0.0 < prices[4] < 0.01
+    _, played = individual.step(individual.start(5), prices=prices)
+    assert played.answer(list) == [False, False, False, True, True]

@@ -33,6 +33,7 @@ from dpcompose.experiment import (
     Wanderer,
     World,
     about_bob,
+    count,
 )
 
 NOISE = Laplace(1.0)
@@ -168,6 +169,11 @@ def test_equal_databases_give_nothing_away() -> None:
         assert np.all(game.play(World.ONE, transcripts=50, rng=RNG).loss == 0.0)
 
 
+def stepped(**wrong: Any) -> object:
+    game = Experiment(Repeater(GOOD), family=FAMILY, rounds=1)
+    return game.step(**{"position": game.start(5), "world": World.ZERO, "rng": RNG} | wrong)
+
+
 @pytest.mark.parametrize(
     "make",
     [
@@ -208,6 +214,17 @@ def test_equal_databases_give_nothing_away() -> None:
         lambda: Query(NOISE, ("Bob",), None),  # type: ignore[arg-type]
         lambda: about_bob("laplace"),  # type: ignore[arg-type]
         lambda: about_bob(NOISE, adjacency="replace"),  # type: ignore[arg-type]
+        lambda: about_bob(NOISE, adjacency=[]),  # type: ignore[arg-type]
+        lambda: Greedy([GOOD], epsilon=1.0, adjacency="replace"),  # type: ignore[arg-type]
+        lambda: Wanderer([GOOD], seed=1, coins=1),  # type: ignore[arg-type]
+        lambda: Holds("Bob", math.nan),
+        lambda: Holds("Bob", "1"),  # type: ignore[arg-type]
+        lambda: count(3),  # type: ignore[arg-type]
+        lambda: stepped(world=0),
+        lambda: stepped(rng=7),
+        lambda: stepped(position=None),
+        lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).measure(transcripts=1, rng=RNG).histogram(10**30),
+        lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).measure(transcripts=1, rng=RNG).delta(10**400),
     ],
 )
 def test_arguments_are_checked(make: Callable[[], object]) -> None:

@@ -268,3 +268,32 @@ def test_texts_that_are_no_receipts_or_anchors(text: str) -> None:
     for kind in (Receipt, Anchor):
         with pytest.raises(DomainError):
             kind.read(text)
+
+
+@pytest.mark.parametrize("name", ["\x1b[2J", "a\nb.db", "a\x7fb.db", "sqlite:///a\x9bb.db"])
+def test_a_file_is_not_named_by_what_a_terminal_obeys(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DomainError, match="url = "):
+        Ledger.open(name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: Ledger.open("memory:", create=1),  # type: ignore[arg-type]
+        lambda: Ledger.open("memory:", restored="yes"),  # type: ignore[arg-type]
+        lambda: Amount.of(0.5, name=3),  # type: ignore[arg-type]
+        lambda: Amount.up(0.5, name=None),  # type: ignore[arg-type]
+        lambda: Amount.down(0.5, name=b"cap"),  # type: ignore[arg-type]
+        lambda: Amounts.of({"epsilon": 1}, name=[]),  # type: ignore[arg-type]
+        lambda: Amounts.read(3),  # type: ignore[arg-type]
+        lambda: Amounts.read({1: 2}),  # type: ignore[arg-type]
+        lambda: Amounts.read({"epsilon": "0.10"}),
+    ],
+)
+def test_what_is_no_argument_is_refused_by_name(ask: Callable[[], object]) -> None:
+    with pytest.raises(DomainError, match=r"^(create|restored|name|texts|currency) = .*expected"):
+        ask()

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from dpcompose.errors import DomainError
+from dpcompose.guarantee.adjacency import Adjacency, Orientation
 from dpcompose.numerics import check
 
 INF, LEAST, BELOW_ONE, ABOVE_ONE = math.inf, 5e-324, math.nextafter(1, 0), math.nextafter(1, 2)
@@ -74,3 +75,10 @@ def test_an_error_carries_its_data() -> None:
     with pytest.raises(DomainError) as caught:
         check.positive("sigma", "x" * 10_000)
     assert len(str(caught.value)) < 200
+
+
+def test_a_member_is_one_of_its_own_enumeration() -> None:
+    assert check.member("adjacency", Adjacency.REPLACE, Adjacency) is Adjacency.REPLACE
+    for given in (*NUMBERS, "replace", [], Orientation.FREE):
+        with pytest.raises(DomainError, match=r"adjacency = .*expected Adjacency\.ADD_REMOVE, or another"):
+            check.member("adjacency", given, Adjacency)

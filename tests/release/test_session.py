@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -290,3 +291,33 @@ def test_a_key_may_be_called_like_a_number(quiet: list[list[int]]) -> None:
     assert len(mean.expected_error(0.9)) == 2  # type: ignore[arg-type]
     histogram = asked.histogram("from", edges=[0, 2, 4], by="from", keys=[1, 9], spend=SPEND)
     assert histogram.table.column_names == ["from", "from_", "to", "count"]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: release.Sum(3, lower=0, upper=1),  # type: ignore[arg-type]
+        lambda: release.Mean(None, lower=0, upper=1),  # type: ignore[arg-type]
+        lambda: release.Histogram([], edges=[0, 1]),  # type: ignore[arg-type]
+        lambda: release.Quantile(0.5, 0.5, lower=0, upper=1, granularity=1),  # type: ignore[arg-type]
+        lambda: release.Coordinated(counts=(), rounds=0.5),  # type: ignore[arg-type]
+        lambda: release.Coordinated(counts=(), rounds=10**15),
+        lambda: release.Session(world.table(), ledger=world.ledger(), scope="world", actor=3),  # type: ignore[arg-type]
+        lambda: session(answers=3),
+        lambda: session(answers="a\0b"),
+        lambda: session().batch(3),  # type: ignore[arg-type]
+        lambda: session().batch([3], spend={"epsilon": 0.1}),  # type: ignore[list-item]
+        lambda: session().part(None, {"epsilon": 0.1}),  # type: ignore[arg-type]
+        lambda: session().workload([release.Units()], spend={"epsilon": 0.1}),  # type: ignore[list-item]
+        lambda: session().workload([release.Count()], spend={"epsilon": 0.1}, rounds=None),  # type: ignore[arg-type]
+        lambda: session().workload([release.Count()], spend={"epsilon": 0.1}, method=[]),  # type: ignore[arg-type]
+        lambda: world.table(unit=None),
+        lambda: world.table(unit=[["person"]]),
+        lambda: world.table(schema=3),
+        lambda: world.table(line_breaks=1),
+        lambda: release.accuracy_curves(release.plan(1000, accuracy=0.1, epsilon=1.0, delta=1e-6, domain=64), points=1),
+    ],
+)
+def test_what_is_no_argument_is_refused_by_name(ask: Callable[[], object]) -> None:
+    with pytest.raises(DomainError, match=r"^\w+ = .*expected"):
+        ask()

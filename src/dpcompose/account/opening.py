@@ -213,8 +213,7 @@ def _above(ledger: Ledger, path: str) -> list[Budgeted]:
 
 
 def _same_adjacency(ledger: Ledger, path: str, adjacency: Adjacency) -> None:
-    if not isinstance(adjacency, Adjacency):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("adjacency", adjacency, "an Adjacency, such as Adjacency.ADD_REMOVE")
+    check.member("adjacency", adjacency, Adjacency)
     stated = adjacency_of(_above(ledger, path), adjacency)
     if stated is not adjacency:
         raise DomainError("adjacency", adjacency, f"{stated}, as in the scopes above")

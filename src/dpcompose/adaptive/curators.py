@@ -50,9 +50,7 @@ class Curators:
     adjacency: Adjacency = Adjacency.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "count", check.count("count", self.count, least=1))
-        if not self.count <= 10**15:
-            raise DomainError("count", self.count, "an integer from 1 to 10^15")
+        object.__setattr__(self, "count", _count(self.count))
         if not isinstance(self.filter, Filter):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("filter", self.filter, "a filter, such as PureFilter(0.1)")
         self.filter.start(adjacency=self.adjacency)
@@ -86,7 +84,7 @@ class Curators:
         def within(size: float) -> bool:
             return cls(count, filter=sized(size), adjacency=adjacency).total(delta=at).epsilon <= most
 
-        size = largest(within, guess=most / math.sqrt(check.count("count", count, least=1))) if most > 0 else 0.0
+        size = largest(within, guess=most / math.sqrt(_count(count))) if most > 0 else 0.0
         if not size > 0:
             raise DomainError("epsilon", epsilon, "a target that some sub-budgets reach", "Name a larger delta")
         return cls(count, filter=sized(size), adjacency=adjacency)
@@ -116,8 +114,6 @@ class Curators:
         """
         if not isinstance(state, Spendings) or state.curators != self:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("state", state, "a state of these curators")
-        if not check.count("curator", curator) < self.count:
-            raise DomainError("curator", curator, f"an integer below {self.count}")
         after, decision = self.filter.step(state.of(curator), mechanism, delta=delta)
         return Spendings(self, {**state.touched, curator: after}) if decision.granted else state, decision
 
@@ -155,7 +151,7 @@ class Curators:
         orientation: Orientation = Orientation.FREE,
     ) -> Bound:
         """The total at a delta, an upper end; the lower end is 0."""
-        self._stated(adjacency)
+        self._stated(adjacency, orientation)
         found = self.total(delta=delta)
         return Bound(0.0, found.epsilon, Certificate(found.theorem, unit="epsilon"))
 
@@ -167,7 +163,7 @@ class Curators:
         orientation: Orientation = Orientation.FREE,
     ) -> Bound:
         """The sum of the divergences of an order, an upper end."""
-        self._stated(adjacency)
+        self._stated(adjacency, orientation)
         one = self.filter.divergence(order)
         return Bound(0.0, math.inf if math.isinf(one) else rounded(one, self.count), Certificate("sum of divergences"))
 
@@ -184,13 +180,20 @@ class Curators:
         self._stated(adjacency)
         return self.filter.mu_of(self.count)
 
-    def _stated(self, adjacency: Adjacency) -> None:
-        if adjacency is not self.adjacency:
+    def _stated(self, adjacency: Adjacency, orientation: Orientation = Orientation.FREE) -> None:
+        check.member("orientation", orientation, Orientation)
+        if check.member("adjacency", adjacency, Adjacency) is not self.adjacency:
             raise UnsupportedError(
                 repr(self),
                 f"its charges are priced under {self.adjacency.value} and say nothing under {adjacency.value}",
-                f"Open it with adjacency=Adjacency.{getattr(adjacency, 'name', adjacency)}",
+                f"Open it with adjacency=Adjacency.{adjacency.name}",
             )
+
+
+def _count(given: int) -> int:
+    if not (number := check.count("count", given, least=1)) <= 10**15:
+        raise DomainError("count", given, "an integer from 1 to 10^15")
+    return number
 
 
 @dataclass(frozen=True)
@@ -207,5 +210,7 @@ class Spendings:
 
     def of(self, curator: int) -> Spending:
         """What one curator has spent."""
+        if not check.count("curator", curator) < self.curators.count:
+            raise DomainError("curator", curator, f"an integer below {self.curators.count}")
         start = self.curators.filter.start(adjacency=self.curators.adjacency)
         return self.touched.get(curator, start)

@@ -128,6 +128,7 @@ class Filter(ABC):
 
     def lost(self, times: int) -> list[tuple[Fraction, float, int]]:
         """The delta that the guarantee leaves out, exact and as the guarantee has it, if there is one; see `asked`."""
+        times_of(times)
         typed = self.typed()
         if typed is None or not typed.delta:
             return []
@@ -153,6 +154,7 @@ class Filter(ABC):
 
     def mu_of(self, times: int) -> float | None:
         """The mu of `times` such budgets together; None if they are not Gaussian."""
+        times_of(times)
         return None
 
     @abstractmethod
@@ -199,8 +201,7 @@ class Filter(ABC):
 
     def start(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Spending:
         """Nothing spent yet, under an adjacency that all charges share."""
-        if not isinstance(adjacency, Adjacency):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("adjacency", adjacency, "an Adjacency, such as Adjacency.ADD_REMOVE")
+        check.member("adjacency", adjacency, Adjacency)
         return Spending(self, adjacency, dict.fromkeys(self.limits, Fraction(0)))
 
     def step(self, state: Spending, mechanism: Priced, *, delta: Number | None = None) -> tuple[Spending, Decision]:

@@ -36,6 +36,7 @@ _LAPLACE: dict[str, Callable[[Any, Reals], Reals]] = {
 }
 _CHUNK = 1 << 15
 _MOST = 1 << 52
+_MOST_RECORDS = 10**10
 _FINEST, _NARROW = 30, 1 << 31
 
 
@@ -127,7 +128,9 @@ class IndividualFilter:
     adjacency: Adjacency = Adjacency.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        if getattr(self.filter, "kind", None) not in _GAUSSIAN | _LAPLACE:
+        if not isinstance(self.filter, Filter):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("filter", self.filter, "a filter, such as ConcentratedFilter(1.0, delta=0.0)")
+        if self.filter.kind not in _GAUSSIAN | _LAPLACE:
             raise UnsupportedError(
                 f"individual accounting with {self.filter!r}",
                 "proved for pure, zero-concentrated, Renyi and Gaussian prices only",
@@ -135,9 +138,9 @@ class IndividualFilter:
             )
         if any(limit for limit in list(self.filter.limits.values())[1:]):
             raise UnsupportedError(f"individual accounting with {self.filter!r}", "a delta of its own", "Use delta=0")
-        if self.adjacency not in (Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT):
+        if check.member("adjacency", self.adjacency, Adjacency) is Adjacency.REPLACE:
             raise UnsupportedError(
-                f"individual accounting under {getattr(self.adjacency, 'value', self.adjacency)}",
+                f"individual accounting under {self.adjacency.value}",
                 "a replaced record is two records with different prices",
                 "State it under add-remove, with the price of each record",
             )
@@ -167,10 +170,12 @@ class IndividualFilter:
         """So many records that spent nothing.
 
         Args:
-            count: An integer >= 0.
+            count: An integer from 0 to 10^10.
         """
         kind = np.int32 if self.limit + 1 < _NARROW else np.int64
-        return Records(np.full(check.count("count", count), 0, dtype=kind), self)
+        if not check.count("count", count) <= _MOST_RECORDS:
+            raise DomainError("count", count, f"an integer from 0 to {_MOST_RECORDS}")
+        return Records(np.zeros(count, dtype=kind), self)
 
     def step(self, state: Records, *, prices: Any) -> tuple[Records, Round]:
         """One round: the state after it, paid, and the round that may now answer. The state before it is unchanged.
@@ -255,13 +260,14 @@ def _reals(given: Any) -> Reals | None:
 
 
 def _raised(rule: Callable[[Reals], Reals], sensitivity: Any, noise: float) -> Reals:
-    """The price of each sensitivity / noise, a dozen roundings up; what moves nothing costs nothing."""
+    """The price of each sensitivity / noise, a dozen roundings up; infinite for what is no number >= 0."""
     moved = _reals(sensitivity)
     if moved is None:
         raise DomainError("sensitivity", f"<{type(sensitivity).__name__}>", "a number, or an array of numbers")
     with np.errstate(all="ignore"):
         prices = rule(moved / noise)
-        return np.where(moved == 0.0, 0.0, np.nextafter(prices * (1.0 + 24 * UNIT_ROUNDOFF), np.inf))
+        prices = np.where(moved == 0.0, 0.0, np.nextafter(prices * (1.0 + 24 * UNIT_ROUNDOFF), np.inf))
+        return np.where(moved >= 0.0, prices, np.inf)
 
 
 def _finest(limit: Fraction) -> float:

@@ -148,8 +148,7 @@ class Odometer:
 
     def start(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Distance:
         """Nothing answered yet, under an adjacency that all answers share."""
-        if not isinstance(adjacency, Adjacency):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("adjacency", adjacency, "an Adjacency, such as Adjacency.ADD_REMOVE")
+        check.member("adjacency", adjacency, Adjacency)
         return Distance(self, adjacency)
 
     def step(self, state: Distance, mechanism: Priced, *, delta: Number | None = None) -> Distance:

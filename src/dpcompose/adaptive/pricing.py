@@ -26,8 +26,7 @@ def request(mechanism: Any, delta: Any, adjacency: Any) -> Fraction | None:
         DomainError: If the delta or the adjacency is not what it should be.
         UnsupportedError: If the mechanism names no prices at all.
     """
-    if not isinstance(adjacency, Adjacency):
-        raise DomainError("adjacency", adjacency, "an Adjacency, such as Adjacency.ADD_REMOVE")
+    check.member("adjacency", adjacency, Adjacency)
     named = None if delta is None else probability("delta", delta)
     if not isinstance(mechanism, Priced):
         raise UnsupportedError(

@@ -13,7 +13,7 @@ from dpcompose.composition import free
 from dpcompose.composition.container import Composition, Pairs, Part
 from dpcompose.composition.elementary import Elementary, apart, least, wide
 from dpcompose.composition.renyi import Curve
-from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.errors import UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
 from dpcompose.loss.base import Pair
 from dpcompose.loss.product import Product
@@ -175,8 +175,7 @@ def question(
         DomainError: If an argument is outside its domain.
         UnsupportedError: If parts lack a statement under the adjacency (all are named), or a proof is not offered.
     """
-    if not isinstance(orientation, Orientation):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("orientation", orientation, "an Orientation, such as Orientation.SAME")
+    check.member("orientation", orientation, Orientation)
     tolerance, proof = check.open_probability("tolerance", tolerance), check.flag("proof", proof)
     pairs, promises = gathered(composition, adjacency, summed=not proof)
     above = _directions(pairs)
@@ -220,8 +219,7 @@ def gathered(
 
     `summed`: with one pair in place of many, where a kind of part can add them up in floats.
     """
-    if not isinstance(adjacency, Adjacency):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("adjacency", adjacency, "an Adjacency, such as Adjacency.ADD_REMOVE")
+    check.member("adjacency", adjacency, Adjacency)
     parts, pairs = _summed(composition.parts, adjacency) if summed else (composition.parts, [])
     promises: list[tuple[Part, int]] = []
     refusals: list[UnsupportedError] = []

@@ -15,6 +15,7 @@ from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
 from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.loss.base import Pair
+from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound
 
 
@@ -133,10 +134,8 @@ def parallel(*cells: Composable, adjacency: Adjacency = Adjacency.ADD_REMOVE, mo
     """
     if not cells:
         raise DomainError("cells", cells, "at least one mechanism or composition")
-    if not isinstance(adjacency, Adjacency):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("adjacency", adjacency, "an Adjacency, such as Adjacency.ADD_REMOVE")
-    if not isinstance(moves, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("moves", moves, "True or False")
+    check.member("adjacency", adjacency, Adjacency)
+    check.flag("moves", moves)
     if adjacency is Adjacency.ZERO_OUT and moves:
         reason = "a null record belongs to no cell that is known"
         raise UnsupportedError(

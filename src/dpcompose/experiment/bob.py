@@ -11,6 +11,7 @@ from dpcompose.experiment.query import Database, Holds, Query
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.mechanism import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
 from dpcompose.mechanism.base import sensitivities
+from dpcompose.numerics import check
 
 _OTHER: dict[Adjacency, Database] = {
     Adjacency.ADD_REMOVE: (),
@@ -37,9 +38,8 @@ def about_bob(mechanism: Composable, *, adjacency: Adjacency = Adjacency.ADD_REM
     """
     if not isinstance(mechanism, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("mechanism", mechanism, "a mechanism, such as Laplace(2.0)")
-    if adjacency not in _OTHER:
-        raise DomainError("adjacency", adjacency, "an Adjacency, such as Adjacency.ADD_REMOVE")
-    return Query(mechanism, ("Bob",), _OTHER[adjacency], Holds("Bob", reach_of(mechanism, adjacency)))
+    other = _OTHER[check.member("adjacency", adjacency, Adjacency)]
+    return Query(mechanism, ("Bob",), other, Holds("Bob", reach_of(mechanism, adjacency)))
 
 
 @singledispatch

@@ -78,10 +78,8 @@ class Experiment:
             raise DomainError("family", self.family, "a list of at least one mechanism")
         object.__setattr__(self, "family", family)
         object.__setattr__(self, "rounds", _number("rounds", self.rounds, most=MOST_ROUNDS))
-        if not isinstance(self.adjacency, Adjacency):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("adjacency", self.adjacency, "an Adjacency, such as Adjacency.ADD_REMOVE")
-        if not isinstance(self.orientation, Orientation):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("orientation", self.orientation, "an Orientation, such as Orientation.SAME")
+        check.member("adjacency", self.adjacency, Adjacency)
+        check.member("orientation", self.orientation, Orientation)
 
     @cached_property
     def composition(self) -> Certified:
@@ -172,6 +170,9 @@ class Experiment:
 
     def step(self, position: Position, *, world: World, rng: np.random.Generator) -> tuple[Position, Refusal | None]:
         """One round: the next position; or the same position, and why the round is refused."""
+        _playable(world, rng)
+        if not isinstance(position, Position):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("position", position, "what `start` or the last `step` returned")
         if position.ended or len(position.answers) >= self.rounds:
             return position, Refusal(
                 len(position.answers) + 1, f"the experiment has ended after {len(position.answers)} rounds"
@@ -211,10 +212,7 @@ class Experiment:
         self, world: World, count: int, rng: np.random.Generator, progress: Progress | None
     ) -> Iterator[tuple[int, Position]]:
         """Block after block, each with random numbers of its own; its arrays are used again for the next."""
-        if not isinstance(world, World):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("world", world, "World.ZERO or World.ONE")
-        if not isinstance(rng, np.random.Generator):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("rng", rng, "a numpy.random.Generator, such as numpy.random.default_rng(1)")
+        _playable(world, rng)
         root = int(rng.integers(2**63))
         # A block of many rounds has fewer transcripts, so that it needs no more memory.
         size = min(BLOCK, count, -(-MOST_PLAYED // self.rounds))
@@ -245,6 +243,12 @@ def _number(name: str, value: Any, *, most: int = MOST_TRANSCRIPTS) -> int:
     if not check.count(name, value, least=1) <= most:
         raise DomainError(name, value, f"an integer from 1 to {most}")
     return int(value)
+
+
+def _playable(world: Any, rng: Any) -> None:
+    check.member("world", world, World)
+    if not isinstance(rng, np.random.Generator):
+        raise DomainError("rng", rng, "a numpy.random.Generator, such as numpy.random.default_rng(1)")
 
 
 def _sealed(answers: Reals) -> Reals:

@@ -40,6 +40,7 @@ class Greedy:
     def __post_init__(self) -> None:
         object.__setattr__(self, "queries", queries_of(self.queries))
         object.__setattr__(self, "epsilon", check.finite("epsilon", self.epsilon))
+        check.member("adjacency", self.adjacency, Adjacency)
 
     def first(self, rng: np.random.Generator | None) -> State:
         """Nothing is lost yet."""

@@ -12,6 +12,9 @@ from dpcompose.errors import DomainError
 from dpcompose.experiment.channel import Reals
 from dpcompose.experiment.limits import Survival, survival
 from dpcompose.experiment.tally import EDGES, Tally
+from dpcompose.numerics import check
+
+MOST_BINS = 10**6
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class Measured:
         """
         try:
             points = np.asarray(epsilons, dtype=np.float64)
-        except (TypeError, ValueError, OverflowError):
+        except Exception:  # whatever the object raises that is asked for its number
             raise DomainError("epsilons", epsilons, "finite numbers") from None
         if not np.all(np.isfinite(points)):
             raise DomainError("epsilons", epsilons, "finite numbers")
@@ -81,8 +84,10 @@ class Measured:
         """Edges, and in each bin the share of world 0's and of world 1's transcripts by ln p_0 / p_1, finite ones.
 
         Args:
-            bins: How many.
+            bins: How many, at most 10^6.
         """
+        if not check.count("bins", bins, least=1) <= MOST_BINS:
+            raise DomainError("bins", bins, f"an integer from 1 to {MOST_BINS}")
         mirrored = Tally(self.one.counts[::-1], self.one.weights[::-1])
         inside = np.flatnonzero((self.zero.counts + mirrored.counts)[1:-1]) + 1
         low, high = (EDGES[inside[0]], EDGES[inside[-1] + 1]) if len(inside) else (-1.0, 1.0)

@@ -10,6 +10,7 @@ from typing import Any, cast
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.numerics import check
 
 Database = tuple[Hashable, ...]
 """Records, in no order; the null record of `Adjacency.ZERO_OUT` is None."""
@@ -18,7 +19,7 @@ Statistic = Callable[[Database], float]
 
 def count(database: Database) -> float:
     """How many records."""
-    return float(len(database))
+    return float(len(_database("database", database)))
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,9 @@ class Holds:
 
     record: Hashable
     value: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", check.finite("value", self.value))
 
     def __call__(self, database: Database) -> float:
         return self.value if self.record in database else 0.0

@@ -44,6 +44,7 @@ class Wanderer:
         object.__setattr__(self, "seed", check.count("seed", self.seed, least=0))
         if not 0 <= check.probability("quits", self.quits) < 1:
             raise DomainError("quits", self.quits, "a number in [0, 1)")
+        check.flag("coins", self.coins)
 
     def first(self, rng: np.random.Generator | None) -> np.random.Generator | None:
         """The coins, if it uses any."""

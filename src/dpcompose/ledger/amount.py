@@ -43,6 +43,7 @@ class Amount:
         Raises:
             DomainError: Negative, infinite, no number, 1e40 or more, or not a multiple of 1e-40.
         """
+        require_text("name", name)
         if isinstance(value, Amount):
             return value
         plain = _PLAIN.fullmatch(value if isinstance(value, str) else str(value) if type(value) is float else "")
@@ -60,11 +61,13 @@ class Amount:
     @classmethod
     def up(cls, value: Amount | int | Decimal | Fraction | float, *, name: str = "amount") -> Amount:
         """The least multiple of 1e-40 that is not below `value` (a float is exactly that double): for costs."""
+        require_text("name", name)
         return value if isinstance(value, Amount) else cls(_within(name, value, -(-_exact(name, value) * SCALE // 1)))
 
     @classmethod
     def down(cls, value: Amount | int | Decimal | Fraction | float, *, name: str = "amount") -> Amount:
         """The largest multiple of 1e-40 that is not above `value` (a float is exactly that double): for caps."""
+        require_text("name", name)
         return value if isinstance(value, Amount) else cls(_within(name, value, _exact(name, value) * SCALE // 1))
 
     @property
@@ -104,6 +107,12 @@ def require_units(name: str, units: object) -> None:
     if not (type(units) is int and 0 <= units < LIMIT):
         remedy = "Amount.of reads what is typed"
         raise DomainError(name, sayable(units), "a number of 1e-40s: an integer of at least 0 and below 1e80", remedy)
+
+
+def require_text(name: str, value: object) -> None:
+    """Raise DomainError unless `value` is text."""
+    if not isinstance(value, str):
+        raise DomainError(name, value, "text")
 
 
 def _within(name: str, value: object, units: int) -> int:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from dpcompose.errors import DomainError
-from dpcompose.ledger.amount import LIMIT, Amount, require_units, text_of, units_of
+from dpcompose.ledger.amount import LIMIT, Amount, require_text, require_units, text_of, units_of
 from dpcompose.ledger.text import currency_name
 
 MOST_CURRENCIES = 64
@@ -42,6 +42,7 @@ class Amounts(Mapping[str, Amount]):
         Raises:
             DomainError: A name that is none, or a value that is no amount; the message says which.
         """
+        require_text("name", name)
         if values is None:
             return cls({})
         if not isinstance(values, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -54,8 +55,17 @@ class Amounts(Mapping[str, Amount]):
 
     @classmethod
     def read(cls, texts: Mapping[str, str]) -> Amounts:
-        """The vector that was written as `texts`."""
-        return cls({name: units_of(text) for name, text in texts.items()})
+        """The vector that was written as `texts`.
+
+        Raises:
+            DomainError: If it is none.
+        """
+        try:
+            return cls({name: units_of(text) for name, text in texts.items()})
+        except DomainError:
+            raise
+        except (AttributeError, TypeError, ValueError):
+            raise DomainError("texts", texts, "a mapping from currencies to amounts as they are stored") from None
 
     @property
     def text(self) -> str:

@@ -60,6 +60,9 @@ class Ledger:
         """
         if not isinstance(url, (str, Path)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("url", url, "text or a path")
+        for name, value in (("create", create), ("restored", restored)):
+            if not isinstance(value, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise DomainError(name, value, "True or False")
         return cls(open_store(str(url), create=create, restored=restored))
 
     def scope(

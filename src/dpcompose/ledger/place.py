@@ -10,12 +10,15 @@ from dpcompose.ledger.memory import MemoryStore
 from dpcompose.ledger.store import Store
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):", re.ASCII)
+_CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
+"""What a terminal that shows the name would obey."""
 _DOMAIN = "a file, sqlite:///file, postgresql://user@host/database or memory:"
 
 
 def open_store(url: str, *, create: bool, restored: bool = False) -> Store:
     """The store at `url`; SQL is imported only now, so that `import dpcompose` stays light."""
-    if not url or "\0" in url or not _encodable(url) or url.endswith(":memory:"):  # SQLite would make that a file
+    # SQLite would make ":memory:" at the end of a URL a file.
+    if not url or _CONTROL.search(url) or not _encodable(url) or url.endswith(":memory:"):
         raise DomainError("url", url, _DOMAIN)
     scheme = match[1] if (match := _SCHEME.match(url)) else ""
     if url == "memory:":

@@ -106,9 +106,7 @@ def _states_its_own(kind: type[Mechanism]) -> bool:
 
 def adjacency_of(name: str, value: object) -> Adjacency:
     """`value`, if it is an adjacency."""
-    if not isinstance(value, Adjacency):
-        raise DomainError(name, value, "an Adjacency, such as Adjacency.REPLACE")
-    return value
+    return check.member(name, value, Adjacency)
 
 
 def set_fields(target: object, **values: object) -> None:

@@ -14,7 +14,7 @@ from dpcompose.loss.atomized import atomized
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Pair
 from dpcompose.loss.envelope import envelope
-from dpcompose.mechanism.base import Mechanism
+from dpcompose.mechanism.base import Mechanism, adjacency_of
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound, down, up
 
@@ -41,7 +41,7 @@ class DominatingPair(Mechanism):
         if not isinstance(self.pair, Pair):  # pyright: ignore[reportUnnecessaryIsInstance]
             remedy = "Give masses by DominatingPair.atoms(upper=..., lower=..., adjacency=...)"
             raise DomainError("pair", self.pair, "a pair of privacy losses", remedy)
-        _adjacency(self.holds_under)
+        adjacency_of("holds_under", self.holds_under)
 
     def __repr__(self) -> str:
         return f"<{self.name}, {self.holds_under.value}>"
@@ -68,7 +68,8 @@ class DominatingPair(Mechanism):
             raise DomainError("lower", f"{len(second)} masses", f"as many as upper has: {len(first)}")
         outcomes = list(dict.fromkeys([*first, *second]))
         loss = AtomicLoss.of([first.get(o, 0.0) for o in outcomes], [second.get(o, 0.0) for o in outcomes])
-        return cls(Pair(loss, loss.reverse), _adjacency(adjacency), f"DominatingPair of {len(outcomes)} atoms")
+        adjacency_of("adjacency", adjacency)
+        return cls(Pair(loss, loss.reverse), adjacency, f"DominatingPair of {len(outcomes)} atoms")
 
     @classmethod
     def from_profile(cls, profile: Callable[[float], float], *, error: float, adjacency: Adjacency) -> DominatingPair:
@@ -99,7 +100,8 @@ class DominatingPair(Mechanism):
 
         above, below = atomized(lambda epsilons: [enclosed(epsilon) for epsilon in epsilons], math.inf)
         inside = Pair(below, below.reverse)
-        return cls(Pair(above, above.reverse, False, (inside,)), _adjacency(adjacency), "DominatingPair from a profile")
+        adjacency_of("adjacency", adjacency)
+        return cls(Pair(above, above.reverse, False, (inside,)), adjacency, "DominatingPair from a profile")
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         if adjacency is not self.holds_under:
@@ -111,12 +113,6 @@ class DominatingPair(Mechanism):
         # and another time the other way.
         either = envelope((self.pair.remove, self.pair.add))
         return ((Pair(either, either, False, (self.pair,), alone=True), 1),)
-
-
-def _adjacency(value: object) -> Adjacency:
-    if not isinstance(value, Adjacency):
-        raise DomainError("adjacency", value, "an Adjacency, such as Adjacency.ADD_REMOVE")
-    return value
 
 
 def _masses(name: str, given: Any) -> dict[Any, float]:

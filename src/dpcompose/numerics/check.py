@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import Any
+from enum import Enum
+from typing import Any, TypeVar
 
 from dpcompose.errors import DomainError
+
+Member = TypeVar("Member", bound=Enum)
 
 
 def real(name: str, value: Any) -> float:
@@ -87,4 +90,11 @@ def flag(name: str, value: Any) -> bool:
     """`value` as True or False, no number that stands for one."""
     if not isinstance(value, bool):
         raise DomainError(name, value, "True or False")
+    return value
+
+
+def member(name: str, value: Any, of: type[Member]) -> Member:
+    """`value`, if it is a member of that enumeration, such as an Adjacency."""
+    if not isinstance(value, of):
+        raise DomainError(name, value, f"{of.__name__}.{next(iter(of)).name}, or another {of.__name__}")
     return value

@@ -16,6 +16,7 @@ from threading import Lock
 from typing import Any, Protocol
 
 from dpcompose.errors import DomainError, ReleaseError
+from dpcompose.files import path_of
 from dpcompose.ledger import Receipt
 
 
@@ -143,4 +144,4 @@ def _sealed(receipt: Receipt, answers: Any, seal: bytes) -> str:
 
 def answers_at(place: str | Path | None) -> Answers:
     """The answers in a directory; of this process alone for None."""
-    return InMemory() if place is None else InDirectory(Path(place))
+    return InMemory() if place is None else InDirectory(path_of("answers", place))

@@ -15,7 +15,7 @@ from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.mechanism import Gaussian, Laplace
 from dpcompose.numerics import check
 
-MOST_UNITS, MOST_QUERIES = 10**9, 10**15
+MOST_UNITS, MOST_QUERIES, MOST_POINTS = 10**9, 10**15, 10**4
 LEAST_CONFIDENCE = 1e-6
 _ROUNDS = tuple(sorted({math.ceil(1.05**power) for power in range(450)}))
 """Numbers of rounds to try, up to 3e9."""
@@ -136,6 +136,8 @@ class AccuracyCurve:
 
 def accuracy_curves(found: CountingPlan, *, points: int = 25) -> tuple[AccuracyCurve, ...]:
     """For each method, the error that is reached with so many queries: the picture of a plan."""
+    if not check.count("points", points, least=2) <= MOST_POINTS:
+        raise DomainError("points", points, f"an integer from 2 to {MOST_POINTS}")
     most = max(row.queries for row in found.rows if row.accuracy == "each")
     last = max(math.log10(max(most, 10)) + 1, 3)
     counts = sorted({max(round(10 ** (last * position / (points - 1))), 1) for position in range(points)})

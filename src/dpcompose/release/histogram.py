@@ -9,12 +9,12 @@ from typing import Any
 from dpcompose.release.aggregate import Aggregation
 from dpcompose.release.bins import Edges
 from dpcompose.release.design import Design, Drawn, digest
-from dpcompose.release.question import Question, Values, measured, noise_of, of_numbers
+from dpcompose.release.question import OfColumn, Values, measured, noise_of, of_numbers
 from dpcompose.release.table import Table
 
 
 @dataclass(frozen=True)
-class Histogram(Question):
+class Histogram(OfColumn):
     """The number of rows in every bin [e0, e1), [e1, e2), ..., the last one closed; what lies outside is left out.
 
     Args:
@@ -22,7 +22,6 @@ class Histogram(Question):
         edges: Increasing numbers; all bins come out, empty ones too.
     """
 
-    column: str
     _: KW_ONLY
     edges: Sequence[Any]
 

@@ -12,7 +12,7 @@ from dpcompose.release.aggregate import Aggregation
 from dpcompose.release.bins import Points
 from dpcompose.release.decimals import exact
 from dpcompose.release.design import Chosen, Design, Drawn
-from dpcompose.release.question import Question, Values, of_numbers
+from dpcompose.release.question import OfColumn, Values, of_numbers
 from dpcompose.release.selection import Selection
 from dpcompose.release.table import Table
 from dpcompose.release.threshold import Threshold
@@ -21,7 +21,7 @@ FINEST = 10**6
 
 
 @dataclass(frozen=True)
-class Quantile(Question):
+class Quantile(OfColumn):
     """A quantile of a column, in all or in each group, by the exponential mechanism; NULL and NaN are left out.
 
     A candidate with l rows below and u above it, in a table with quantile q, has the score |(1 - q) l - q u|.
@@ -36,7 +36,6 @@ class Quantile(Question):
     Reference: [McSherryTalwar2007, Definition 2]
     """
 
-    column: str
     q: Any
     lower: Any
     upper: Any

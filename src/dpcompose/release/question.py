@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
-from typing import Any, Required, TypedDict, cast
+from typing import Any, Required, TypedDict, TypeVar, cast
 
 from dpcompose.composition.calibrate import calibrate
 from dpcompose.errors import DomainError
@@ -22,6 +22,7 @@ from dpcompose.release.table import Table
 from dpcompose.release.threshold import Threshold
 
 MOST_KEYS = 1_000_000
+Asked = TypeVar("Asked", bound="Question")
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,35 @@ class Question(ABC):
     def _described(self, by: Sequence[str], public: Sequence[Key] | None, **more: object) -> dict[str, object]:
         keys = "private" if public is None else {"number": len(public), "digest": digest(public)}
         return {"question": self.kind, "by": list(by), "keys": keys} | more
+
+
+@dataclass(frozen=True)
+class OfColumn(Question):
+    """A question about one column of numbers.
+
+    Args:
+        column: Its name.
+    """
+
+    column: str
+
+    def __post_init__(self) -> None:
+        line_of_text("column", self.column)
+
+
+def questions_of(given: Any, *, most: int, kind: type[Asked]) -> tuple[Asked, ...]:
+    """`given` as questions of a kind, at least one.
+
+    Raises:
+        DomainError: If it is no list of them, or a longer one.
+    """
+    found = tuple(cast("Sequence[Any]", given)) if isinstance(given, Sequence) else (given,)
+    for each in found:
+        if not isinstance(each, kind):
+            raise DomainError("questions", each, f"a list of questions of type {kind.__name__}, such as [Count()]")
+    if not 1 <= len(found) <= most:
+        raise DomainError("questions", len(found), f"1 to {most:,} questions")
+    return found
 
 
 def key_columns(table: Table, by: Sequence[str], keys: Sequence[Key]) -> tuple[Values, ...]:

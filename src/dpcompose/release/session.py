@@ -15,6 +15,7 @@ from dpcompose.composition.container import compose
 from dpcompose.errors import AlreadyRedeemedError, DomainError, SpentError
 from dpcompose.guarantee import Adjacency
 from dpcompose.ledger import Ledger, Receipt
+from dpcompose.ledger.text import line_of_text
 from dpcompose.release import arrow, sampler
 from dpcompose.release.aggregate import exact, statement
 from dpcompose.release.answer import Answer, answered, stored, written
@@ -26,12 +27,12 @@ from dpcompose.release.design import Design
 from dpcompose.release.engine import Statement
 from dpcompose.release.histogram import Histogram
 from dpcompose.release.quantile import Quantile
-from dpcompose.release.question import Grouped, Question
+from dpcompose.release.question import Grouped, Question, questions_of
 from dpcompose.release.quote import BIAS, REPLACED, Quote
 from dpcompose.release.spend import Spend
 from dpcompose.release.table import Table
 from dpcompose.release.total import Mean, Sum
-from dpcompose.release.workload import ROUNDS, Coordinated, read_off
+from dpcompose.release.workload import MOST_COUNTS, ROUNDS, Coordinated, read_off, rounds_of
 
 MOST_QUESTIONS = 100
 
@@ -71,6 +72,7 @@ class Session:
             raise DomainError("table", type(table).__name__, "a table made by release.table(...)")
         sampler.require()
         arrow.ready()
+        line_of_text("actor", actor)
         account = Account(ledger, scope=scope)
         values = {"table": table, "ledger": ledger, "scope": scope, "actor": actor}
         for name, value in (values | {"answers": answers_at(answers), "account": account}).items():
@@ -215,11 +217,12 @@ class Session:
         Raises:
             As `ask`.
         """
-        counts = tuple(replace(question, spend=None) for question in questions)
+        rounds = rounds_of(rounds)
+        counts = tuple(replace(each, spend=None) for each in questions_of(questions, most=MOST_COUNTS, kind=Count))
+        if not (isinstance(method, str) and method in ("independent", "coordinated")):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("method", method, "independent or coordinated")
         if method == "independent":
             return self.batch(counts, spend=spend, key=key)
-        if method != "coordinated":
-            raise DomainError("method", method, "independent or coordinated")
         synthetic = self.ask(Coordinated(counts=counts, rounds=rounds, spend=spend), key=key)
         return read_off(synthetic, counts)
 
@@ -239,15 +242,14 @@ class Session:
 
     def part(self, questions: Sequence[Question], spend: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """What each question without a spend of its own gets of a common one: equal parts; None if there is none."""
-        sharing = sum(question.spend is None for question in questions)
+        sharing = sum(each.spend is None for each in questions_of(questions, most=MOST_QUESTIONS, kind=Question))
         if not sharing:
             return None
         each = Spend.stated(spend).share(Fraction(1, sharing))
         return {each.currency: each.amount} | ({"delta": each.delta} if each.delta else {})
 
     def _designed(self, questions: Sequence[Question], spend: Mapping[str, Any] | None) -> list[Design]:
-        if not 1 <= len(questions) <= MOST_QUESTIONS:
-            raise DomainError("questions", len(questions), f"1 to {MOST_QUESTIONS:,} questions")
+        questions = questions_of(questions, most=MOST_QUESTIONS, kind=Question)
         part = None if spend is None else self.part(questions, spend)
         if len(questions) == 1:
             return [questions[0].design(self.table, part)]

@@ -164,6 +164,8 @@ def _spark(url: str) -> Any:
 
 def _typed(data: Expression, schema: Mapping[str, str] | None) -> Expression:
     """The columns of `schema` with these types; a value that does not read as one becomes NULL."""
+    if schema is not None and not isinstance(schema, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DomainError("schema", schema, "a mapping from columns to types, such as {'age': 'int64'}")
     if not schema:
         return data
     import ibis

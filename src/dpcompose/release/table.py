@@ -13,6 +13,7 @@ from typing import Any
 
 from dpcompose.errors import DomainError
 from dpcompose.ledger.text import line_of_text
+from dpcompose.numerics import check
 from dpcompose.release.bounds import Bounds
 from dpcompose.release.column import Column
 from dpcompose.release.engine import Engine, turn, unsaid
@@ -118,7 +119,8 @@ def table(
     """
     bounds = Bounds.stated(max_rows_per_unit, groups=max_groups_per_unit, rows_per_group=max_rows_per_group)
     label = None if name is None else line_of_text("name", name)
-    units = tuple(line_of_text("unit", each) for each in _names("unit", unit))
+    units = _names("unit", unit)
+    check.flag("line_breaks", line_breaks)
     made = opened(source, name=label, schema=schema, line_breaks=line_breaks)
     with unsaid():
         schema_of = made.data.schema()
@@ -131,7 +133,8 @@ def table(
 
 
 def _names(name: str, value: str | Sequence[str]) -> tuple[str, ...]:
-    names = (value,) if isinstance(value, str) else tuple(value)
+    names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Sequence) else ()  # pyright: ignore[reportUnnecessaryIsInstance]
+    names = tuple(line_of_text(name, each) for each in names)
     if not names or len(set(names)) < len(names):
         raise DomainError(name, value, "the name of a column, or several different ones")
     return names

@@ -10,13 +10,12 @@ from typing import Any
 from dpcompose.release.aggregate import Aggregation
 from dpcompose.release.design import Design, Drawn
 from dpcompose.release.grid import Grid
-from dpcompose.release.question import Question, Values, measured, noise_of, of_numbers
+from dpcompose.release.question import OfColumn, Values, measured, noise_of, of_numbers
 from dpcompose.release.table import Table
 
 
 @dataclass(frozen=True)
-class _Clamped(Question):
-    column: str
+class _Clamped(OfColumn):
     _: KW_ONLY
     lower: Any
     upper: Any

@@ -24,7 +24,8 @@ from dpcompose.release.selection import Selection
 from dpcompose.release.table import Table
 
 MOST_CELLS = 100_000
-ROUNDS = 10
+MOST_COUNTS = 10_000
+ROUNDS, MOST_ROUNDS = 10, 1000
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,9 @@ class Coordinated(Question):
     counts: tuple[Count, ...]
     rounds: int = ROUNDS
 
+    def __post_init__(self) -> None:
+        rounds_of(self.rounds)
+
     @property
     def kind(self) -> str:
         return "workload"
@@ -57,11 +61,10 @@ class Coordinated(Question):
         if asked.delta and asked.currency == "epsilon":
             domain = "an epsilon or a rho without a delta, where counts are coordinated"
             raise DomainError("spend", asked.typed(), domain)
-        rounds = check.count("rounds", self.rounds, least=1)
         change = table.bounds.within(len(cells)).change(1)
         # A query adds up cells: one unit moves it by all its rows at most.
         one = Change(change.l1, 1, change.l1, change.l1**2, box=True)
-        each = asked.share(Fraction(1, 2 * rounds + 3), delta=False)
+        each = asked.share(Fraction(1, 2 * self.rounds + 3), delta=False)
         loop = Correction(noise_for(one, each), Selection.costing(change.l1, each), self.rounds, queries)
         described = self._described(by, cells, counts=len(self.counts), rounds=self.rounds)
         return Design(table, Aggregation(by, cells), (loop,), (0,), None, asked, described)
@@ -89,6 +92,13 @@ class Coordinated(Question):
         slack = loop.selection.error(len(loop.queries), each)
         # 1 for guesses rounded to whole rows, up and down.
         return columns[-1].cells[0] + loop.noise.error(each) + slack + 1
+
+
+def rounds_of(value: Any) -> int:
+    """`value` as a number of corrections."""
+    if not check.count("rounds", value, least=1) <= MOST_ROUNDS:
+        raise DomainError("rounds", value, f"an integer from 1 to {MOST_ROUNDS}")
+    return int(value)
 
 
 OFF = "off"
