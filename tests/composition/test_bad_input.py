@@ -92,6 +92,7 @@ BAD: dict[str, list[Any]] = {
     "item": [None, 1, "x", Laplace, [Laplace(1.0)], (Laplace(1.0), 2), math.nan, True],
 }  # fmt: skip
 GOOD: dict[str, Any] = {"delta": 1e-6, "epsilon": 0.5, "order": 3.0, "rate": 0.5, "times": 2, "size": 2, "alpha": 0.1}
+GOOD |= {"adjacency": Adjacency.ADD_REMOVE}
 
 ONE, NOTHING = Laplace(1.0), compose()
 ASKED: dict[str, Composable] = {

@@ -73,6 +73,7 @@ class Composable:
 
     def typed(self, *, adjacency: Adjacency) -> TypedAmounts | None:
         """What is stated of it in amounts that a person typed, exact; None if nothing is."""
+        check.member("adjacency", adjacency, Adjacency)
         return None
 
     def costlier(self) -> Composable:
@@ -324,6 +325,7 @@ class Composition(Composable):
 
     def typed(self, *, adjacency: Adjacency) -> TypedAmounts | None:
         """The sums over the parts; None if nothing is stated of one."""
+        check.member("adjacency", adjacency, Adjacency)
         total = TypedAmounts(Fraction(0), rho=Fraction(0), mu_squared=Fraction(0))
         for part, times in self.parts if len(self.parts) <= MOST_TYPED else ():
             stated = part.typed(adjacency=adjacency)

@@ -42,6 +42,7 @@ class Mechanism(Composable, ABC):
         """The privacy losses under an adjacency; None if only a Renyi curve is known."""
 
     def typed(self, *, adjacency: Adjacency) -> TypedAmounts | None:
+        check.member("adjacency", adjacency, Adjacency)
         return self._amounts(adjacency) if _states_its_own(type(self)) else None
 
     def costlier(self) -> Composable:
