@@ -160,12 +160,12 @@ def added(pairs: Pairs) -> ApproximateDP | None:
     """
     largest, infinite = Fraction(0), 0.0
     for pair, times in pairs:
-        tops = [loss.top for loss in (pair.remove, pair.add)]
-        known = [top for top in tops if top is not None]
-        if len(known) < len(tops):
+        losses = [loss for each in (pair.inside if pair.alone else (pair,)) for loss in (each.remove, each.add)]
+        known = [top for top in (loss.top for loss in losses) if top is not None]
+        if len(known) < len(losses):
             return None
         largest += times * max(0, *known)
-        masses = [loss.infinite_mass + loss.slack for loss in (pair.remove, pair.add)]
+        masses = [loss.infinite_mass + loss.slack for loss in losses]
         infinite = up(infinite + up(times * up(max(masses)))) if max(masses) > 0 else infinite
     return ApproximateDP(rounded_up(largest), delta=min(infinite, 1.0))
 

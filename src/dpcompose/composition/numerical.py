@@ -45,7 +45,6 @@ class Question:
         promises: Renyi-only parts, as a composition: empty for all others.
         tolerance: Wanted relative width of epsilon.
         proof: Whether to evaluate in ball arithmetic.
-        alone: Whether different mechanisms attain the one pair at different epsilons.
         rounds: What each round may be turned into by an adversary who orients it; empty if the worlds stay the same.
         elementary: The theorems that a wide answer is compared with, besides Renyi's; None for none.
     """
@@ -56,7 +55,6 @@ class Question:
     adjacency: Adjacency
     tolerance: float
     proof: bool
-    alone: bool = False
     rounds: free.Rounds = ()
     elementary: Elementary | None = None
 
@@ -178,8 +176,8 @@ def question(
     check.member("orientation", orientation, Orientation)
     tolerance, proof = check.open_probability("tolerance", tolerance), check.flag("proof", proof)
     pairs, promises = gathered(composition, adjacency, summed=not proof)
-    above = _directions(pairs)
     alone = not promises and len(pairs) == 1 and pairs[0][1] == 1 and pairs[0][0].alone
+    above = _below(pairs) if alone else _directions(pairs)
     below = above if alone or all(pair.attained for pair, _ in pairs) else _below(pairs)
     rounds: free.Rounds = ()
     if orientation is Orientation.FREE:
@@ -192,7 +190,7 @@ def question(
         above, below = proved(above, promises), proved(below, promises)
     again = partial(question, adjacency=adjacency, orientation=orientation, tolerance=tolerance, proof=False)
     elementary = Elementary(composition, None if promises else pairs, adjacency, again)
-    return Question(above, below, promises, adjacency, tolerance, proof, alone, rounds, elementary)
+    return Question(above, below, promises, adjacency, tolerance, proof, rounds, elementary)
 
 
 def proved(products: tuple[Product, ...], promises: tuple[tuple[Part, int], ...]) -> tuple[Product, ...]:

@@ -87,7 +87,10 @@ def _variance(loss: Loss) -> float:
 
 
 def _real_line(product: Product, order: float) -> Line:
-    """log M at order - 1; an overflow ends as an infinite or undefined value, which certifies nothing."""
+    """log M at order - 1; an overflow ends as an infinite or undefined value, which certifies nothing, and so does a
+    product without finite losses."""
+    if product.transform.maximum == -math.inf:
+        return Line(np.full(1, np.nan, dtype=complex), np.full(1, np.inf))
     try:
         with np.errstate(all="ignore"):
             return product.transform.line(order - 1, np.zeros(1))

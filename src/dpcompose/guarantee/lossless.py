@@ -135,10 +135,10 @@ def _convex(exponent: float, order: float) -> float:
     # e^(a x) - 1 - a (e^x - 1) >= 0
     if abs(order * exponent) > 0.02:
         return math.expm1(order * exponent) - order * math.expm1(exponent)
-    total, power, factorial = 0.0, exponent, 1.0
+    total, power, small, factorial = 0.0, order * exponent, exponent, 1.0
     for term in range(2, 9):
-        power, factorial = power * exponent, factorial * term
-        total += (order**term - order) * power / factorial
+        power, small, factorial = power * (order * exponent), small * exponent, factorial * term
+        total += (power - order * small) / factorial
     return total
 
 

@@ -175,7 +175,7 @@ class AtomicLoss(Loss):
         doubt += float(np.sum(p[near])) * 3 * self.ratio_error + float(np.sum(p[above:])) * self.ratio_error
         if not self._exact:
             doubt += TINY * (np.count_nonzero(p[above:] < TINY) + np.count_nonzero(p[near] < TINY))
-        doubt = doubt * (1 + 1e-9) + 4 * U * total
+        doubt = doubt * (1 + 1e-9) + 4 * U * total + 5e-324 * np.count_nonzero(value < TINY)
         most = total + doubt + self.slack
         return Bound(max(total - doubt, 0.0), min(up(most), max(1.0, total)) if most > 0 else 0.0)
 

@@ -165,7 +165,7 @@ class Pair(NamedTuple):
         add: The loss of (without the record, with it).
         attained: Whether one mechanism has both losses; if not, they only dominate.
         inside: Attained losses below dominating ones, for the lower end of a composition.
-        alone: Whether, composed with nothing, the profile is attained at every epsilon by one mechanism or another.
+        alone: Whether, composed with nothing, the truth is the largest answer of those inside, in either order.
     """
 
     remove: Loss

@@ -239,7 +239,7 @@ class Product:
         lower = -invert.walk(
             lambda epsilon: _closed_at(profile, -epsilon).lower >= delta, -point, step, 0.0, growth=4.0
         )
-        return Bound(min(lower, upper), upper, Certificate("exact profile", unit="epsilon"))
+        return Bound(min(max(0.0, lower), upper), upper, Certificate("exact profile", unit="epsilon"))
 
 
 def _pooled(family: type[Loss], members: list[tuple[Loss, int]], other: _Pool | None) -> _Pool:

@@ -7,13 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from dpcompose.loss.atomized import atomized
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss, Pair
 from dpcompose.loss.product import Product
 from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, Certificate, down, up
-from dpcompose.numerics.elementary import U
+from dpcompose.numerics.elementary import U, log_mixed
 from dpcompose.numerics.moments import Ends
 from dpcompose.numerics.transform import Transform
 
@@ -123,6 +125,8 @@ class SampledLoss(Loss):
         """Of a removal: ln(1 + q (e^y - 1)) at the y where the base's profile is delta / q."""
         if not self.remove or not delta > 0:
             return None
+        if delta >= self.rate:
+            return Bound(0.0, 0.0, _CERTIFICATE)
         ends = up(delta / self.rate), down(delta / self.rate)
         found = [self.base.product.epsilon(end, tolerance=_TOLERANCE) if end < 1 else Bound(0.0, 0.0) for end in ends]
         (lower, slack), (upper, spread) = self._mixed(found[0].lower), self._mixed(found[1].upper)
@@ -140,27 +144,40 @@ class SampledLoss(Loss):
 
     @property
     def infinite_mass(self) -> float:
-        return self.composed.infinite_mass
-
-    @property
-    def infinite_doubt(self) -> float:
-        return self.composed.infinite_doubt
+        return self.rate * self.base.product.infinite.lower if self.remove else 0.0
 
     @property
     def slack(self) -> float:
-        return self.composed.slack
+        """Where the base's infinite mass is an interval; on a sample, (1 - q) P + q Q has all that P has."""
+        infinite = self.base.product.infinite
+        return up(self.rate * up(infinite.upper - infinite.lower)) if self.remove and infinite.upper > 0 else 0.0
 
     @property
     def maximum(self) -> float:
-        return self.composed.maximum
+        return self.largest.upper
+
+    @property
+    def largest(self) -> Bound:
+        """ln(1 - q + q e^l), or -ln(1 - q + q e^-l), of the base's largest l; an infinite one is finite if added."""
+        base = self.base.product
+        ends, infinite = base.extremes, base.infinite
+        low = math.inf if not self.remove and infinite.lower > 0 else ends.lower
+        high = math.inf if not self.remove and infinite.upper > 0 else ends.upper
+        return Bound(self._placed(low, -1), self._placed(high, 1))
+
+    def _placed(self, loss: float, side: int) -> float:
+        """Where a loss of the base comes to lie, rounded down (side -1) or up (1)."""
+        signed = loss if self.remove else -loss
+        found = float(log_mixed(np.array([signed]), self.rate)[0])
+        if found == math.inf:
+            return found if self.remove else -found
+        error = (24 * abs(found) + 16 * (signed if signed > 700 else 0.0)) * U
+        moved = (found if self.remove else -found) + side * error * (1 + 1e-9)
+        return up(moved) if side > 0 else down(moved)
 
     @property
     def minimum(self) -> float:
         return self.composed.minimum
-
-    @property
-    def largest(self) -> Bound:
-        return self.composed.largest
 
     def transform(self, times: int) -> Transform:
         return self.composed.transform(times)
