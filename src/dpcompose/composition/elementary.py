@@ -31,7 +31,7 @@ from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
 _BASIC = Certificate("basic composition of the answers for one mechanism each")
 _LARGEST = Certificate("largest losses, added up")
 _NOTE = "the upper end is a dominating pair's or an elementary theorem's; the lower end is that of attained losses"
-_STEPS = 6
+_NOTHING, _STEPS = Fraction(0), 6
 WIDE = 1e-6
 """The relative width from which on an answer is compared with the theorems."""
 
@@ -112,22 +112,25 @@ class Elementary:
                 break
         else:
             found += [Bound(0.0, spent, _BASIC)] if self._rounds else []
-        return [*found, *self.pure(delta)]
+        return [*found, *self.pure(delta, known=known)]
 
-    def pure(self, delta: float) -> list[Bound]:
-        """The sum of the largest losses, where they are finite and the infinite ones are within delta."""
+    def pure(self, delta: float, *, known: float) -> list[Bound]:
+        """The sum of the largest losses, where it is below what is known and the infinite ones are within delta."""
         stated = None if self.pairs is None else added(self.pairs)
-        return [Bound(0.0, stated.epsilon, _LARGEST)] if stated is not None and stated.delta <= delta else []
+        better = stated is not None and stated.delta <= delta and stated.epsilon < known
+        return [Bound(0.0, stated.epsilon, _LARGEST)] if stated is not None and better else []
 
     def delta(self, epsilon: float) -> list[Bound]:
         """Upper ends for delta at an epsilon >= 0; the lower ends are 0."""
         found = [] if self.unsampled is None else [_without_sampling(self.unsampled.delta(epsilon))]
         if self._rounds:
             found.append(Bound(0.0, self._basic_delta(epsilon), _BASIC))
-        stated = None if self.pairs is None else added(self.pairs)
-        if stated is not None and stated.epsilon <= epsilon:
-            found.append(Bound(0.0, stated.delta, _LARGEST))
         return found
+
+    def beyond(self, epsilon: float) -> list[Bound]:
+        """The sum of the infinite losses' masses, where the largest finite ones add up to no more than epsilon."""
+        stated = None if self.pairs is None else added(self.pairs)
+        return [Bound(0.0, stated.delta, _LARGEST)] if stated is not None and stated.epsilon <= epsilon else []
 
     def _basic_delta(self, epsilon: float) -> float:
         """The sum of the parts' delta: epsilon is split evenly, then so that the parts' delta are about equal."""
@@ -158,21 +161,22 @@ def added(pairs: Pairs) -> ApproximateDP | None:
 
     Reference: [DworkRoth2014, Theorem 3.16]
     """
-    largest, infinite = Fraction(0), 0.0
+    largest, infinite = _NOTHING, 0.0
     for pair, times in pairs:
-        losses = [loss for each in (pair.inside if pair.alone else (pair,)) for loss in (each.remove, each.add)]
+        either = pair.inside if pair.alone else (pair,)
+        losses = [loss for each in either for loss in ((each.remove,) if each.symmetric else (each.remove, each.add))]
         known = [top for top in (loss.top for loss in losses) if top is not None]
         if len(known) < len(losses):
             return None
-        largest += times * max(0, *known)
+        largest += times * max(_NOTHING, *known)
         masses = [loss.infinite_mass + loss.slack for loss in losses]
         infinite = up(infinite + up(times * up(max(masses)))) if max(masses) > 0 else infinite
     return ApproximateDP(rounded_up(largest), delta=min(infinite, 1.0))
 
 
-def wide(bound: Bound) -> bool:
-    """Whether another theorem may be better."""
-    return bound.lower < bound.upper * (1 - WIDE) and bound.upper > 1e-320
+def wide(bound: Bound, tolerance: float) -> bool:
+    """Whether another theorem may be better; not where no more was asked for."""
+    return bound.lower < bound.upper * (1 - (WIDE + 4 * tolerance)) and bound.upper > 1e-320
 
 
 def least(found: Bound, others: Iterable[Bound]) -> Bound:

@@ -112,7 +112,7 @@ class Group:
             if rounds and proof:
                 raise free.unproved()
             if rounds:
-                return replace(asked, above=(free.above(rounds),), rounds=rounds, elementary=None)
+                return replace(asked, above=(free.above(rounds),), rounds=rounds, origin=None)
         if adjacency not in self._mixed:
             self._mixed[adjacency] = self._mixtures(adjacency)
         mixed = self._mixed[adjacency]
@@ -121,7 +121,7 @@ class Group:
                 reason = "a group without a closed form is enclosed from values of a profile in floats"
                 raise UnsupportedError("proof=True", reason, "Ask without proof")
             mixed = proved(mixed, asked.promises)
-        return replace(asked, above=(*asked.above, *mixed), elementary=None)
+        return replace(asked, above=(*asked.above, *mixed), origin=None)
 
     def _ways(self, adjacency: Adjacency) -> tuple[tuple[Ways, int], ...]:
         """The group losses of all parts that have some."""

@@ -45,8 +45,9 @@ class Question:
         promises: Renyi-only parts, as a composition: empty for all others.
         tolerance: Wanted relative width of epsilon.
         proof: Whether to evaluate in ball arithmetic.
+        alone: Whether different mechanisms attain the one pair at different epsilons.
         rounds: What each round may be turned into by an adversary who orients it; empty if the worlds stay the same.
-        elementary: The theorems that a wide answer is compared with, besides Renyi's; None for none.
+        origin: What is asked about, all its losses and who orients them, for the elementary theorems; None to ask none.
     """
 
     above: tuple[Product, ...]
@@ -55,12 +56,13 @@ class Question:
     adjacency: Adjacency
     tolerance: float
     proof: bool
+    alone: bool = False
     rounds: free.Rounds = ()
-    elementary: Elementary | None = None
+    origin: tuple[Composition, Pairs, Orientation] | None = None
 
     def anew(self) -> Question:
         """The same question with nothing remembered of earlier points: what is answered depends on the point alone."""
-        if self.proof:
+        if self.proof or all(product.single is not None for product in (*self.above, *self.below)):
             return self
         above = _anew(self.above)
         return replace(self, above=above, below=above if self.below is self.above else _anew(self.below))
@@ -74,7 +76,8 @@ class Question:
         """The largest delta(epsilon) of the directions, at most what an elementary theorem says."""
         if math.isinf(epsilon):
             return self._at_infinity(epsilon)
-        return self._least_delta(self._delta(epsilon), epsilon)
+        found = self._delta(epsilon)
+        return self._least_delta(found, epsilon) if wide(found, self.tolerance) else found
 
     def _delta(self, epsilon: float) -> Bound:
         if self.promises:
@@ -83,9 +86,14 @@ class Question:
         return upper if self.attained else apart(self._deltas(self.below, epsilon), upper)
 
     def _least_delta(self, found: Bound, epsilon: float) -> Bound:
-        if self.proof or epsilon < 0 or not wide(found):
+        if self.proof or epsilon < 0:
             return found
-        others = [] if self.promises else [self.curve.delta(epsilon)]
+        if self.elementary:
+            found = least(found, self.elementary.beyond(epsilon))
+            if not wide(found, self.tolerance):
+                return found
+        best = self.promises or self.curve.hopeless(epsilon, found.upper, attained=self._exactly)
+        others = [] if best else [self.curve.delta(epsilon)]
         return least(found, [*others, *(self.elementary.delta(epsilon) if self.elementary else ())])
 
     def deltas(self, epsilons: Sequence[float]) -> list[Bound]:
@@ -97,7 +105,9 @@ class Question:
         if self.rounds:
             lower = self._shared(self.below, order)
             known = {at: apart([low], known[at]) for at, low in zip(order, lower, strict=True)}
-        known = {at: self._least_delta(bound, at) for at, bound in known.items()}
+        known = {
+            at: self._least_delta(bound, at) if wide(bound, self.tolerance) else bound for at, bound in known.items()
+        }
         return [known[epsilon] if epsilon in known else self.delta(epsilon) for epsilon in epsilons]
 
     def _shared(self, products: tuple[Product, ...], order: Sequence[float]) -> list[Bound]:
@@ -108,16 +118,17 @@ class Question:
     def epsilon(self, delta: float) -> Bound:
         """The largest epsilon(delta) of the directions, at most what an elementary theorem says."""
         found = self._epsilon(delta)
-        if self.proof:
-            return found
-        if wide(found):
-            others = [] if self.promises else [self.curve.epsilon(delta)]
-            return least(
-                found, [*others, *(self.elementary.epsilon(delta, known=found.upper) if self.elementary else ())]
-            )
-        if self.elementary and self._at_the_top(found.upper):
-            return least(found, self.elementary.pure(delta))
+        if wide(found, self.tolerance):
+            return found if self.proof else self._least_epsilon(found, delta)
+        if self._at_the_top(found.upper) and not self.proof and self.elementary:
+            return least(found, self.elementary.pure(delta, known=found.upper))
         return found
+
+    def _least_epsilon(self, found: Bound, delta: float) -> Bound:
+        others: list[Bound] = []
+        if not self.promises:
+            others = self.curve.epsilons(delta, known=found.upper, attained=self._exactly)
+        return least(found, [*others, *(self.elementary.epsilon(delta, known=found.upper) if self.elementary else ())])
 
     def _epsilon(self, delta: float) -> Bound:
         if self.promises:
@@ -127,7 +138,15 @@ class Question:
 
     def _at_the_top(self, epsilon: float) -> bool:
         """Whether the largest losses, added up exactly, may be less by a rounding."""
-        return epsilon > 0 and any(not epsilon < 0.999999 * product.roughly_largest for product in self.above)
+        for product in self.above:
+            if not epsilon < 0.999999 * product.roughly_largest:
+                return epsilon > 0
+        return False
+
+    @property
+    def _exactly(self) -> bool:
+        """Whether the losses are those of neighbors, all of them, and so are their moments."""
+        return self.attained and not self.alone
 
     def _deltas(self, products: tuple[Product, ...], epsilon: float) -> list[Bound]:
         """delta of each direction, but for those that an upper end proves to be below the first."""
@@ -153,6 +172,17 @@ class Question:
         low = max((product.infinite.lower for product in self.below), default=0.0)
         return Bound(low, max(lost, low), Certificate("probability of an infinite loss"))
 
+    @cached_property
+    def elementary(self) -> Elementary | None:
+        """The theorems that a wide answer is compared with, besides Renyi's."""
+        if self.origin is None:
+            return None
+        composition, pairs, orientation = self.origin
+        again = partial(
+            question, adjacency=self.adjacency, orientation=orientation, tolerance=self.tolerance, proof=False
+        )
+        return Elementary(composition, None if self.promises else pairs, self.adjacency, again)
+
     @property
     def curve(self) -> Curve:
         """Renyi divergences, order by order."""
@@ -160,8 +190,12 @@ class Question:
 
     @cached_property
     def _curve(self) -> Curve:
-        samples = self.elementary.samples if self.elementary else ()
-        return Curve(self.above, self.promises, self.adjacency, self.rounds, samples)
+        pairs = self.origin[1] if self.origin else ()
+        exact = not self.alone and all(pair.attained for pair, _ in pairs)
+        return Curve(self.above, self.promises, self.adjacency, self.rounds, self._samples, exact)
+
+    def _samples(self) -> tuple[tuple[Curve, float, int], ...]:
+        return self.elementary.samples if self.elementary else ()
 
 
 def question(
@@ -188,9 +222,8 @@ def question(
         if rounds:
             raise free.unproved()
         above, below = proved(above, promises), proved(below, promises)
-    again = partial(question, adjacency=adjacency, orientation=orientation, tolerance=tolerance, proof=False)
-    elementary = Elementary(composition, None if promises else pairs, adjacency, again)
-    return Question(above, below, promises, adjacency, tolerance, proof, rounds, elementary)
+    origin = composition, pairs, orientation
+    return Question(above, below, promises, adjacency, tolerance, proof, alone, rounds, origin)
 
 
 def proved(products: tuple[Product, ...], promises: tuple[tuple[Part, int], ...]) -> tuple[Product, ...]:

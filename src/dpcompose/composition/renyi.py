@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,7 +18,7 @@ from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.loss.base import Loss
 from dpcompose.loss.product import Product
-from dpcompose.numerics import check
+from dpcompose.numerics import check, saddle
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, up
 from dpcompose.numerics.transform import Line, moment_bound
 
@@ -46,6 +46,9 @@ def divergence(curve: Curve, order: float, *, below: Sequence[Product]) -> Bound
     order = check.finite("order", order)
     if not order > 1:
         raise DomainError("order", order, "a finite number > 1")
+    near = curve.both(order) if below is curve.products and order >= _NEXT_TO_ONE[0] else None
+    if near is not None:
+        return near
     # A divergence grows with its order, and keeps its digits better away from 1.
     later = [each for each in _NEXT_TO_ONE if each > order] if order < _NEXT_TO_ONE[0] else []
     high = max(min(curve.divergence(each) for each in (order, *later)), 0.0)
@@ -114,14 +117,20 @@ class Curve:
         adjacency: Under which the promises are taken.
         rounds: In place of the products, where every round may be turned: at each order the largest moment of its
             alternatives counts, whatever was chosen before.
-        samples: The curves of all parts as they are without their sample, each with its rate and count.
+        samples: Asks for the curves of all parts as they are without their sample, each with its rate and count.
+        exact: Whether all losses are attained: then a finite moment is the least that can be said.
     """
 
     products: tuple[Product, ...]
     promises: tuple[tuple[Part, int], ...]
     adjacency: Adjacency
     rounds: Rounds = ()
-    samples: tuple[tuple[Curve, float, int], ...] = ()
+    samples: Callable[[], tuple[tuple[Curve, float, int], ...]] = tuple
+    exact: bool = False
+
+    @cached_property
+    def _samples(self) -> tuple[tuple[Curve, float, int], ...]:
+        return self.samples()
 
     @cached_property
     def _steps(self) -> list[tuple[Product, ...]]:
@@ -156,6 +165,18 @@ class Curve:
         # An alternative that loses less outright is dominated by one with the same finite part that loses as much.
         return [*stated, *((max((product.infinite.upper for product in step), default=0.0), 1) for step in self._steps)]
 
+    def both(self, order: float) -> Bound | None:
+        """Both ends of the divergence of attained losses from their moments, where these are close; else None."""
+        if self.rounds or self.promises or self.lost:
+            return None
+        lines = [_real_line(product, order) for product in self.products if product.reduced]
+        high = max((float(line.log[0].real) + float(line.error[0]) for line in lines), default=math.nan) / (order - 1)
+        low = max((float(line.floor[0]) for line in lines), default=math.nan) / (order - 1)
+        high, low = up(high), low - 8 * UNIT_ROUNDOFF * abs(low)
+        if not 0 < high * (1 - 1e-6) <= low <= high < min(math.inf, self.largest):
+            return None
+        return Bound(low, high, Certificate("moment generating function", unit="absolute"))
+
     def divergence(self, order: float) -> float:
         """An upper bound on the divergence of an order, both directions; infinite where a mass may be lost outright."""
         return math.inf if self.lost else self._kept(order)
@@ -174,26 +195,72 @@ class Curve:
             whole = up(added + up(rho * order * (1 + 4 * UNIT_ROUNDOFF)))
             if not self.lost:
                 others = [] if self.promises else [max(self.largest, 0.0)]
-                others += [self._amplified(order)] if self.samples else []
+                asked = whole == math.inf or not self.exact
+                others += [self._amplified(order)] if asked and self._samples else []
                 whole = min(whole, *others) if others else whole
             self._known[order] = whole
         return self._known[order]
 
     def _amplified(self, order: float) -> float:
         rows = [
-            times * on_sample(curve.divergence(order), order=order, rate=rate) for curve, rate, times in self.samples
+            times * on_sample(curve.divergence(order), order=order, rate=rate) for curve, rate, times in self._samples
         ]
         return up(math.fsum(rows) * (1 + 4 * UNIT_ROUNDOFF))
+
+    @cached_property
+    def _alone(self) -> _Term | None:
+        """The one family of losses whose curve this is, with nothing else said of it; None where there is more."""
+        if self.promises or self.rounds or self._samples or self.lost or not self._terms[0]:
+            return None
+        return self._terms[0][0][0] if len(self._terms[0][0]) == 1 else None
+
+    def hopeless(self, epsilon: float, delta: float, *, attained: bool) -> bool:
+        """Whether no order gives less than delta at epsilon >= 0, as far as moments are known for planning.
+
+        Then there is no need to look at many orders, each with its error.
+
+        Args:
+            epsilon: Where.
+            delta: What is known.
+            attained: Whether the products' divergences are the composition's own.
+        """
+        if self.promises or self.lost or not (attained or self._alone) or not (delta > 0 and epsilon < math.inf):
+            return False
+        if self._alone and not attained:
+            if epsilon < self.largest and not -math.expm1(epsilon - self.largest) > delta:
+                return False
+            if self._alone.loose and not _exceeds(self._alone.gaussian, epsilon, math.log(delta), 1.0):
+                return False
+        return self._moments_exceed(epsilon, math.log(delta))
+
+    def _moments_exceed(self, epsilon: float, log_delta: float) -> bool:
+        product = self.products[0]
+        return _exceeds(product.transform.cumulants, epsilon, log_delta, product.order or 1.0)
+
+    def epsilons(self, delta: float, *, known: float, attained: bool) -> list[Bound]:
+        """Upper ends for epsilon that may be below what is known; the lower ends are 0."""
+        if not 0 < delta < 1 or not 0 < known < math.inf:
+            return [self.epsilon(delta)]
+        share = delta * _EXACT
+        if self.hopeless(known, share, attained=attained):
+            return []
+        if attained or not self._alone or not self._alone.loose or known > self.largest:
+            return [self.epsilon(delta)]
+        # What is known of the mechanisms below a pair is asked first: it needs no moments.
+        rho = self._alone.rho
+        found = renyi.best_epsilon(lambda order: up(rho * order), delta=delta).epsilon
+        if self._moments_exceed(min(found, known), math.log(share)):
+            return [Bound(0.0, found, _BEST_ORDER)]
+        return [self.epsilon(delta)]
 
     def epsilon(self, delta: float) -> Bound:
         """An upper end for epsilon; the lower end is 0."""
         rest = failure.remaining(delta, self._failures)
-        certificate = Certificate("Renyi divergences, the best order", unit="epsilon")
         if rest is None or rest.lower <= 0:
-            return Bound(0.0, math.inf, certificate)
+            return Bound(0.0, math.inf, _BEST_ORDER)
         # With mass lost in the pair, only the moment itself may be used: the rest of Q need not have mass one.
         exact = not any(mass > 0 for mass, _ in self._failures[len(self._stated) :])
-        return Bound(0.0, renyi.best_epsilon(self._nonnegative, delta=rest.lower, exact=exact).epsilon, certificate)
+        return Bound(0.0, renyi.best_epsilon(self._nonnegative, delta=rest.lower, exact=exact).epsilon, _BEST_ORDER)
 
     def delta(self, epsilon: float) -> Bound:
         """An upper end for delta; the lower end is 0."""
@@ -231,6 +298,22 @@ def on_sample(divergence: float, *, order: float, rate: float) -> float:
     return up(min(divergence, max(log / scale * slack, min(divergence, -math.log1p(-rate) * slack))))
 
 
+# The exact conversion of one order gains far less than this factor of delta over its moment alone.
+_EXACT = 1.65
+_BEST_ORDER = Certificate("Renyi divergences, the best order", unit="epsilon")
+
+
+def _exceeds(
+    cumulants: Callable[[float], tuple[float, float, float]], epsilon: float, log_delta: float, start: float
+) -> bool:
+    """Whether no moment gives delta at epsilon; False where they overflow."""
+    try:
+        with np.errstate(all="ignore"):
+            return saddle.moments_exceed(cumulants, epsilon, log_delta, start=start)
+    except (OverflowError, ZeroDivisionError):
+        return False
+
+
 @dataclass(frozen=True)
 class _Term:
     """The losses of one family."""
@@ -244,10 +327,19 @@ class _Term:
         known = [times * rho for rho, times in rhos if rho is not None]
         return up(math.fsum(known) * (1 + 4 * UNIT_ROUNDOFF)) if len(known) == len(rhos) else math.inf
 
+    @cached_property
+    def loose(self) -> bool:
+        """Whether rho may say less than a moment."""
+        return any(loss.loose for loss, _ in self.product.group)
+
+    def gaussian(self, order: float) -> tuple[float, float, float]:
+        """K of a Gaussian with this rho, and its first two derivatives."""
+        return self.rho * order * (order + 1), self.rho * (2 * order + 1), 2 * self.rho
+
     def divergence(self, order: float) -> float:
         """Their moment, or rho times the order where that may be less."""
         moment = _moment(self.product, order)
-        if moment < math.inf and not any(loss.loose for loss, _ in self.product.group):
+        if moment < math.inf and not self.loose:
             return moment
         return min(moment, up(self.rho * order))
 

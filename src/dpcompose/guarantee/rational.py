@@ -30,6 +30,7 @@ def smaller_reading(value: float) -> float:
     return down(value) if _decimal(value) < Fraction(value) else value
 
 
+@lru_cache(maxsize=1 << 12)
 def rounded_up(number: Fraction) -> float:
     """The smallest float of which neither reading, the double and its shortest decimal, is below `number` >= 0."""
     result = nearest(number)

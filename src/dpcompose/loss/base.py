@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcompose.errors import UnsupportedError
@@ -152,6 +153,7 @@ class Loss(ABC):
         return None
 
 
+@lru_cache(maxsize=1 << 12)
 def both_readings(number: float) -> Fraction:
     """The larger of a float's two readings: the double itself, and its shortest decimal."""
     return max(Fraction(number), Fraction(repr(number)))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Self
 
 import numpy as np
@@ -30,6 +30,12 @@ CELLS = 2048
 _CELLS = 1 << 13
 # Of neighbors that are planned for together.
 _GROUPS = 32
+
+
+@lru_cache(maxsize=1 << 12)
+def _largest_quotient(over: float, under: float) -> Fraction:
+    """The larger of the quotients of both readings."""
+    return max(Fraction(over) / Fraction(under), Fraction(repr(over)) / Fraction(repr(under)))
 
 
 @dataclass(frozen=True)
@@ -56,8 +62,7 @@ class LaplaceLoss(Loss):
     def top(self) -> Fraction | None:
         if self.quotient is None:
             return Fraction(self.epsilon) * (1 + Fraction(2 * self.ulps, 2**53))
-        over, under = self.quotient
-        return max(Fraction(over) / Fraction(under), Fraction(repr(over)) / Fraction(repr(under)))
+        return _largest_quotient(*self.quotient)
 
     @property
     def largest(self) -> Bound:

@@ -199,6 +199,12 @@ class Product:
         """What the last answer was read from, for the other order to look beside."""
         return []
 
+    @property
+    def order(self) -> float | None:
+        """Of the contour that the last answer was read from, if it was one."""
+        contour = self._latest[0].contour if self._latest else None
+        return None if contour is None else contour.order
+
     def _noted(self, reading: Reading) -> Reading:
         self._latest[:] = [reading]
         return reading

@@ -50,7 +50,8 @@ class TwoPointLoss(Loss):
 
     @property
     def top(self) -> Fraction:
-        return self.times * both_readings(self.epsilon) * (1 + Fraction(2 * self.ulps, 2**53))
+        largest = self.times * both_readings(self.epsilon)
+        return largest * (1 + Fraction(2 * self.ulps, 2**53)) if self.ulps else largest
 
     @property
     def minimum(self) -> float:

@@ -160,6 +160,33 @@ def _rho(transform: Transform) -> float:
     return log_m / 2 if 1e-300 < log_m < math.inf else 1.0
 
 
+def moments_exceed(
+    cumulants: Callable[[float], tuple[float, float, float]], value: float, log_mass: float, *, start: float
+) -> bool:
+    """Whether no moment bounds g(value) by e^log_mass or less, as far as K is known for planning; False if in doubt.
+
+    By the moment of order l, log g <= K(l) - l value + l log l - (l + 1) log(l + 1), which is convex in l > 0, and so
+    at least where the tangents on either side of its least value meet.
+    """
+    order, low, high = min(max(start, LEAST), MOST), (LEAST, 0.0, 0.0), (MOST, math.inf, 0.0)
+    for _ in range(24):
+        log_m, first, second = cumulants(order)
+        turn = math.log1p(1 / order)
+        height, slope = log_m - order * (value + turn) - math.log1p(order), first - value - turn
+        if height <= log_mass:
+            return False
+        bend, rising = second + 1 / (order * (order + 1)), not slope < 0
+        low, high = (low, (order, height, slope)) if rising else ((order, height, slope), high)
+        if low[2] < 0 < high[2] and high[1] < math.inf:
+            share = (low[1] - high[1] + high[2] * (high[0] - low[0])) / (high[2] - low[2])
+            if low[1] + low[2] * share > log_mass:
+                return True
+        step = -slope / (bend * order) if 0 < bend < math.inf else -math.copysign(1.0, slope)
+        moved = order * math.exp(min(max(step, -1.0), 1.0) if step == step else -1.0)
+        order = moved if low[0] < moved < high[0] else math.sqrt(low[0] * high[0])
+    return False
+
+
 def value_for(order: float, log_m: float, first: float, second: float, log_mass: float) -> float:
     """The x at which the saddle-point approximation through `order` makes g(x) = e^log_mass."""
     curvature = second + 1 / order**2 + 1 / (order + 1) ** 2
