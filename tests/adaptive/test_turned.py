@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from campaigns.turned import worst
 
 from dpcompose import RandomizedResponse, compose
 from dpcompose.account import Account, open_scope
@@ -40,6 +41,14 @@ def divergence(pair: Pair, order: float) -> float:
     """The larger of both orders."""
     moments = [sum(a**order * b ** (1 - order) for a, b in zip(*each, strict=True)) for each in (pair, pair[::-1])]
     return math.log(max(moments)) / (order - 1)
+
+
+def test_no_adversary_who_turns_pairs_is_above_what_a_filter_says() -> None:
+    """A short run of the campaign; the control, which prices one orientation, is caught."""
+    found = [each for each in map(worst, range(40, 80)) if each is not None]
+    assert len(found) > 30 and 0.9 < max(found) <= 1.0 + 1e-9
+    control = [worst(seed, free=False) or 0.0 for seed in (45, 74)]
+    assert min(control) > 1.01
 
 
 def test_a_turned_pair_inside_a_charge_does_not_exceed_the_budget() -> None:
