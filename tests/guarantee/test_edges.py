@@ -22,6 +22,7 @@ from dpcompose import (
 from dpcompose.adaptive import GaussianFilter, RenyiFilter
 from dpcompose.experiment import Experiment, Holds, Query, Repeater
 from dpcompose.guarantee import ConcentratedDP
+from dpcompose.guarantee.optimal import homogeneous_epsilon
 
 
 @pytest.mark.parametrize("order", [1.5, 2.0, 3.0, 7.0, 8.0, 49.0, 64.0, 1e3, 1e6])
@@ -83,3 +84,13 @@ def test_an_epsilon_that_no_float_holds_is_refused() -> None:
     measured = game.measure(transcripts=10, rng=np.random.default_rng(1))
     with pytest.raises(DomainError, match="epsilons"):
         measured.delta(10**400)
+
+
+@pytest.mark.parametrize("epsilon", [1e3, 1e6, 1e15])
+@pytest.mark.parametrize("delta", [1.0 - 2.0**-53, 1.0 - 2.0**-52])
+@pytest.mark.parametrize("lost", [0.1, 0.5])
+def test_the_optimum_is_bounded_where_all_but_nothing_may_be_lost(epsilon: float, delta: float, lost: float) -> None:
+    """Of one promise 1 - delta = (1 - lost) e^(found - epsilon), up to e^-epsilon."""
+    found = homogeneous_epsilon(delta, epsilon=epsilon, delta=lost, times=1)
+    truth = epsilon + math.log((1.0 - delta) / (1.0 - lost))
+    assert found.lower <= truth + 1e-9 and truth - 1e-9 <= found.upper <= epsilon

@@ -212,7 +212,8 @@ def _root(target: float, epsilon: float, times: int) -> tuple[float, float]:
     lower, upper = 0.0, times * epsilon
     mean = times * epsilon * math.tanh(epsilon / 2.0)
     deviation = math.sqrt(times) * epsilon / math.cosh(min(epsilon, 700.0) / 2.0)
-    point = min(max(mean - deviation * float(ndtri(target)), 0.0), upper * (1.0 - 1e-9))
+    # What is left of a delta next to 1 may be rounded to more than 1, where there is no quantile.
+    point = min(max(mean - deviation * float(ndtri(min(target, 1.0 - 2.0**-53))), 0.0), upper * (1.0 - 1e-9))
     for _ in range(200):
         tail = _pure(point, epsilon, times)
         if tail.total == 0.0:
