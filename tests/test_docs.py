@@ -71,6 +71,7 @@ def _console(block: Block, name: str, workdir: Path) -> None:
 
 def _run(arguments: list[str], workdir: Path) -> str:
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(workdir), "COLUMNS": "100", "NO_COLOR": "1", "LANG": "C.UTF-8"}
+    environment["PYTHONPATH"] = str(ROOT / "src")  # the tree whose pages these are, wherever the command comes from
     command = [str(COMMAND), *arguments]
     run = subprocess.run(command, check=False, cwd=workdir, env=environment, capture_output=True, text=True)
     return run.stdout + run.stderr

@@ -285,6 +285,8 @@ def test_a_file_is_not_named_by_what_a_terminal_obeys(
     [
         lambda: Ledger.open("memory:", create=1),  # type: ignore[arg-type]
         lambda: Ledger.open("memory:", restored="yes"),  # type: ignore[arg-type]
+        lambda: Ledger.open("memory:").charge("w", cost={}, actor="Ada", key="1", priced=3),  # type: ignore[arg-type]
+        lambda: Ledger.open("memory:").charge("w", cost={}, actor="Ada", key="1", priced=["w"]),  # type: ignore[list-item]
         lambda: Amount.of(0.5, name=3),  # type: ignore[arg-type]
         lambda: Amount.up(0.5, name=None),  # type: ignore[arg-type]
         lambda: Amount.down(0.5, name=b"cap"),  # type: ignore[arg-type]
@@ -295,5 +297,5 @@ def test_a_file_is_not_named_by_what_a_terminal_obeys(
     ],
 )
 def test_what_is_no_argument_is_refused_by_name(ask: Callable[[], object]) -> None:
-    with pytest.raises(DomainError, match=r"^(create|restored|name|texts|currency) = .*expected"):
+    with pytest.raises(DomainError, match=r"^(create|restored|name|texts|currency|priced) = .*expected"):
         ask()

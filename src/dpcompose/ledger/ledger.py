@@ -150,7 +150,7 @@ class Ledger:
             description_text(description),
             line_of_text("actor", actor),
             line_of_text("key", key),
-            tuple(priced),
+            _scopes(priced),
         )
         receipt = self._decided(request).receipt
         assert receipt is not None, "a charge gives a receipt"
@@ -251,3 +251,11 @@ class Ledger:
         if decision.refusal is not None:
             raise decision.refusal
         return decision
+
+
+def _scopes(priced: Sequence[Scope]) -> tuple[Scope, ...]:
+    found = tuple(priced) if isinstance(priced, Sequence) else (priced,)  # pyright: ignore[reportUnnecessaryIsInstance]
+    for each in found:
+        if not isinstance(each, Scope):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("priced", each, "the scopes for which the cost was computed")
+    return found
