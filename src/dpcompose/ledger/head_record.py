@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from weakref import finalize
 from zlib import crc32
 
 from dpcompose.ledger.entry import Head
@@ -118,8 +119,8 @@ class HeadRecord:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path, self._file = path, open(path, "r+b", buffering=0)  # noqa: SIM115
-        self._handle = self._file.fileno()
+        self._path, self._handle = path, os.open(path, os.O_RDWR)
+        self._closing = finalize(self, os.close, self._handle)
         self._places: dict[str, int] = {}
         self._labels: dict[str, int] = {}
         self._searched = 1
@@ -133,7 +134,7 @@ class HeadRecord:
     def reserve(self, root: str) -> None:
         """Make room for a top-level scope before its first entry is committed."""
         if self._place(root) is None:
-            self._places[root] = place = -(-self._file.seek(0, os.SEEK_END) // SECTOR)
+            self._places[root] = place = -(-os.lseek(self._handle, 0, os.SEEK_END) // SECTOR)
             self._put(place, Claim(label_of(root), Head()))
 
     def advance(self, root: str, head: Head) -> None:
@@ -151,11 +152,11 @@ class HeadRecord:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._file.close()
+        self._closing()
 
     def _place(self, root: str) -> int | None:
         if root not in self._places:
-            label, stop = label_of(root), self._file.seek(0, os.SEEK_END) // SECTOR
+            label, stop = label_of(root), os.lseek(self._handle, 0, os.SEEK_END) // SECTOR
             for place in range(self._searched, stop):  # what other processes made room for
                 self._labels[self._at(place).label] = place
             self._searched = stop

@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Lock
 from time import monotonic, sleep
 from typing import Any
+from weakref import finalize
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -87,7 +88,8 @@ class SQLiteStore:
             settle(path)
             self._record = HeadRecord(self._head_path)
             opened.callback(self._record.close)
-            self._log = opened.enter_context(beside(path, "-wal").open("rb", buffering=0))
+            self._log = os.open(beside(path, "-wal"), os.O_RDONLY)
+            opened.callback(finalize(self, os.close, self._log))
             self._known_log = log_of(self._log)
             files = [*(str(beside(path, end)) for end in BESIDE[:3]), str(path), str(named)]
             self._files = [(each, identity(each)) for each in dict.fromkeys(files)]
@@ -200,7 +202,7 @@ class SQLiteStore:
 
     def _acknowledge(self, heads: Mapping[str, Head]) -> None:
         """Record what was committed: it is on disk, if the log still has a name, where the next one looks for it."""
-        if not os.fstat(self._log.fileno()).st_nlink:
+        if not os.fstat(self._log).st_nlink:
             raise self._misplaced(uncertain=True)
         if (log := log_of(self._log)) != self._known_log:
             self._known_log = log

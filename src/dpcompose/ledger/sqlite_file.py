@@ -7,7 +7,6 @@ import sqlite3
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
 from zlib import crc32
 
 from dpcompose.errors import StoreError
@@ -119,15 +118,15 @@ def mark_of(path: Path) -> int:
     return crc32(str(path.stat().st_ino).encode()) >> 1 or 1
 
 
-def log_of(handle: BinaryIO) -> str:
+def log_of(handle: int) -> str:
     """Which log this is: SQLite numbers it anew whenever it begins to write it over; empty if nothing is in it."""
-    return os.pread(handle.fileno(), 12, 12).hex()
+    return os.pread(handle, 12, 12).hex()
 
 
 def log_at(path: Path) -> str:
     """`log_of` the log of the ledger at `path`; empty if there is none."""
     with suppress(FileNotFoundError), beside(path, "-wal").open("rb", buffering=0) as handle:
-        return log_of(handle)
+        return log_of(handle.fileno())
     return ""
 
 
