@@ -65,3 +65,11 @@ def test_the_smallest_rates_are_converted():
     rate = 2.9602237646874004e-151
     pair = DominatingPair.atoms(upper=[0.75, 0.25, 0.0], lower=[0.25, 0.5, 0.25], adjacency=Adjacency.ADD_REMOVE)
     assert (pair.sampled(rate) * 3).epsilon(delta=1e-155).upper < 1e-149
+
+
+def test_a_profile_with_an_error_has_a_lower_end_below_it():
+    def profile(epsilon):
+        return max(1 - math.exp(min(epsilon, 1.0) / 2 - 0.5), 1 - math.exp(min(epsilon, 0.0)), 0.0)
+
+    loose = DominatingPair.from_profile(profile, error=1e-3, adjacency=REPLACE).delta(epsilon=0.5, adjacency=REPLACE)
+    assert loose.lower <= profile(0.5) <= loose.upper

@@ -163,7 +163,7 @@ def added(pairs: Pairs) -> ApproximateDP | None:
     """
     largest, infinite = _NOTHING, 0.0
     for pair, times in pairs:
-        either = pair.inside if pair.alone else (pair,)
+        either = pair.inside if pair.turned else (pair,)
         losses = [loss for each in either for loss in ((each.remove,) if each.symmetric else (each.remove, each.add))]
         known = [top for top in (loss.top for loss in losses) if top is not None]
         if len(known) < len(losses):

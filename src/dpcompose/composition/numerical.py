@@ -210,9 +210,10 @@ def question(
     check.member("orientation", orientation, Orientation)
     tolerance, proof = check.open_probability("tolerance", tolerance), check.flag("proof", proof)
     pairs, promises = gathered(composition, adjacency, summed=not proof)
-    alone = not promises and len(pairs) == 1 and pairs[0][1] == 1 and pairs[0][0].alone
-    above = _below(pairs) if alone else _directions(pairs)
-    below = above if alone or all(pair.attained for pair, _ in pairs) else _below(pairs)
+    single = pairs[0][0] if not promises and len(pairs) == 1 and pairs[0][1] == 1 else None
+    above = _below(pairs) if single and single.turned else _directions(pairs)
+    alone = single is not None and single.alone
+    below = above if alone or (single and single.turned) or all(pair.attained for pair, _ in pairs) else _below(pairs)
     rounds: free.Rounds = ()
     if orientation is Orientation.FREE:
         rounds = free.rounds((((pair.remove, pair.add), times) for pair, times in pairs), alone=not promises)

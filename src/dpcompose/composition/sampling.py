@@ -67,7 +67,7 @@ class Sampled(Composable):
         if adjacency is not Adjacency.REPLACE:
             return self.base
         one, two = (self.base.gdp(adjacency=each) for each in (Adjacency.ADD_REMOVE, adjacency))
-        return self.base if one and two and two >= 2 * one * (1 - 1e-12) else None
+        return self.base if one and two and two >= 2 * one else None
 
     def promise(self, adjacency: Adjacency) -> ConcentratedDP | None:
         """None: what is known of a sample is its losses."""

@@ -167,7 +167,8 @@ class Pair(NamedTuple):
         add: The loss of (without the record, with it).
         attained: Whether one mechanism has both losses; if not, they only dominate.
         inside: Attained losses below dominating ones, for the lower end of a composition.
-        alone: Whether, composed with nothing, the truth is the largest answer of those inside, in either order.
+        alone: Whether, composed with nothing, the profile is attained at every epsilon by one mechanism or another.
+        turned: Whether, composed with nothing, the truth is the largest answer of those inside, in either order.
     """
 
     remove: Loss
@@ -175,6 +176,7 @@ class Pair(NamedTuple):
     attained: bool = True
     inside: tuple[Pair, ...] = ()
     alone: bool = False
+    turned: bool = False
 
     @property
     def symmetric(self) -> bool:

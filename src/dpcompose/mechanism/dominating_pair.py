@@ -112,7 +112,9 @@ class DominatingPair(Mechanism):
         # Of two tables with a record replaced neither is the one with the record: the pair may lie either way round,
         # and another time the other way.
         either = envelope((self.pair.remove, self.pair.add))
-        return ((Pair(either, either, False, (self.pair,), alone=True), 1),)
+        attained = self.pair.attained
+        inside = (self.pair,) if attained else self.pair.inside
+        return ((Pair(either, either, False, inside, turned=attained), 1),)
 
 
 def _masses(name: str, given: Any) -> dict[Any, float]:
