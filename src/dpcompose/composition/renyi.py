@@ -165,6 +165,7 @@ class Curve:
         # An alternative that loses less outright is dominated by one with the same finite part that loses as much.
         return [*stated, *((max((product.infinite.upper for product in step), default=0.0), 1) for step in self._steps)]
 
+    @np.errstate(all="ignore")
     def both(self, order: float) -> Bound | None:
         """Both ends of the divergence of attained losses from their moments, where these are close; else None."""
         if self.rounds or self.promises or self.lost:
