@@ -1,6 +1,9 @@
 """Pairs of tables that differ in one unit give the same errors, shapes, types, order, warnings and log lines.
 
 python -m campaigns.release.neighbors [PAIRS] [SEED]      (10,000 pairs: about ten minutes)
+
+After every fifth comes a pair of CSV files that differ in the lines of one person, whose bytes are any: their exact
+counts differ by no more than those lines.
 """
 
 from __future__ import annotations
@@ -9,10 +12,12 @@ import io
 import logging
 import random
 import sys
+import tempfile
 import time
 import uuid
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 from typing import Any
 
 import dpcompose.release as release
@@ -21,6 +26,7 @@ from dpcompose.account import open_scope
 from dpcompose.adaptive import BasicFilter
 from dpcompose.errors import DPComposeError
 from dpcompose.ledger import Ledger
+from dpcompose.release.aggregate import exact
 
 
 def question(rng: random.Random) -> release.Question:
@@ -110,6 +116,45 @@ def pair(rng: random.Random) -> tuple[tuple[Any, ...], tuple[Any, ...], release.
     return seen(without, bounds, asked), seen([*without, *unit], bounds, asked), asked
 
 
+CELLS = [
+    b"rome",
+    b'"rome"',
+    b'"rome',
+    b'ro"me',
+    b'ro""me',
+    b'rome"',
+    b'""',
+    b'"',
+    b"",
+    b"\xff",
+    b"r\xf4me",
+    b"\xed\xa0\x80",
+]
+CELLS += [b"\x00", b"\r", b"rome,oslo", b'"rome,oslo', b"\xe2\x80\xa8", b"\x1c", b"x" * 200_000, b'"' + b"x" * 200_000]
+
+
+def beyond(rng: random.Random, *, line_breaks: bool = False) -> int:
+    """By how much the counts of two files differ more than the lines that one of them has more; 0 is sound."""
+    lines = [
+        b"p%d,%s" % (number % 9, rng.choice([b"rome", b"oslo", b'"rome"'])) for number in range(rng.randint(0, 40))
+    ]
+    own = [rng.choice([b"me", b'"me', b'"me"', b"m\xe9"]) + b"," + rng.choice(CELLS) for _ in range(rng.randint(1, 3))]
+    joined = list(lines)
+    for line in own:
+        joined.insert(rng.randint(0, len(joined)), line)
+    counts: list[dict[Any, int]] = []
+    for each in (lines, joined):
+        with tempfile.TemporaryDirectory() as home:
+            path = Path(home) / "visits.csv"
+            path.write_bytes(b"\n".join([b"person,city", *each]) + rng.choice([b"", b"\n"]))
+            table = release.table(path, unit="person", max_rows_per_unit=50, line_breaks=line_breaks)
+            design = release.Count(by="city", spend={"epsilon": 1, "delta": 1e-6}).design(table)
+            counts.append({key: bins[0][1] for key, bins in exact(table, design.aggregation).items()})
+            table.close()
+    one, other = counts
+    return max(0, sum(abs(one.get(key, 0) - other.get(key, 0)) for key in one.keys() | other.keys()) - len(own))
+
+
 def run(pairs: int, seed: int) -> list[str]:
     """The pairs that were told apart by anything but their numbers."""
     told: list[str] = []
@@ -117,6 +162,9 @@ def run(pairs: int, seed: int) -> list[str]:
         one, other, asked = pair(random.Random(f"{seed} {number}"))
         if one != other:
             told.append(f"pair {number} of seed {seed}: {asked!r}\n  {one}\n  {other}")
+        excess = 0 if number % 5 else beyond(random.Random(f"file {seed} {number}"))
+        if excess:
+            told.append(f"files {number} of seed {seed}: counts differ by {excess} more than one person's lines")
         if (number + 1) % 500 == 0:
             print(f"{number + 1:,} pairs, {len(told)} told apart", file=sys.stderr, flush=True)
     return told

@@ -121,12 +121,14 @@ class EngineError(ReleaseError):
 
     Args:
         engine: The name of the engine.
+        charged: Whether it was after the charge.
     """
 
-    def __init__(self, engine: str) -> None:
-        self.engine = engine
+    def __init__(self, engine: str, *, charged: bool = True) -> None:
+        self.engine, self.charged = engine, charged
+        aggregating = "failed while it aggregated: the charge stands, and no answer left"
         super().__init__(
-            f"{engine} failed while it aggregated: the charge stands, and no answer left. "
+            f"{engine} {aggregating if charged else 'failed before the charge: nothing was spent'}. "
             "What it said may tell of rows and is not repeated: ask whoever runs it"
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,12 @@ from dpcompose.release import sampler
 
 def test_neighbors_differ_in_numbers_only() -> None:
     assert neighbors.run(60, seed=7) == []
+
+
+def test_files_whose_quotes_go_on_over_lines_are_found() -> None:
+    # Read so, one person's quote swallows the lines of others.
+    assert neighbors.beyond(random.Random("file 1 5"), line_breaks=True) == 4
+    assert neighbors.beyond(random.Random("file 1 5")) == 0
 
 
 @pytest.mark.parametrize("name", audit.QUESTIONS)

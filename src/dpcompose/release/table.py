@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from dpcompose.errors import DomainError
+from dpcompose.errors import DomainError, DPComposeError, EngineError
 from dpcompose.ledger.text import line_of_text
 from dpcompose.numerics import check
 from dpcompose.release.bounds import Bounds
@@ -65,13 +65,21 @@ class Table:
         Raises:
             UnsupportedError: If it is a view, or no longer the same table.
             DomainError: If the connection was set to compare or to write texts in another way.
+            EngineError: If the engine cannot be asked.
         """
         if self.relation is None:
             return
-        backend = self.data.get_backend()
+        backend, now = self.data.get_backend(), None
         with unsaid(), turn(backend):
-            self.engine.require(backend)
-            now = self.engine.relation(self.base, backend)
+            try:
+                self.engine.require(backend)
+                now = self.engine.relation(self.base, backend)
+            except DPComposeError:
+                raise
+            except Exception:
+                pass
+        if now is None:
+            raise EngineError(self.engine.name, charged=False)
         if now != self.relation or not (now.plain or now.name in trusted):
             raise unsettled(now.name)
 
