@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -530,3 +531,11 @@ def test_paths_are_a_sequence(ledger: Ledger, paths: object) -> None:
     open_scope(ledger, "world", filter=PureFilter(1.0), **ADA)
     with pytest.raises(DomainError, match="path"):
         exposure(ledger, paths=paths, delta=DELTA)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("actor", [3, None, "", "\x1b[2J", []])
+def test_who_fixes_budgets_is_named_even_where_nothing_is_recorded(actor: Any) -> None:
+    found = Ledger.open("memory:")
+    open_scope(found, "world", filter=PureFilter(1.0), actor="keeper")
+    with pytest.raises(DomainError, match="actor = "):
+        fix_budgets(found, paths=["world"], actor=actor)

@@ -12,6 +12,7 @@ from dpcompose.account.scope import described
 from dpcompose.account.tree import RECORD, Tree, trees_of
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.ledger import Kind, Ledger
+from dpcompose.ledger.text import line_of_text
 
 
 def fix_budgets(ledger: Ledger, *, paths: Sequence[str], actor: str) -> tuple[str, ...]:
@@ -35,6 +36,7 @@ def fix_budgets(ledger: Ledger, *, paths: Sequence[str], actor: str) -> tuple[st
             scope holds slots, each of whose children is one of them.
         DomainError, LedgerError: See `exposure` and `Ledger.scope`.
     """
+    line_of_text("actor", actor)
     tops: list[tuple[Tree, list[Tree]]] = []
     with ledger.moment() as moment:
         trees = trees_of(moment, paths)
