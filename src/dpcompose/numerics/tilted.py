@@ -113,7 +113,9 @@ class Points:
         top = row_tops(exponent)
         terms = np.exp(exponent - top)
         total = row_sums(terms)
-        lost = row_dots(terms, self._doubt(np.abs(shifted))) + 8 * U * (1 + np.abs(top)) * total
+        doubt = self._doubt(np.abs(shifted))
+        lost = row_dots(terms, doubt) + 8 * U * (1 + np.abs(top)) * total
+        lost = np.where(row_tops(doubt) <= 1, lost, np.inf)  # twice as much holds up to there, as in `_steep`
         most = total + 2 * lost + outside * np.exp(-np.minimum(top, 0.0))
         return top + np.log(most) + 8 * U * (1 + np.abs(top)), 2 * lost / total
 
@@ -283,12 +285,17 @@ class Points:
         size, shifted = np.abs(self.ratio), np.abs(power * self.ratio)
         tilted = np.exp(exponent - top)
         doubt = U * (4 * exponent.shape[-1] + 104 + 2 * ULPS + 2 * (np.abs(self.log_weight) + shifted + np.abs(top)))
-        doubt = (doubt + self.fuzz + (1 + abs(power) * size) * self.slant) * tilted
+        doubt = doubt + self.fuzz + (1 + abs(power) * size) * self.slant
+        # An exponent off by d puts its term off by a factor e^d, which is at most 1 + d + d^2 up to d = 1; at orders
+        # beyond 1 / slant nothing is known.
+        known = row_tops(doubt) <= 1
+        doubt = doubt * (1 + doubt) * tilted
         lost = row_sums(doubt) + frequencies * row_sums(doubt * size)
         lost = lost + outside * np.exp(-np.minimum(top, 0.0))
         value = exponential_sums(frequencies, tilted, sign * 1j * self.ratio)
         line = logarithm_of_excess(value.real - 1, value.imag, lost)
-        return Line(line.log + (top - math.log(mass)), line.error + 8 * U * (np.abs(top) + 1))
+        error = line.error + 8 * U * (np.abs(top) + 1)
+        return Line(line.log + (top - math.log(mass)), np.where(known, error, np.inf))
 
 
 def _part(each: Reals | float, rows: Any) -> Reals | float:
