@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dpcompose import files
-from dpcompose.errors import DomainError, PlanError, StoreError
+from dpcompose.errors import DomainError, PlanError
 from dpcompose.ledger import Ledger
 from dpcompose.plan import Plan
 from dpcompose.release.file import questions
@@ -94,7 +94,7 @@ def test_a_pipe_a_device_and_a_directory_are_not_replaced(tmp_path: Path) -> Non
 def test_a_message_holds_nothing_that_a_terminal_obeys(tmp_path: Path) -> None:
     with pytest.raises(PlanError) as plan:
         Plan.read(tmp_path / "\x1b[2J\nsound: true\x9b")
-    with pytest.raises(StoreError) as store:
+    with pytest.raises(DomainError) as store:
         Ledger.open(str(tmp_path / "no\x1b[2Jwhere\n" / "l.db"), create=False)
     assert str(plan.value).isprintable() and "\\x1b[2J\\nsound" in str(plan.value)
     assert str(store.value).isprintable()
