@@ -47,7 +47,7 @@ def test_what_costs_nothing_diverges_by_nothing(mechanism: Any) -> None:
 def test_a_pair_is_no_list_of_masses() -> None:
     with pytest.raises(DomainError, match=r"DominatingPair\.atoms"):
         DominatingPair([0.5, 0.5], [0.2, 0.8])  # type: ignore[arg-type]
-    with pytest.raises(DomainError, match="adjacency"):
+    with pytest.raises(DomainError, match="holds_under"):
         DominatingPair(
             DominatingPair.atoms(upper=[1.0], lower=[1.0], adjacency=Adjacency.ZERO_OUT).pair,
             "zero-out",  # type: ignore[arg-type]

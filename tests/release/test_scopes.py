@@ -345,7 +345,8 @@ def test_the_key_of_a_scope_stays_in_the_ledger(tmp_path: Path) -> None:
         world.session(ledger).count(spend=SPEND)
         key = ledger.balance("world/release:table").scope.description["release"]["key"]
     for command in (["show"], ["show", "--json"], ["log", "world"], ["log", "world", "--json"], ["export"]):
-        said = CliRunner().invoke(app, ["ledger", command[0], "--ledger", str(file), *command[1:]])
+        asked = ["ledger", command[0], "--ledger", str(file), *command[1:]]
+        said = CliRunner().invoke(app, asked, env={"COLUMNS": "200"})
         assert said.exit_code == 0
         assert "release:table" in said.output
         assert key not in said.output
