@@ -169,8 +169,8 @@ def added(pairs: Pairs) -> ApproximateDP | None:
         if len(known) < len(losses):
             return None
         largest += times * max(_NOTHING, *known)
-        masses = [loss.infinite_mass + loss.slack for loss in losses]
-        infinite = up(infinite + up(times * up(max(masses)))) if max(masses) > 0 else infinite
+        mass = max(loss.infinite_mass * (1 + loss.infinite_doubt) + loss.slack for loss in losses)
+        infinite = up(infinite + up(times * up(up(mass)))) if mass > 0 else infinite
     return ApproximateDP(rounded_up(largest), delta=min(infinite, 1.0))
 
 
