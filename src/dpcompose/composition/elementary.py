@@ -25,13 +25,13 @@ from dpcompose.composition.renyi import Curve
 from dpcompose.composition.sampling import Sampled
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.approximate import ApproximateDP
-from dpcompose.guarantee.rational import rounded_up
+from dpcompose.guarantee.rational import sum_rounded_up
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
 
 _BASIC = Certificate("basic composition of the answers for one mechanism each")
 _LARGEST = Certificate("largest losses, added up")
 _NOTE = "the upper end is a dominating pair's or an elementary theorem's; the lower end is that of attained losses"
-_NOTHING, _STEPS = Fraction(0), 6
+_STEPS = 6
 WIDE = 1e-6
 """The relative width from which on an answer is compared with the theorems."""
 
@@ -112,13 +112,7 @@ class Elementary:
                 break
         else:
             found += [Bound(0.0, spent, _BASIC)] if self._rounds else []
-        return [*found, *self.pure(delta, known=known)]
-
-    def pure(self, delta: float, *, known: float) -> list[Bound]:
-        """The sum of the largest losses, where it is below what is known and the infinite ones are within delta."""
-        stated = None if self.pairs is None else added(self.pairs)
-        better = stated is not None and stated.delta <= delta and stated.epsilon < known
-        return [Bound(0.0, stated.epsilon, _LARGEST)] if stated is not None and better else []
+        return [*found, *largest_losses(self.pairs, delta, known=known)]
 
     def delta(self, epsilon: float) -> list[Bound]:
         """Upper ends for delta at an epsilon >= 0; the lower ends are 0."""
@@ -156,22 +150,31 @@ class Elementary:
         return min(_sum((one.delta(share).upper, times) for share, (one, times) in rows), 1.0)
 
 
+def largest_losses(pairs: Pairs | None, delta: float, *, known: float) -> list[Bound]:
+    """The sum of the largest losses, where it is below what is known and the infinite ones are within delta."""
+    stated = None if pairs is None else added(pairs)
+    better = stated is not None and stated.delta <= delta and stated.epsilon < known
+    return [Bound(0.0, stated.epsilon, _LARGEST)] if stated is not None and better else []
+
+
 def added(pairs: Pairs) -> ApproximateDP | None:
     """The sums of the largest finite losses and of the infinite ones' masses, rounded up; None if a loss is unbounded.
 
     Reference: [DworkRoth2014, Theorem 3.16]
     """
-    largest, infinite = _NOTHING, 0.0
+    largest: list[tuple[Fraction, int]] = []
+    infinite = 0.0
     for pair, times in pairs:
         either = pair.inside if pair.turned else (pair,)
         losses = [loss for each in either for loss in ((each.remove,) if each.symmetric else (each.remove, each.add))]
-        known = [top for top in (loss.top for loss in losses) if top is not None]
-        if len(known) < len(losses):
+        tops = [top for loss in losses if (top := loss.top) is not None]
+        if len(tops) < len(losses):
             return None
-        largest += times * max(_NOTHING, *known)
-        mass = max(loss.infinite_mass * (1 + loss.infinite_doubt) + loss.slack for loss in losses)
-        infinite = up(infinite + up(times * up(up(mass)))) if mass > 0 else infinite
-    return ApproximateDP(rounded_up(largest), delta=min(infinite, 1.0))
+        largest.append((max(tops), times))
+        if not all(loss.finite() for loss in losses):
+            mass = max(loss.infinite_mass * (1 + loss.infinite_doubt) + loss.slack for loss in losses)
+            infinite = up(infinite + up(times * up(up(mass)))) if mass > 0 else infinite
+    return ApproximateDP(sum_rounded_up(largest), delta=min(infinite, 1.0))
 
 
 def wide(bound: Bound, tolerance: float) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from dpcompose.composition import free
 from dpcompose.composition.container import Composition, Pairs, Part
-from dpcompose.composition.elementary import Elementary, apart, least, wide
+from dpcompose.composition.elementary import Elementary, apart, largest_losses, least, wide
 from dpcompose.composition.renyi import Curve
 from dpcompose.errors import UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
@@ -92,7 +92,7 @@ class Question:
             found = least(found, self.elementary.beyond(epsilon))
             if not wide(found, self.tolerance):
                 return found
-        best = self.promises or self.curve.hopeless(epsilon, found.upper, attained=self._exactly)
+        best = self.promises or self._told or self.curve.hopeless(epsilon, found.upper, attained=self._exactly)
         others = [] if best else [self.curve.delta(epsilon)]
         return least(found, [*others, *(self.elementary.delta(epsilon) if self.elementary else ())])
 
@@ -120,13 +120,14 @@ class Question:
         found = self._epsilon(delta)
         if wide(found, self.tolerance):
             return found if self.proof else self._least_epsilon(found, delta)
-        if self._at_the_top(found.upper) and not self.proof and self.elementary:
-            return least(found, self.elementary.pure(delta, known=found.upper))
+        exact = self.proof or (delta == 0 and not self.rounds)
+        if not exact and self.origin and not self.promises and self._at_the_top(found.upper):
+            return least(found, largest_losses(self.origin[1], delta, known=found.upper))
         return found
 
     def _least_epsilon(self, found: Bound, delta: float) -> Bound:
         others: list[Bound] = []
-        if not self.promises:
+        if not self.promises and not self._told:
             others = self.curve.epsilons(delta, known=found.upper, attained=self._exactly)
         return least(found, [*others, *(self.elementary.epsilon(delta, known=found.upper) if self.elementary else ())])
 
@@ -147,6 +148,12 @@ class Question:
     def _exactly(self) -> bool:
         """Whether the losses are those of neighbors, all of them, and so are their moments."""
         return self.attained and not self.alone
+
+    @property
+    def _told(self) -> bool:
+        """Whether every upper end is a closed profile, of which no moment says more."""
+        single = [product.single for product in self.above]
+        return all(loss is not None and (self.alone or not loss.loose) for loss in single)
 
     def _deltas(self, products: tuple[Product, ...], epsilon: float) -> list[Bound]:
         """delta of each direction, but for those that an upper end proves to be below the first."""

@@ -52,7 +52,9 @@ def divergence(curve: Curve, order: float, *, below: Sequence[Product]) -> Bound
     # A divergence grows with its order, and keeps its digits better away from 1.
     later = [each for each in _NEXT_TO_ONE if each > order] if order < _NEXT_TO_ONE[0] else []
     high = max(min(curve.divergence(each) for each in (order, *later)), 0.0)
-    low = max((_floor(product, order, high) for product in below), default=0.0)
+    low = max((_floor(product, order) for product in below), default=0.0)
+    if low < high * (1 - 1e-6) or order < _NEXT_TO_ONE[0]:
+        low = max([low, *(_floor_elsewhere(product, order) for product in below)])
     return Bound(min(low, high), high, Certificate("moment generating function", unit="absolute"))
 
 
@@ -61,23 +63,26 @@ _NEXT_TO_ONE = tuple(1 + 10.0**-place for place in range(2, 9))
 _FAR = (2.0, 16.0, 256.0, 1e4, 1e6, 1e9, 1e16, 1e50, 1e150)
 
 
-def _floor(product: Product, order: float, high: float) -> float:
-    """A lower end of one direction's divergence, at least 0: at this order, or from others where it is far from `high`.
+def _floor(product: Product, order: float) -> float:
+    """A lower end of one direction's divergence, at least 0."""
+    if product.infinite.upper > 0:
+        return math.inf if product.infinite.lower > 0 else 0.0
+    return max(_least(product, order), 0.0) if product.reduced else 0.0
+
+
+def _floor_elsewhere(product: Product, order: float) -> float:
+    """A lower end from other orders.
 
     A divergence grows with its order, and by no more than half the greatest variance of the tilted losses.
     """
-    if product.infinite.upper > 0:
-        return math.inf if product.infinite.lower > 0 else 0.0
-    if not product.reduced:
+    if product.infinite.upper > 0 or not product.reduced:
         return 0.0
-    low = _least(product, order)
-    if low < high * (1 - 1e-6):
-        low = max([low, *(_least(product, each) for each in _FAR if each < order)])
+    low = max((_least(product, each) for each in _FAR if each < order), default=0.0)
     if order < _NEXT_TO_ONE[0]:
         half = math.fsum(times * _variance(loss) for loss, times in product.group) / 2 * (1 + 1e-12)
         later = [each for each in _NEXT_TO_ONE if each > order] if half < math.inf else []
         low = max([low, *(_least(product, each) - (each - order) * half * (1 + 1e-12) for each in later)])
-    return max(low, 0.0)
+    return low
 
 
 def _variance(loss: Loss) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -30,11 +31,34 @@ def smaller_reading(value: float) -> float:
     return down(value) if _decimal(value) < Fraction(value) else value
 
 
-@lru_cache(maxsize=1 << 12)
 def rounded_up(number: Fraction) -> float:
     """The smallest float of which neither reading, the double and its shortest decimal, is below `number` >= 0."""
-    result = nearest(number)
-    return up(result) if min(Fraction(result), _decimal(result)) < number else result
+    return quotient_rounded_up(*number.as_integer_ratio())
+
+
+def sum_rounded_up(terms: Iterable[tuple[Fraction, int]]) -> float:
+    """`rounded_up` of a sum of numbers, each so many times, without common divisors: their search takes longer."""
+    over, under = 0, 1
+    for number, times in terms:
+        numerator, denominator = number.as_integer_ratio()
+        if denominator == under:
+            over += times * numerator
+        else:
+            over, under = over * denominator + times * numerator * under, under * denominator
+    return quotient_rounded_up(over, under)
+
+
+@lru_cache(maxsize=1 << 12)
+def quotient_rounded_up(over: int, under: int) -> float:
+    """`rounded_up` of over / under >= 0, whole numbers with or without a common divisor."""
+    try:
+        result = over / under
+    except OverflowError:
+        result = math.nextafter(math.inf, 0.0)
+    for numerator, denominator in (result.as_integer_ratio(), _decimal(result).as_integer_ratio()):
+        if numerator * under < over * denominator:
+            return up(result)
+    return result
 
 
 def rounded_down(number: Fraction) -> float:

@@ -10,6 +10,7 @@ from functools import cached_property
 
 from scipy.optimize import brentq
 
+from dpcompose.guarantee.rational import sum_rounded_up
 from dpcompose.loss.base import Loss
 from dpcompose.loss.enumerated import MOST_STATES, enumerated, states
 from dpcompose.numerics import invert
@@ -119,6 +120,14 @@ class Product:
         return Bound(low - slack * abs(low), high + slack * abs(high)) if math.isfinite(high) else Bound(low, high)
 
     @property
+    def _largest(self) -> float:
+        """The largest finite value, at least 0, rounded up: the exact sum of the losses' own where these are known."""
+        tops = [(loss.top, times) for loss, times in self.group]
+        known = [(top, times) for top, times in tops if top is not None and top > 0]
+        exact = sum_rounded_up(known) if len(known) == len(tops) else math.inf
+        return min(exact, max(self.extremes.upper, 0.0))
+
+    @property
     def roughly_largest(self) -> float:
         """About the largest finite value, without a look at every loss."""
         return self.transform.maximum if self.single is None else self.single.maximum
@@ -168,17 +177,17 @@ class Product:
         if self.single is not None:
             closed = self.single.inverse(delta)
             if closed is not None:
-                return Bound(closed.lower, closed.upper, _closed(closed.certificate))
+                bounded = delta == 0 and self.infinite.upper == 0
+                upper = min(closed.upper, self._largest) if bounded else closed.upper
+                return Bound(min(closed.lower, upper), upper, _closed(closed.certificate))
         slack = 4 * UNIT_ROUNDOFF
         low = _remaining(delta, self.infinite.upper) * (1 - slack)
         high = _remaining(delta, self.infinite.lower) * (1 + slack)
         if high < 0:
             return Bound(math.inf, math.inf, Certificate("the infinite loss alone exceeds delta"))
         if high == 0:
-            largest = self.extremes
-            return Bound(
-                max(largest.lower, 0.0), math.inf if low < 0 else max(largest.upper, 0.0), Certificate("largest loss")
-            )
+            lower, upper = max(self.extremes.lower, 0.0), math.inf if low < 0 else self._largest
+            return Bound(min(lower, upper), upper, Certificate("largest loss"))
         if self.single is not None:
             return self._inverted(delta, self.extremes)
         if low <= 0:

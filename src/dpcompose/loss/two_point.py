@@ -50,7 +50,8 @@ class TwoPointLoss(Loss):
 
     @property
     def top(self) -> Fraction:
-        largest = self.times * both_readings(self.epsilon)
+        largest = both_readings(self.epsilon)
+        largest = largest if self.times == 1 else self.times * largest
         return largest * (1 + Fraction(2 * self.ulps, 2**53)) if self.ulps else largest
 
     @property
