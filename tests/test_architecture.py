@@ -22,8 +22,8 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "dpcompose"
 KEYS = set(re.findall(r"^@\w+\{(\w+),", (ROOT / "docs" / "references.bib").read_text(), re.MULTILINE))
 
-THEORY = {"numerics", "divergence", "guarantee", "loss", "mechanism", "composition", "book", "adaptive"}
-THEORY |= {"experiment", "audit"}
+THEORY = {"numerics", "contour", "proof", "divergence", "guarantee", "loss", "mechanism", "composition", "book"}
+THEORY |= {"adaptive", "experiment", "audit"}
 FACES = {"plan", "report", "book", "composition", "experiment", "audit", "ledger", "account", "release"}
 
 # A room, and what of dpcompose it may import besides itself, errors, files and numerics.
@@ -31,11 +31,13 @@ MAY_IMPORT = {
     "errors": set(),
     "files": set(),
     "numerics": set(),
+    "contour": set(),
+    "proof": {"contour"},
     "divergence": set(),
     "guarantee": set(),
-    "loss": {"guarantee"},
-    "mechanism": {"loss", "guarantee", "composition.container"},
-    "composition": {"loss", "guarantee"},
+    "loss": {"guarantee", "contour", "proof"},
+    "mechanism": {"loss", "guarantee", "contour", "composition.container"},
+    "composition": {"loss", "guarantee", "contour"},
     "plan": {"mechanism", "composition", "guarantee"},
     "book": {"guarantee", "divergence"},
     "adaptive": {"guarantee", "loss", "composition"},
@@ -54,7 +56,7 @@ NO_NUMERICS = {"errors", "files", "ledger"}
 CONFINED_TO = {
     "numpy": THEORY,
     "scipy": THEORY,
-    "flint": {"numerics"},
+    "flint": {"proof"},
     "sqlalchemy": {"ledger"},
     "psycopg": {"ledger", "release"},
     "ibis": {"release"},

@@ -33,8 +33,8 @@ from dpcompose.adaptive import (
     RenyiFilter,
     from_description,
 )
-from dpcompose.guarantee.rational import rounded_down, rounded_up
 from dpcompose.ledger import Ledger
+from dpcompose.numerics.exact import rounded_down, rounded_up
 
 
 def granted(filter: Filter, mechanism: Any, times: int) -> bool:

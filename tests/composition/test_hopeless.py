@@ -8,7 +8,7 @@ import pytest
 
 from dpcompose import Exponential, Gaussian, Laplace, compose
 from dpcompose.composition.renyi import Curve
-from dpcompose.numerics import saddle
+from dpcompose.contour import saddle
 
 
 @pytest.mark.parametrize("rho", [1e-6, 1e-2, 0.5, 30.0])

@@ -13,9 +13,8 @@ from flint import arb, ctx
 from truth import optimal as truth
 
 from dpcompose.errors import UnsupportedError
-from dpcompose.guarantee import binomial
 from dpcompose.guarantee.optimal import homogeneous_delta, homogeneous_epsilon
-from dpcompose.numerics import Bound
+from dpcompose.numerics import Bound, binomial
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_text())["golden"]
 

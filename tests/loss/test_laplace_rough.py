@@ -10,9 +10,9 @@ import pytest
 from flint import acb, arb, ctx
 
 from dpcompose import Laplace, compose
+from dpcompose.contour import smoothed
+from dpcompose.contour.transform import Line
 from dpcompose.loss.laplace import LaplaceSum
-from dpcompose.numerics import smoothed
-from dpcompose.numerics.transform import Line
 
 
 def moment(transform: LaplaceSum, order: float, u: float) -> acb:

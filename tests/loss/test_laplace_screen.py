@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from flint import acb, arb, ctx
 
+from dpcompose.contour.audible import NEGLIGIBLE
 from dpcompose.loss.laplace import LaplaceSum
-from dpcompose.numerics.audible import NEGLIGIBLE
 from dpcompose.numerics.elementary import Reals
 
 

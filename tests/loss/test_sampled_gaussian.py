@@ -9,13 +9,13 @@ from random import Random
 import numpy as np
 import pytest
 
+from dpcompose.contour import invert
+from dpcompose.contour.exponential_sums import exponential_sums
+from dpcompose.contour.reverse import draw_beside
+from dpcompose.contour.transform import facing
 from dpcompose.loss.sampled_gaussian_rows import SampledGaussianRows
 from dpcompose.loss.sampled_gaussian_shifted import _multiples, _stepped_sums
 from dpcompose.loss.sampled_gaussian_sum import SampledGaussianSum
-from dpcompose.numerics import invert
-from dpcompose.numerics.beside import draw_beside
-from dpcompose.numerics.tilted import exponential_sums
-from dpcompose.numerics.transform import facing
 
 SEEDS = range(40)
 

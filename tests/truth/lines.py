@@ -13,13 +13,13 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 
+from dpcompose.contour import saddle
+from dpcompose.contour.contour import Contour, relative_value
+from dpcompose.contour.drawing import draw
+from dpcompose.contour.saddle import Chart
+from dpcompose.contour.transform import Curve, Sum, Transform, curve
 from dpcompose.loss.base import Loss
 from dpcompose.loss.product import Product
-from dpcompose.numerics import saddle
-from dpcompose.numerics.contour import Contour, relative_value
-from dpcompose.numerics.drawing import draw
-from dpcompose.numerics.saddle import Chart
-from dpcompose.numerics.transform import Curve, Sum, Transform, curve
 
 TILTS = (0.93, 0.97, 1.0, 1.03)
 BUDGET = 600

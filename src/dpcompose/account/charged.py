@@ -16,9 +16,9 @@ from dpcompose.adaptive import Mileage, Odometer, PureFilter
 from dpcompose.composition.container import Composable
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
 from dpcompose.guarantee import Adjacency, Priced
-from dpcompose.guarantee.rational import rounded_up
 from dpcompose.ledger import Amount, Amounts, Entry, Kind, Moment
 from dpcompose.mechanism import BlackBox, Concentrated, GaussianDP
+from dpcompose.numerics.exact import rounded_up
 
 Costs = Mapping[str, Amount]
 

@@ -13,9 +13,9 @@ from dpcompose.adaptive import Curators, Filter
 from dpcompose.adaptive.total import Total, asked, least
 from dpcompose.composition.container import Composable, Composition, compose
 from dpcompose.guarantee import Adjacency
-from dpcompose.guarantee.rational import exact
 from dpcompose.ledger import Kind
 from dpcompose.mechanism import BlackBox, Concentrated, GaussianDP
+from dpcompose.numerics.exact import exact
 
 Budgets = Counter[Curators]
 _HOLDS = (

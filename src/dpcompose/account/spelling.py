@@ -14,8 +14,8 @@ from dpcompose.adaptive.description import FILTERS, from_description
 from dpcompose.adaptive.filter import Filter
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import Adjacency
-from dpcompose.guarantee.rational import rounded_down
 from dpcompose.ledger import Kind, Ledger, Scope
+from dpcompose.numerics.exact import rounded_down
 
 
 @dataclass(frozen=True)

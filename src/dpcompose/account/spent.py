@@ -13,8 +13,8 @@ from dpcompose.account.tree import Tree
 from dpcompose.adaptive import Mileage, Odometer
 from dpcompose.composition.container import Composition, compose
 from dpcompose.guarantee import Adjacency, Orientation
-from dpcompose.guarantee.rational import rounded_down, rounded_up
 from dpcompose.ledger import Entry
+from dpcompose.numerics.exact import rounded_down, rounded_up
 
 Charged = Mapping[str, Standing]
 MOST_ALTERNATIVES = 64

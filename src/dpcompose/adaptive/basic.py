@@ -12,7 +12,7 @@ from dpcompose.adaptive.filter import Filter
 from dpcompose.adaptive.target import Target
 from dpcompose.adaptive.total import Total, optimal
 from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Priced, TypedAmounts, pure
-from dpcompose.guarantee.rational import exact, rounded_up
+from dpcompose.numerics.exact import exact, rounded_up
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dpcompose.adaptive.filter import Filter
 from dpcompose.adaptive.target import Target, largest
 from dpcompose.adaptive.total import Total, curve, least, sum_of_rho
 from dpcompose.guarantee import Adjacency, ConcentratedDP, Priced, TypedAmounts
-from dpcompose.guarantee.rational import exact, rounded_down, rounded_up
+from dpcompose.numerics.exact import exact, rounded_down, rounded_up
 
 
 @dataclass(frozen=True)

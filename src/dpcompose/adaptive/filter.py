@@ -23,10 +23,10 @@ from dpcompose.guarantee import (
     TypedAmounts,
 )
 from dpcompose.guarantee.order import order_of
-from dpcompose.guarantee.rational import exact
 from dpcompose.guarantee.times import times_of
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import up
+from dpcompose.numerics.exact import exact
 
 VERSION = 2
 """Of descriptions: in version 1 a float was exactly that double."""

@@ -12,9 +12,9 @@ from dpcompose.adaptive.filter import Filter
 from dpcompose.adaptive.target import Target
 from dpcompose.adaptive.total import Total
 from dpcompose.guarantee import Adjacency, ConcentratedDP, GaussianTradeoff, Priced, TypedAmounts, gaussian
-from dpcompose.guarantee.rational import exact, rounded_down, rounded_up
 from dpcompose.guarantee.times import times_of
 from dpcompose.numerics.bound import up
+from dpcompose.numerics.exact import exact, rounded_down, rounded_up
 
 
 @dataclass(frozen=True)

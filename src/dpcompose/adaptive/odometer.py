@@ -14,9 +14,9 @@ from dpcompose.adaptive.boundary import BOUNDARIES, Boundary, Mixture
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import Adjacency, Priced
 from dpcompose.guarantee.pure import concentrated
-from dpcompose.guarantee.rational import double_below, rounded_up
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
+from dpcompose.numerics.exact import double_below, rounded_up
 
 NOT_A_GUARANTEE = (
     "a bound on the realized loss with this probability, at all times at once; not an (epsilon, delta) guarantee"

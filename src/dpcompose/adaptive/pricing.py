@@ -11,9 +11,9 @@ from dpcompose.adaptive.amount import probability
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
 from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Orientation, Priced, TypedAmounts
 from dpcompose.guarantee.pure import concentrated
-from dpcompose.guarantee.rational import exact, rounded_down, rounded_up
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound
+from dpcompose.numerics.exact import exact, rounded_down, rounded_up
 
 Answer = TypeVar("Answer")
 _ZERO, _NOTHING = Fraction(0), TypedAmounts()

@@ -14,8 +14,8 @@ from dpcompose.adaptive.target import Target
 from dpcompose.adaptive.total import Total, optimal
 from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Priced, TypedAmounts, pure
 from dpcompose.guarantee.optimal import homogeneous_epsilon
-from dpcompose.guarantee.rational import exact, rounded_down, rounded_up
-from dpcompose.guarantee.root import walk
+from dpcompose.numerics.exact import exact, rounded_down, rounded_up
+from dpcompose.numerics.roots import walk
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from dpcompose.errors import DomainError
 from dpcompose.guarantee import Adjacency, Priced, RenyiDP
 from dpcompose.guarantee.lossless import lossless_epsilon
 from dpcompose.guarantee.order import order_of
-from dpcompose.guarantee.rational import exact, rounded_down, rounded_up
-from dpcompose.guarantee.root import minimum
 from dpcompose.numerics.bound import up
+from dpcompose.numerics.exact import exact, rounded_down, rounded_up
+from dpcompose.numerics.roots import minimum
 
 
 @dataclass(frozen=True)

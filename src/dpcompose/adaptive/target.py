@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from dpcompose.adaptive.amount import LARGEST, Number, nonnegative, probability
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee.rational import exact, rounded_down
+from dpcompose.numerics.exact import exact, rounded_down
 
 _CLOSE = 1.0 + 1e-13
 SMALLEST = 1e-50

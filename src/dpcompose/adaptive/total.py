@@ -10,8 +10,8 @@ from fractions import Fraction
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.guarantee.optimal import homogeneous_epsilon
-from dpcompose.guarantee.rational import double_below
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
+from dpcompose.numerics.exact import double_below
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.decimals import digits, rounded_up
 from dpcompose.guarantee.times import times_of
 from dpcompose.numerics import check
+from dpcompose.numerics.decimals import digits, rounded_up
 
 
 @dataclass(frozen=True)

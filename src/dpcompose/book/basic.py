@@ -9,7 +9,7 @@ from typing import Any
 
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.approximate import ApproximateDP
-from dpcompose.guarantee.rational import rounded_up
+from dpcompose.numerics.exact import rounded_up
 
 
 def basic(promises: Iterable[tuple[float, float]]) -> ApproximateDP:

@@ -10,10 +10,10 @@ from fractions import Fraction
 
 from dpcompose.book.advanced import advanced, advanced_tight
 from dpcompose.book.per_mechanism import advanced_per_mechanism
-from dpcompose.guarantee.decimals import digits, rounded_down
 from dpcompose.guarantee.optimal import homogeneous_delta, homogeneous_epsilon
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
+from dpcompose.numerics.decimals import digits, rounded_down
 
 TIMES = 10_000
 SLACK = math.exp(-32.0)

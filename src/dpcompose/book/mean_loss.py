@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from dpcompose.guarantee.approximate import epsilon_of
-from dpcompose.guarantee.decimals import digits, expm1, rounded_up, tanh
+from dpcompose.numerics.decimals import digits, expm1, rounded_up, tanh
 
 
 @dataclass(frozen=True)

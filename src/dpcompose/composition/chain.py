@@ -1,7 +1,7 @@
 """The losses of a group: what `size` people together can change, from what one person can.
 
 From one world to the other leads a path of neighbors, one member of the group at a time. Along it the power function
-of a part is applied again and again (`guarantee.power`): the loss of the group is that of the iterate. For a
+of a part is applied again and again (`guarantee.power_function`): the loss of the group is that of the iterate. For a
 composition it is the composition of its parts' group losses, which is never more than the iterate of the composition's
 own power function, and often much less.
 
@@ -23,16 +23,16 @@ from dataclasses import dataclass, replace
 from decimal import Context, Decimal, localcontext
 
 from dpcompose.composition.container import Composition, Pairs
+from dpcompose.contour.transform import Lattice
 from dpcompose.errors import UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.guarantee.power import IDENTITY, PowerCurve, mixture
+from dpcompose.guarantee.power_function import IDENTITY, PowerCurve, mixture
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss, Pair
 from dpcompose.loss.grouped import grouped
 from dpcompose.loss.power import NODES, Enclosed, atoms_of, curves_of
 from dpcompose.loss.product import Product
 from dpcompose.numerics.bound import UNIT_ROUNDOFF
-from dpcompose.numerics.transform import Lattice
 
 FEW_NODES = 512
 MOST_ATOMS = 4096

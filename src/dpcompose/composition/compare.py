@@ -17,11 +17,11 @@ from dpcompose.guarantee.advanced import Counted
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.guarantee.heterogeneous import heterogeneous_epsilon
 from dpcompose.guarantee.optimal import homogeneous_epsilon
-from dpcompose.guarantee.rational import rounded_up
 from dpcompose.loss.product import Product
 from dpcompose.loss.two_point import TwoPointLoss
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import up
+from dpcompose.numerics.exact import rounded_up
 
 Kind = Literal["certified", "upper bound", "estimate"]
 _FEW_STATES = 2**14

@@ -25,8 +25,8 @@ from dpcompose.composition.renyi import Curve
 from dpcompose.composition.sampling import Sampled
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.approximate import ApproximateDP
-from dpcompose.guarantee.rational import sum_rounded_up
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
+from dpcompose.numerics.exact import sum_rounded_up
 
 _BASIC = Certificate("basic composition of the answers for one mechanism each")
 _LARGEST = Certificate("largest losses, added up")

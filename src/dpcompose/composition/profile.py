@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcompose.composition.numerical import Question
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.dual import BestTest, best_test
+from dpcompose.guarantee.best_test import BestTest, best_test
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound
 

@@ -12,15 +12,16 @@ import numpy as np
 
 from dpcompose.composition.container import Part
 from dpcompose.composition.free import Rounds
+from dpcompose.contour import saddle
+from dpcompose.contour.transform import Line, moment_bound
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import failure, renyi
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.loss.base import Loss
 from dpcompose.loss.product import Product
-from dpcompose.numerics import check, saddle
+from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, up
-from dpcompose.numerics.transform import Line, moment_bound
 
 
 def divergence(curve: Curve, order: float, *, below: Sequence[Product]) -> Bound:

@@ -10,11 +10,11 @@ from dpcompose.composition.container import Composable, Composition, Pairs
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.concentrated import ConcentratedDP
-from dpcompose.guarantee.rational import larger_reading
 from dpcompose.loss.base import Pair
 from dpcompose.loss.product import Product
 from dpcompose.loss.sampled import sampled_pair
 from dpcompose.numerics import check
+from dpcompose.numerics.exact import larger_reading
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from scipy.special import ndtri
 
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.normal import FARTHEST, mills, mills_drop
-from dpcompose.guarantee.root import increasing_root, walk
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, around, down, up
+from dpcompose.numerics.normal_tail import FARTHEST, mills, mills_drop
+from dpcompose.numerics.roots import increasing_root, walk
 
 _CLOSED_FORM = Certificate("Gaussian closed form (Mills' ratio)", unit="relative delta")
 _TINY = 5e-324
@@ -60,7 +60,7 @@ def profile(epsilon: float, *, mu: float) -> Bound:
 
     delta = Phi(mu / 2 - epsilon / mu) - e^epsilon Phi(-mu / 2 - epsilon / mu) = phi(a) (Mills(a) - Mills(a + mu)) with
     a = epsilon / mu - mu / 2. Both ends are certified: relative width at most 2e-12 for delta >= 1e-300, an absolute
-    one of 1e-323 below. The squares are exact, the differences free of cancellation (see `guarantee.normal`).
+    one of 1e-323 below. The squares are exact, the differences free of cancellation (see `numerics.normal_tail`).
 
     >>> profile(5.0, mu=1.0).contains(5.793721691919494e-07)
     True

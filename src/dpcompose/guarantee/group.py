@@ -10,9 +10,9 @@ import numpy as np
 
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.approximate import ApproximateDP, promise_of
-from dpcompose.guarantee.rational import rounded_down, rounded_up
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
+from dpcompose.numerics.exact import rounded_down, rounded_up
 
 LARGEST = 10**5
 _CERTIFICATE = Certificate("trade-off function, iterated", unit="relative delta")

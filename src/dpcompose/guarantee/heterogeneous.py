@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee import binomial, failure
+from dpcompose.guarantee import failure
 from dpcompose.guarantee.approximate import ApproximateDP
-from dpcompose.guarantee.root import increasing_root, walk
 from dpcompose.guarantee.times import times_of
-from dpcompose.numerics import check
+from dpcompose.numerics import binomial, check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
+from dpcompose.numerics.roots import increasing_root, walk
 
 Reals = NDArray[np.float64]
 Promises = Iterable[ApproximateDP | tuple[ApproximateDP, int]]

@@ -8,11 +8,11 @@ from decimal import Decimal
 from fractions import Fraction
 
 from dpcompose.guarantee.approximate import epsilon_of
-from dpcompose.guarantee.decimals import digits
 from dpcompose.guarantee.order import order_of
-from dpcompose.guarantee.root import bracketed_root, walk
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import up
+from dpcompose.numerics.decimals import digits
+from dpcompose.numerics.roots import bracketed_root, walk
 
 LEAST_DELTA = 1e-290
 """Below it no conversion of this module is finite."""

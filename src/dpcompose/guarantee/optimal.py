@@ -9,13 +9,13 @@ from fractions import Fraction
 import numpy as np
 from scipy.special import ndtri
 
-from dpcompose.guarantee import binomial, failure, staircase
+from dpcompose.guarantee import failure, staircase
 from dpcompose.guarantee.approximate import ApproximateDP, epsilon_of
-from dpcompose.guarantee.rational import nearest, rounded_down, rounded_up
-from dpcompose.guarantee.root import walk
 from dpcompose.guarantee.times import times_of
-from dpcompose.numerics import check
+from dpcompose.numerics import binomial, check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
+from dpcompose.numerics.exact import nearest, rounded_down, rounded_up
+from dpcompose.numerics.roots import walk
 
 _CERTIFICATE = Certificate("optimal composition (Kairouz-Oh-Viswanath), binomial sum", unit="relative delta")
 _TINY = 5e-324

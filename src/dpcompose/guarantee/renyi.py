@@ -10,9 +10,9 @@ from dpcompose.errors import DomainError
 from dpcompose.guarantee.approximate import epsilon_of
 from dpcompose.guarantee.lossless import estimated_epsilon, lossless_epsilon
 from dpcompose.guarantee.order import order_of
-from dpcompose.guarantee.root import parabolic_minimum
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
+from dpcompose.numerics.roots import parabolic_minimum
 
 Curve = Callable[[float], float]
 """From an order in (1, inf) to an upper bound on the Renyi divergence of that order, in both directions."""

@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from dpcompose.guarantee.binomial_sums import Law, Sums, top
-from dpcompose.guarantee.rational import rounded_up
+from dpcompose.numerics.binomial_sums import Law, Sums, top
 from dpcompose.numerics.bound import UNIT_ROUNDOFF as U
+from dpcompose.numerics.exact import rounded_up
 
 _FEW = 160
 """Up to so many losses the sums start from the largest one."""

@@ -8,10 +8,10 @@ from fractions import Fraction
 
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.approximate import ApproximateDP, promise_of
-from dpcompose.guarantee.normal import upper_quantile, upper_tail
-from dpcompose.guarantee.root import minimum
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
+from dpcompose.numerics.normal_tail import upper_quantile, upper_tail
+from dpcompose.numerics.roots import minimum
 
 _ROUNDED = Certificate("closed form, round-off bounded", unit="relative type II error")
 _SEARCHED = Certificate("supremum of the supporting lines of a privacy profile", unit="absolute type II error")

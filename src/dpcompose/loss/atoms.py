@@ -9,15 +9,15 @@ from functools import cached_property
 
 import numpy as np
 
+from dpcompose.contour.exponential_sums import Points, careful_nodes
+from dpcompose.contour.transform import Lattice, Line, Transform, blockwise
 from dpcompose.loss.base import Loss
 from dpcompose.loss.finite import by_floats, by_formula
 from dpcompose.loss.law import AtomLaw, GivenLaw, ReversedLaw, SampledLaw
-from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, up
 from dpcompose.numerics.elementary import Reals, U, log_mixed, minus_log1p
-from dpcompose.numerics.moments import Ends
-from dpcompose.numerics.tilted import Points, careful_nodes
-from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
+from dpcompose.proof.ball import Field
+from dpcompose.proof.moments import Ends
 
 # A mass below it is not read from its float, which may have underflowed, but through its logarithm.
 TINY = 2.0**-1000

@@ -9,11 +9,11 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dpcompose.contour.transform import Transform
 from dpcompose.errors import UnsupportedError
-from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound
-from dpcompose.numerics.moments import Ends
-from dpcompose.numerics.transform import Transform
+from dpcompose.proof.ball import Field
+from dpcompose.proof.moments import Ends
 
 if TYPE_CHECKING:
     from dpcompose.loss.atoms import AtomicLoss

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpcompose.contour.exponential_sums import logarithm_of_excess
+from dpcompose.contour.transform import Lattice, Line, Transform, blockwise
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
 from dpcompose.loss.two_term import BoundedRangeMoments
-from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, around, up
 from dpcompose.numerics.elementary import Complexes, Reals, U
-from dpcompose.numerics.moments import Ends, ends
-from dpcompose.numerics.tilted import logarithm_of_excess
-from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
+from dpcompose.proof.ball import Field
+from dpcompose.proof.moments import Ends, ends
 
 SHARES = (0.5, 0.6, 0.75)
 

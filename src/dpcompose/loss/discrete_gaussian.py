@@ -9,14 +9,14 @@ from typing import Self
 
 import numpy as np
 
+from dpcompose.contour.transform import Lattice, Line, Transform, blockwise
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
 from dpcompose.loss.theta import ThetaMoments
-from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, up
 from dpcompose.numerics.elementary import Complexes, Reals, U, log_one_plus
-from dpcompose.numerics.moments import Ends, ends
-from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
+from dpcompose.proof.ball import Field
+from dpcompose.proof.moments import Ends, ends
 
 _WIDE = 0.8
 _SUMMED, _LISTED = 2000.0, 60.0

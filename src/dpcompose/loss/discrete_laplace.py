@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
+from dpcompose.contour.transform import Lattice
 from dpcompose.errors import UnsupportedError
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
 from dpcompose.loss.law import DiscreteLaplaceLaw
 from dpcompose.loss.two_point import TwoPointLoss
 from dpcompose.numerics.elementary import U
-from dpcompose.numerics.transform import Lattice
 
 LARGEST_LOSS = 600.0
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpcompose.numerics.ball import Ball, Disc, Field
-from dpcompose.numerics.moments import Grid, Moments, Term, exponential_sums
-from dpcompose.numerics.transform import Lattice
+from dpcompose.contour.transform import Lattice
+from dpcompose.proof.ball import Ball, Disc, Field
+from dpcompose.proof.moments import Grid, Moments, Term, exponential_sums
 
 
 def by_formula(field: Field, outcomes: Sequence[tuple[Ball, Ball]], grid: Grid | None, lost: float) -> FiniteMoments:

@@ -9,15 +9,15 @@ from typing import Self
 
 import numpy as np
 
+from dpcompose.contour.transform import Curve, Lattice, Line, Transform
 from dpcompose.guarantee import gaussian
 from dpcompose.loss.base import Loss
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
-from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound
 from dpcompose.numerics.elementary import Reals, U
-from dpcompose.numerics.moments import Ends, ends
-from dpcompose.numerics.normal import NormalMoments
-from dpcompose.numerics.transform import Curve, Lattice, Line, Transform
+from dpcompose.proof.ball import Field
+from dpcompose.proof.moments import Ends, ends
+from dpcompose.proof.normal import NormalMoments
 
 
 @dataclass(frozen=True)

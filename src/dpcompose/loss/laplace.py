@@ -11,6 +11,8 @@ from typing import Self
 
 import numpy as np
 
+from dpcompose.contour.exponential_sums import logarithm_of_excess
+from dpcompose.contour.transform import Curve, Lattice, Line, Transform
 from dpcompose.loss import laplace_fold
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
@@ -18,12 +20,10 @@ from dpcompose.loss.laplace_fold import LaplaceFoldLoss
 from dpcompose.loss.laplace_rough import rough_line
 from dpcompose.loss.laplace_screen import LaplaceScreen, log_modulus
 from dpcompose.loss.two_term import LaplaceMoments
-from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, around
 from dpcompose.numerics.elementary import Complexes, Reals, U, exp_minus_linear, sine_minus_linear
-from dpcompose.numerics.moments import Ends, ends
-from dpcompose.numerics.tilted import logarithm_of_excess
-from dpcompose.numerics.transform import Curve, Lattice, Line, Transform
+from dpcompose.proof.ball import Field
+from dpcompose.proof.moments import Ends, ends
 
 CELLS = 2048
 # Entries of an array that stays close to the processor.

@@ -7,14 +7,14 @@ from functools import cached_property
 
 import numpy as np
 
+from dpcompose.contour import invert
+from dpcompose.contour.transform import Transform
 from dpcompose.guarantee.failure import mirrored
 from dpcompose.loss.base import Loss
 from dpcompose.loss.laplace_spline import LaplaceSpline
 from dpcompose.loss.spline_root import root
-from dpcompose.numerics import invert
 from dpcompose.numerics.bound import Bound, Certificate, down, up
 from dpcompose.numerics.elementary import U
-from dpcompose.numerics.transform import Transform
 
 _CERTIFICATE = Certificate("exponential spline, a sum of positive terms")
 _CONTOUR = Certificate("contour")

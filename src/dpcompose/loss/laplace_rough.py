@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcompose.contour.transform import Line
 from dpcompose.numerics.elementary import Complexes, Reals, U
-from dpcompose.numerics.transform import Line
 
 _CELLS = 1 << 15
 # With more different counts no product is shared.

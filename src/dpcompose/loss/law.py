@@ -6,8 +6,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from dpcompose.numerics.ball import Ball, Field
-from dpcompose.numerics.moments import Grid
+from dpcompose.proof.ball import Ball, Field
+from dpcompose.proof.moments import Grid
 
 Outcomes = list[tuple[Ball, Ball]]
 

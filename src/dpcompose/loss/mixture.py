@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpcompose.numerics.ball import Ball, Disc
-from dpcompose.numerics.normal import NormalMoments, upper_tail
-from dpcompose.numerics.strip import StripMoments
+from dpcompose.proof.ball import Ball, Disc
+from dpcompose.proof.normal import NormalMoments, upper_tail
+from dpcompose.proof.trapezoid import StripMoments
 
 
 @dataclass(frozen=True)

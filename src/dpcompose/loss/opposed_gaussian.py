@@ -15,16 +15,16 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
+from dpcompose.contour.exponential_sums import Points, careful_nodes, exponential_sums, logarithm_of_excess
+from dpcompose.contour.saddle import short
+from dpcompose.contour.transform import Lattice, Line, Transform, blockwise
 from dpcompose.loss.base import Loss
 from dpcompose.loss.mixture import ReplacedMoments
 from dpcompose.loss.sampled_gaussian_points import log_ratio
-from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, up
 from dpcompose.numerics.elementary import ULPS, Reals, U, exp_or_inf, log_sum_exp, minus_log1p
-from dpcompose.numerics.moments import Ends, ends
-from dpcompose.numerics.saddle import short
-from dpcompose.numerics.tilted import Points, careful_nodes, exponential_sums, logarithm_of_excess
-from dpcompose.numerics.transform import Lattice, Line, Transform, blockwise
+from dpcompose.proof.ball import Field
+from dpcompose.proof.moments import Ends, ends
 
 _ANGLES = (0.05, 0.12, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5)
 _REAL_LINE_POINTS = 800

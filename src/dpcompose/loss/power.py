@@ -9,15 +9,15 @@ from decimal import Context, Decimal, localcontext
 
 import numpy as np
 
+from dpcompose.contour.transform import Lattice
 from dpcompose.errors import UnsupportedError
-from dpcompose.guarantee.power import PowerCurve, enclosing
+from dpcompose.guarantee.power_function import PowerCurve, enclosing
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
 from dpcompose.loss.product import Product
 from dpcompose.loss.two_point import TwoPointLoss
 from dpcompose.numerics.bound import Bound
 from dpcompose.numerics.elementary import U
-from dpcompose.numerics.transform import Lattice
 
 NODES = 2048
 LARGEST_CHAIN, LARGEST_LOSS = 690.0, 200.0

@@ -10,13 +10,13 @@ from functools import cached_property
 
 from scipy.optimize import brentq
 
-from dpcompose.guarantee.rational import sum_rounded_up
+from dpcompose.contour import invert
+from dpcompose.contour.invert import Reading
+from dpcompose.contour.transform import Sum, Transform, facing
 from dpcompose.loss.base import Loss
 from dpcompose.loss.enumerated import MOST_STATES, enumerated, states
-from dpcompose.numerics import invert
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
-from dpcompose.numerics.invert import Reading
-from dpcompose.numerics.transform import Sum, Transform, facing
+from dpcompose.numerics.exact import sum_rounded_up
 
 Group = tuple[tuple[Loss, int], ...]
 

@@ -10,13 +10,13 @@ from functools import cached_property
 
 from dpcompose.loss.base import Loss
 from dpcompose.loss.product import Product
-from dpcompose.numerics import ball
-from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, Certificate
-from dpcompose.numerics.moments import Ends, Factors, Moments
-from dpcompose.numerics.normal import NormalMoments
-from dpcompose.numerics.proof import Enclosure
-from dpcompose.numerics.proved_sum import Proved, ProvedSum
+from dpcompose.proof import ball
+from dpcompose.proof.ball import Field
+from dpcompose.proof.line import Enclosure
+from dpcompose.proof.moments import Ends, Factors, Moments
+from dpcompose.proof.normal import NormalMoments
+from dpcompose.proof.sum import Proved, ProvedSum
 
 _STATED = "the masses of atoms that have no formula are floats, each taken to be within its stated error"
 

@@ -9,15 +9,15 @@ from functools import cached_property
 
 import numpy as np
 
+from dpcompose.contour.transform import Transform
 from dpcompose.loss.atomized import atomized
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss, Pair
 from dpcompose.loss.product import Product
-from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, Certificate, down, up
 from dpcompose.numerics.elementary import U, log_mixed
-from dpcompose.numerics.moments import Ends
-from dpcompose.numerics.transform import Transform
+from dpcompose.proof.ball import Field
+from dpcompose.proof.moments import Ends
 
 _TOLERANCE = 1e-9
 _CERTIFICATE = Certificate("closed form, from the profile without sampling")

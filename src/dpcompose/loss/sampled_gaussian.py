@@ -12,16 +12,16 @@ from typing import Self
 
 import numpy as np
 
+from dpcompose.contour.transform import Transform
 from dpcompose.guarantee import gaussian
 from dpcompose.loss.base import Loss
 from dpcompose.loss.mixture import AddedMoments, RemovedMoments
 from dpcompose.loss.sampled_gaussian_rows import SampledGaussianRows
 from dpcompose.loss.sampled_gaussian_sum import SampledGaussianSum
-from dpcompose.numerics.ball import Field
 from dpcompose.numerics.bound import Bound, around, up
 from dpcompose.numerics.elementary import U
-from dpcompose.numerics.moments import Ends, ends
-from dpcompose.numerics.transform import Transform
+from dpcompose.proof.ball import Field
+from dpcompose.proof.moments import Ends, ends
 
 # Rows that share arrays: enough to make the cost of a call small, few enough for the caches.
 _TOGETHER = 16

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpcompose.contour.exponential_sums import careful_nodes, joined
+from dpcompose.contour.transform import Line
 from dpcompose.loss.sampled_gaussian_points import Grid, built, most_moment, shortened
 from dpcompose.loss.sampled_gaussian_rows import MOST_POINTS, SampledGaussianRows, unknown
 from dpcompose.numerics.elementary import Reals, exp_or_inf, log_add_exp, log_sum, row_tops
-from dpcompose.numerics.tilted import careful_nodes, joined
-from dpcompose.numerics.transform import Line
 
 _ANGLES = (0.05, 0.12, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5)
 _LOG_COSINES = tuple(math.log(math.cos(angle / 2)) for angle in _ANGLES)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpcompose.contour.exponential_sums import Points
+from dpcompose.contour.transform import Curve
 from dpcompose.numerics.elementary import Reals, U, exp_or_inf, log_mixed, log_sum, minus_log1p
-from dpcompose.numerics.tilted import Points
-from dpcompose.numerics.transform import Curve
 
 _LOG_CONCAVE = -40.0
 

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpcompose.contour.transform import Curve, Line, blockwise
 from dpcompose.loss.sampled_gaussian_normal import NearNormal, near_normal
 from dpcompose.loss.sampled_gaussian_points import Grid, built, coarse_step, most_moment, most_variance
 from dpcompose.loss.sampled_gaussian_shifted import shifted_line
 from dpcompose.numerics.elementary import Reals
-from dpcompose.numerics.transform import Curve, Line, blockwise
 
 MOST_POINTS = 60_000
 # With more nodes than that a survey of both directions is no longer cheaper than two.

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from dpcompose.contour.transform import Curve, Lattice, Line
 from dpcompose.loss.sampled_gaussian_line import SampledGaussianLine
 from dpcompose.loss.sampled_gaussian_rows import SampledGaussianRows
 from dpcompose.loss.sampled_gaussian_shifted import shifted_envelope
 from dpcompose.numerics.elementary import Reals, U, row_sums
-from dpcompose.numerics.transform import Curve, Lattice, Line
 
 # Below this order whole orders are near and their sums short.
 _WHOLE = 200.0

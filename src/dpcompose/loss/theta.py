@@ -15,8 +15,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dpcompose.numerics.ball import Ball, Disc
-from dpcompose.numerics.moments import Grid, Moments
+from dpcompose.proof.ball import Ball, Disc
+from dpcompose.proof.moments import Grid, Moments
 
 _WIDE = 0.4
 

@@ -6,11 +6,11 @@ import math
 from decimal import Context, Decimal, localcontext
 from itertools import pairwise
 
+from dpcompose.contour.transform import Lattice
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
 from dpcompose.loss.two_point import TwoPointLoss
 from dpcompose.numerics.elementary import U
-from dpcompose.numerics.transform import Lattice
 
 
 def two_in_a_row(epsilon: float, *, delta: float, categories: int) -> Loss:

@@ -11,16 +11,16 @@ from typing import Self
 
 import numpy as np
 
+from dpcompose.contour.transform import Curve, Lattice, Line, Transform, blockwise
 from dpcompose.guarantee import optimal
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss, both_readings
 from dpcompose.loss.law import PromiseLaw
 from dpcompose.loss.two_term import TwoPointMoments
-from dpcompose.numerics.ball import Ball, Field
 from dpcompose.numerics.bound import Bound
 from dpcompose.numerics.elementary import Reals, U
-from dpcompose.numerics.moments import Ends, Moments, ends
-from dpcompose.numerics.transform import Curve, Lattice, Line, Transform, blockwise
+from dpcompose.proof.ball import Ball, Field
+from dpcompose.proof.moments import Ends, Moments, ends
 
 # Above this (t + 1) epsilon the moment is e^(t epsilon) up to the last digits.
 _HUGE = 30.0

@@ -7,8 +7,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dpcompose.numerics.ball import Ball, Disc
-from dpcompose.numerics.moments import Grid, Moments, Term
+from dpcompose.proof.ball import Ball, Disc
+from dpcompose.proof.moments import Grid, Moments, Term
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.guarantee.priced import TypedAmounts
-from dpcompose.guarantee.rational import exact, larger_reading, smaller_reading
 from dpcompose.loss.base import Loss, Pair
 from dpcompose.loss.product import Product
 from dpcompose.loss.sampled import sampled_pair
 from dpcompose.numerics import check
+from dpcompose.numerics.exact import exact, larger_reading, smaller_reading
 
 
 class Mechanism(Composable, ABC):

@@ -12,12 +12,12 @@ from dpcompose.composition.container import Pairs
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.priced import TypedAmounts
-from dpcompose.guarantee.rational import exact, smaller_reading
 from dpcompose.loss.base import Loss
 from dpcompose.loss.discrete_gaussian import DiscreteGaussianLoss
 from dpcompose.loss.discrete_laplace import discrete_laplace
 from dpcompose.mechanism.base import Mechanism, quotient, symmetric
 from dpcompose.numerics import check
+from dpcompose.numerics.exact import exact, smaller_reading
 
 LARGEST_SHIFT = 4096
 Change = int | tuple[int, ...]

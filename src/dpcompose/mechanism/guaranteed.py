@@ -10,12 +10,12 @@ from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.guarantee.priced import TypedAmounts
-from dpcompose.guarantee.rational import exact, larger_reading
 from dpcompose.loss.gaussian import GaussianLoss
 from dpcompose.loss.twice import two_in_a_row
 from dpcompose.loss.two_point import TwoPointLoss
 from dpcompose.mechanism.base import Stated, adjacency_of, alike, set_fields
 from dpcompose.numerics import check
+from dpcompose.numerics.exact import exact, larger_reading
 
 LARGEST_EPSILON = 1e5
 

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 
 from dpcompose.composition.container import Pairs
+from dpcompose.contour.transform import Lattice
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.priced import TypedAmounts
-from dpcompose.guarantee.rational import exact, larger_reading
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
 from dpcompose.loss.law import ResponseLaw
@@ -19,7 +19,7 @@ from dpcompose.mechanism.base import Stated, adjacency_of, alike, set_fields
 from dpcompose.mechanism.guaranteed import bounded_epsilon, described
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF
-from dpcompose.numerics.transform import Lattice
+from dpcompose.numerics.exact import exact, larger_reading
 
 LARGEST = 300.0
 MOST_CATEGORIES = 10**15

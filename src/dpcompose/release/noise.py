@@ -11,8 +11,8 @@ from typing import Protocol
 
 from dpcompose.composition.calibrate import calibrate
 from dpcompose.composition.container import Composable, compose
-from dpcompose.guarantee.rational import rounded_up
 from dpcompose.mechanism import BlackBox, Concentrated, DiscreteGaussian, DiscreteLaplace, Gaussian
+from dpcompose.numerics.exact import rounded_up
 from dpcompose.release import sampler
 from dpcompose.release.bounds import Change
 from dpcompose.release.spend import Spend, below

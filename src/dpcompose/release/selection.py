@@ -9,8 +9,8 @@ from fractions import Fraction
 
 from dpcompose.composition.container import Composable, compose
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.rational import rounded_up
 from dpcompose.mechanism import Exponential
+from dpcompose.numerics.exact import rounded_up
 from dpcompose.release import sampler
 from dpcompose.release.spend import Spend, below
 

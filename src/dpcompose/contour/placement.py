@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcompose.numerics import saddle
-from dpcompose.numerics.contour import kernel_peak
-from dpcompose.numerics.saddle import Chart, short
-from dpcompose.numerics.transform import Transform, moment_bound
+from dpcompose.contour import saddle
+from dpcompose.contour.contour import kernel_peak
+from dpcompose.contour.saddle import Chart, short
+from dpcompose.contour.transform import Transform, moment_bound
 
 
 @dataclass(frozen=True)

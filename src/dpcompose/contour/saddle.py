@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpcompose.contour.transform import Curve, Transform, curve
 from dpcompose.numerics.elementary import Reals
-from dpcompose.numerics.transform import Curve, Transform, curve
 
 LEAST, MOST = 2.0**-20, 2.0**40
 # Multiples of a guess at which a whole table is cheaper than Newton's steps one by one.

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from dpcompose.numerics.audible import NEGLIGIBLE, audible
-from dpcompose.numerics.contour import Contour, centered, simple_kernel
+from dpcompose.contour.audible import NEGLIGIBLE, audible
+from dpcompose.contour.contour import Contour, centered, simple_kernel
+from dpcompose.contour.transform import Line, Transform, line_together, near_normal, survey
 from dpcompose.numerics.elementary import Reals
-from dpcompose.numerics.transform import Line, Transform, line_together, near_normal, survey
 
 # Where the tail of a line may be bounded, from the frequency at which a Gaussian would have decayed.
 _FURTHER = np.concatenate([[1.0, 1.25, 1.5], 2.0 ** np.arange(1, 18)])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dpcompose.numerics.ball import Ball, Disc, Field
-from dpcompose.numerics.moments import Moments
+from dpcompose.proof.ball import Ball, Disc, Field
+from dpcompose.proof.moments import Moments
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from dpcompose.numerics import route
-from dpcompose.numerics.ball import Ball, Field
-from dpcompose.numerics.crossing import Crossing, crossing
-from dpcompose.numerics.enumeration import Enumeration, expanded, states
-from dpcompose.numerics.moments import Factors
-from dpcompose.numerics.proof import Enclosure, ProvedLine, draw
-from dpcompose.numerics.residue import Residues
-from dpcompose.numerics.rest import Rest
-from dpcompose.numerics.transform import Transform
+from dpcompose.contour.transform import Transform
+from dpcompose.proof import plan
+from dpcompose.proof.ball import Ball, Field
+from dpcompose.proof.crossing import Crossing, crossing
+from dpcompose.proof.enumeration import Enumeration, expanded, states
+from dpcompose.proof.line import Enclosure, ProvedLine, draw
+from dpcompose.proof.moments import Factors
+from dpcompose.proof.residue import Residues
+from dpcompose.proof.tail import Rest
 
 MOST_STATES, MOST_COEFFICIENTS, MOST_BITS = 20_000, 60_000, 4096
 _MOST_NODES, _MOST_WORK = 30_000, 6e6
@@ -84,7 +84,7 @@ class ProvedSum:
         factor, distance = self._doubt
         return not (factor == 1 and distance.is_zero())
 
-    def near(self, x: float, *, tolerance: float, digits: float = route.FINE) -> Proved:
+    def near(self, x: float, *, tolerance: float, digits: float = plan.FINE) -> Proved:
         """The cheapest proof of g around x; its smoothing may stop at the relative `tolerance`, all else at
         e^-`digits`."""
         level = self.field.exact(x)
@@ -205,7 +205,7 @@ class ProvedSum:
             effort = sum(moments.effort for moments, _ in self.factors())
         most = min(_MOST_NODES, math.ceil(_MOST_WORK / effort))
         for falling in (True, False):
-            planned = route.plan(transform, x, tolerance=tolerance, digits=digits, most=most, falling=falling)
+            planned = plan.plan(transform, x, tolerance=tolerance, digits=digits, most=most, falling=falling)
             if planned is None:
                 return Proved(lambda _: self._within(self.field.exact(0), False), "no saddle point: nothing is proved")
             if planned.smoothing > 0 and falling:
@@ -221,9 +221,9 @@ class ProvedSum:
 
         return Proved(enclosure, f"{line.name}, {line.nodes} nodes, {bits} bits", planned.order)
 
-    def _ended(self, x: float, digits: float, most: int) -> route.Route | None:
+    def _ended(self, x: float, digits: float, most: int) -> plan.Route | None:
         """A line that ends where the variables' own bounds prove that it may, if that takes at most `most` nodes."""
-        planned = route.plan(self.transform(), x, tolerance=0.5, digits=digits, most=most, last=1.0)
+        planned = plan.plan(self.transform(), x, tolerance=0.5, digits=digits, most=most, last=1.0)
         if planned is None:
             return None
         with self.field.precision(512):
@@ -231,7 +231,7 @@ class ProvedSum:
             last = rest.reach(self.field.exact(planned.share), limit=most * 2 * math.pi / planned.period)
         return None if last is None else replace(planned, last=last)
 
-    def _drawn(self, planned: route.Route, x: float) -> tuple[ProvedLine, int, Enclosure]:
+    def _drawn(self, planned: plan.Route, x: float) -> tuple[ProvedLine, int, Enclosure]:
         with self.field.precision(64):
             copies = sum(times for _, times in self.factors())
         bits = 96 + copies.bit_length() + math.ceil(planned.magnitude)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcompose.numerics import saddle
-from dpcompose.numerics.contour import relative_value
-from dpcompose.numerics.saddle import short
-from dpcompose.numerics.transform import Transform, curve
+from dpcompose.contour import saddle
+from dpcompose.contour.contour import relative_value
+from dpcompose.contour.saddle import short
+from dpcompose.contour.transform import Transform, curve
 
 FINE = 43.0
 _MULTIPLES = np.exp(

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpcompose.numerics.contour import Contour, centered, kernel_peak
-from dpcompose.numerics.decaying import beyond, blocks
+from dpcompose.contour.contour import Contour, centered, kernel_peak
+from dpcompose.contour.decaying import beyond, blocks
+from dpcompose.contour.saddle import Chart
+from dpcompose.contour.transform import Transform, curve, facing, near_normal, survey
 from dpcompose.numerics.elementary import Reals
-from dpcompose.numerics.saddle import Chart
-from dpcompose.numerics.transform import Transform, curve, facing, near_normal, survey
 
 
 def facing_alike(transform: Transform, chart: Chart, order: float) -> bool:

@@ -21,11 +21,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dpcompose.numerics.ball import Ball, Disc, Field
-from dpcompose.numerics.moments import Factors, Grid
-from dpcompose.numerics.rest import Rest
-from dpcompose.numerics.route import Route
-from dpcompose.numerics.saddle import short
+from dpcompose.contour.saddle import short
+from dpcompose.proof.ball import Ball, Disc, Field
+from dpcompose.proof.moments import Factors, Grid
+from dpcompose.proof.plan import Route
+from dpcompose.proof.tail import Rest
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from dpcompose.numerics.audible import NEGLIGIBLE
-from dpcompose.numerics.contour import Contour, centered
+from dpcompose.contour.audible import NEGLIGIBLE
+from dpcompose.contour.contour import Contour, centered
+from dpcompose.contour.transform import Lattice, Transform
 from dpcompose.numerics.elementary import U
-from dpcompose.numerics.transform import Lattice, Transform
 
 
 def latticed(

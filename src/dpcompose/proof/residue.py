@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from dpcompose.numerics.ball import Ball, Field, Polynomial
-from dpcompose.numerics.moments import Term
+from dpcompose.proof.ball import Ball, Field, Polynomial
+from dpcompose.proof.moments import Term
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from dpcompose.contour.transform import Sum, Transform
 from dpcompose.numerics.elementary import Reals
-from dpcompose.numerics.transform import Sum, Transform
 
 NEGLIGIBLE = 52.0
 # So many nodes are not worth another look.

@@ -13,8 +13,8 @@ from fractions import Fraction
 
 from scipy.special import erfcx, ndtri
 
-from dpcompose.guarantee.root import walk
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, around, down, up
+from dpcompose.numerics.roots import walk
 
 ERFCX_ERROR = 110 * UNIT_ROUNDOFF
 FARTHEST = 45

@@ -16,15 +16,15 @@ from dpcompose.loss.mixture import AddedMoments, MixtureMoments, RemovedMoments,
 from dpcompose.loss.product import Product
 from dpcompose.loss.theta import ThetaMoments
 from dpcompose.loss.two_term import BoundedRangeMoments, LaplaceMoments, TwoPointMoments
-from dpcompose.numerics import route
-from dpcompose.numerics.ball import Ball, field
-from dpcompose.numerics.crossing import crossing
-from dpcompose.numerics.enumeration import expanded
-from dpcompose.numerics.moments import Moments, exponential_sums
-from dpcompose.numerics.normal import NormalMoments
-from dpcompose.numerics.proof import draw
-from dpcompose.numerics.residue import Residues
-from dpcompose.numerics.rest import Rest
+from dpcompose.proof import plan
+from dpcompose.proof.ball import Ball, field
+from dpcompose.proof.crossing import crossing
+from dpcompose.proof.enumeration import expanded
+from dpcompose.proof.line import draw
+from dpcompose.proof.moments import Moments, exponential_sums
+from dpcompose.proof.normal import NormalMoments
+from dpcompose.proof.residue import Residues
+from dpcompose.proof.tail import Rest
 
 FIELD = field()
 EXACT = FIELD.exact
@@ -109,7 +109,7 @@ def test_residues_and_the_smoothed_contour_agree() -> None:
     with FIELD.precision(160):
         factors = [(LaplaceMoments(FIELD, EXACT(0.2)), times)]
         exact = Residues(FIELD, expanded(FIELD, factors)).value(EXACT(x))
-        planned = route.plan(transform, x, tolerance=1e-4, most=3000, falling=False)
+        planned = plan.plan(transform, x, tolerance=1e-4, most=3000, falling=False)
         assert planned is not None and planned.smoothing > 0
         found = draw(FIELD, factors, planned).enclosure(EXACT(x))
     assert found.lower < exact < found.upper and found.upper - found.lower < 2e-4 * exact
@@ -122,7 +122,7 @@ def test_the_line_may_stand_anywhere(share: float) -> None:
         factors = [(NormalMoments(FIELD, EXACT(0.5)), 1), (NormalMoments(FIELD, EXACT(0.25)), 2)]
         exact = NormalMoments(FIELD, EXACT(1)).profile(EXACT(1.5))
         for smoothing, last in ((0.0, 16.0), (0.05, 160.0)):
-            line = route.Route(1.75 * share, 30.0, 4.0, last, smoothing, 1.0, 1e-30, 8.0)
+            line = plan.Route(1.75 * share, 30.0, 4.0, last, smoothing, 1.0, 1e-30, 8.0)
             found = draw(FIELD, factors, line).enclosure(EXACT(1.5))
             assert found.lower <= exact <= found.upper
             assert found.upper - found.lower < (1e-15 if smoothing == 0 else 2e-2) * exact

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcompose.errors import UnsupportedError
-from dpcompose.guarantee.decimals import STIRLING, digits, log_factorial
 from dpcompose.numerics.bound import UNIT_ROUNDOFF
+from dpcompose.numerics.decimals import STIRLING, digits, log_factorial
 
 Reals = NDArray[np.float64]
 

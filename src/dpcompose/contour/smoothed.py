@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from dpcompose.numerics.audible import NEGLIGIBLE, audible, terms_of
-from dpcompose.numerics.contour import WIDE, Contour, centered, simple_kernel
+from dpcompose.contour.audible import NEGLIGIBLE, audible, terms_of
+from dpcompose.contour.contour import WIDE, Contour, centered, simple_kernel
+from dpcompose.contour.saddle import short
+from dpcompose.contour.transform import Line, Transform, moment_bound
 from dpcompose.numerics.elementary import Complexes, Reals, U, exp_or_inf
-from dpcompose.numerics.saddle import short
-from dpcompose.numerics.transform import Line, Transform, moment_bound
 
 # With fewer nodes nothing is gained by roughness, of which that share of the tolerance may be spent.
 _MANY, _SHOWS = 256, 0.05

@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from dpcompose.numerics.ball import Ball, Field
-from dpcompose.numerics.moments import Factors, Moments
-from dpcompose.numerics.saddle import short
+from dpcompose.contour.saddle import short
+from dpcompose.proof.ball import Ball, Field
+from dpcompose.proof.moments import Factors, Moments
 
 _RATIO = 1.25
 _STRIDES = (0, 2, 5, 9, 14, 20, 27, 35, 44)

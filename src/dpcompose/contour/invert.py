@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpcompose.numerics import saddle
-from dpcompose.numerics.beside import draw_beside, seen_beside
+from dpcompose.contour import saddle
+from dpcompose.contour.contour import Bracket, Contour, chernoff_bound, relative_value
+from dpcompose.contour.drawing import draw
+from dpcompose.contour.reverse import draw_beside, seen_beside
+from dpcompose.contour.saddle import Chart
+from dpcompose.contour.transform import Transform, moment_bound
 from dpcompose.numerics.bound import up
-from dpcompose.numerics.contour import Bracket, Contour, chernoff_bound, relative_value
-from dpcompose.numerics.drawing import draw
-from dpcompose.numerics.saddle import Chart
-from dpcompose.numerics.transform import Transform, moment_bound
 
 _FINEST = 1e-13
 _USUAL, _MOST = 20_000, 400_000

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpcompose.contour.transform import Lattice
 from dpcompose.numerics.bound import up
 from dpcompose.numerics.elementary import Complexes, Reals, U
-from dpcompose.numerics.transform import Lattice
 
 
 class Bracket(NamedTuple):

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dpcompose.contour.transform import Curve, Line
 from dpcompose.numerics.elementary import (
     ULPS,
     Complexes,
@@ -26,7 +27,6 @@ from dpcompose.numerics.elementary import (
     row_tops,
     sine_minus_linear,
 )
-from dpcompose.numerics.transform import Curve, Line
 
 _CHUNK = 1 << 18
 _SERIAL = 1 << 15

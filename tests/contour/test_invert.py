@@ -7,11 +7,11 @@ import math
 import pytest
 
 from dpcompose import Gaussian
+from dpcompose.contour import invert
+from dpcompose.contour.transform import Sum, Transform
 from dpcompose.loss.gaussian import GaussianSum
 from dpcompose.loss.product import Product
 from dpcompose.loss.two_point import TwoPointLoss
-from dpcompose.numerics import invert
-from dpcompose.numerics.transform import Sum, Transform
 
 BOUNDED = Product(((TwoPointLoss(0.5), 60), (TwoPointLoss(0.3), 40))).transform
 SUMS: list[Transform] = [

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dpcompose.numerics.ball import Ball
+from dpcompose.proof.ball import Ball
 
 Curve = Callable[[float], tuple[Ball, Ball]]
 Point = tuple[float, float, float]

@@ -13,13 +13,13 @@ from flint import acb, arb, ctx
 from laws.members import MEMBERS, Member
 
 from dpcompose import Adjacency, Composition, compose
+from dpcompose.contour import invert, saddle
+from dpcompose.contour.contour import Bracket, relative_value
+from dpcompose.contour.drawing import draw
+from dpcompose.contour.transform import Transform, moment_bound
 from dpcompose.loss.gaussian import GaussianSum
 from dpcompose.loss.laplace import LaplaceLoss
 from dpcompose.loss.product import Product
-from dpcompose.numerics import invert, saddle
-from dpcompose.numerics.contour import Bracket, relative_value
-from dpcompose.numerics.drawing import draw
-from dpcompose.numerics.transform import Transform, moment_bound
 
 MULTIPLES = (0.93, 0.97, 1.0, 1.03)
 SEED = 5

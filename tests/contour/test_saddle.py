@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpcompose.contour import saddle
+from dpcompose.contour.transform import Sum, Transform
 from dpcompose.loss.gaussian import GaussianSum
 from dpcompose.loss.product import Product
 from dpcompose.loss.two_point import TwoPointLoss
-from dpcompose.numerics import saddle
-from dpcompose.numerics.transform import Sum, Transform
 
 SUMS: list[Transform] = [
     GaussianSum(1.0),

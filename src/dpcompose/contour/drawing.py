@@ -13,15 +13,15 @@ import math
 
 import numpy as np
 
-from dpcompose.numerics.audible import terms_of
-from dpcompose.numerics.beside import facing_alike
-from dpcompose.numerics.contour import Contour
-from dpcompose.numerics.decaying import decaying, decaying_at_once, tails_of
-from dpcompose.numerics.latticed import latticed
-from dpcompose.numerics.place import Place, cumulants_of, placed
-from dpcompose.numerics.saddle import Chart, short
-from dpcompose.numerics.smoothed import reach_of, smoothed
-from dpcompose.numerics.transform import Transform
+from dpcompose.contour.audible import terms_of
+from dpcompose.contour.contour import Contour
+from dpcompose.contour.decaying import decaying, decaying_at_once, tails_of
+from dpcompose.contour.latticed import latticed
+from dpcompose.contour.placement import Place, cumulants_of, placed
+from dpcompose.contour.reverse import facing_alike
+from dpcompose.contour.saddle import Chart, short
+from dpcompose.contour.smoothed import reach_of, smoothed
+from dpcompose.contour.transform import Transform
 
 # How far, in steps, the end of a line that comes back is worth looking for.
 _FARTHEST = 2.0**20 * math.pi

@@ -24,10 +24,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from dpcompose.contour.saddle import short
 from dpcompose.errors import UnsupportedError
-from dpcompose.numerics.ball import Ball, Disc
-from dpcompose.numerics.moments import Moments, exponential_sums
-from dpcompose.numerics.saddle import short
+from dpcompose.proof.ball import Ball, Disc
+from dpcompose.proof.moments import Moments, exponential_sums
 
 MOST_POINTS = 40_000
 _HEIGHTS = (0.8, 0.4, 0.2, 0.1, 0.04, 0.015, 0.005)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from dpcompose.numerics.ball import Ball, Field
-from dpcompose.numerics.moments import Factors, Term
+from dpcompose.proof.ball import Ball, Field
+from dpcompose.proof.moments import Factors, Term
 
 
 def states(factors: Factors) -> tuple[float, int]:

@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpcompose.guarantee import fixed
-from dpcompose.guarantee.binomial import Reals, deviance
-from dpcompose.guarantee.decimals import STIRLING
+from dpcompose.numerics import fixed_point
+from dpcompose.numerics.binomial import Reals, deviance
 from dpcompose.numerics.bound import UNIT_ROUNDOFF as U
+from dpcompose.numerics.decimals import STIRLING
 
 _SERIES = tuple(numerator / denominator for numerator, denominator in reversed(STIRLING[:7]))
 _SUMMED = 80 * U
@@ -73,14 +73,14 @@ class Law:
     """The masses of one law, their logarithms in fixed point: good to 1e-20 before they are rounded to floats."""
 
     def __init__(self, epsilon: float, times: int) -> None:
-        self.epsilon, self.times, self.exponent = epsilon, times, fixed.of(epsilon)
-        mantissa, power = fixed.exponential(-self.exponent)
-        square = mantissa * mantissa >> fixed.BITS
-        odds, shrink = mantissa / fixed.ONE, square / fixed.ONE
+        self.epsilon, self.times, self.exponent = epsilon, times, fixed_point.of(epsilon)
+        mantissa, power = fixed_point.exponential(-self.exponent)
+        square = mantissa * mantissa >> fixed_point.BITS
+        odds, shrink = mantissa / fixed_point.ONE, square / fixed_point.ONE
         self.factors = Factors(
             math.ldexp(odds, power), math.ldexp(shrink, 2 * power), -math.expm1(-2.0 * epsilon), 5.1 * U
         )
-        self.normal = fixed.logarithm(fixed.ONE + (mantissa >> -power))
+        self.normal = fixed_point.logarithm(fixed_point.ONE + (mantissa >> -power))
         """log(1 + x) in fixed point."""
         share = self.factors.odds / (1.0 + self.factors.odds)
         self.mode = times * share
@@ -129,15 +129,17 @@ class Law:
 
     def _masses(self, place: int, first: int) -> tuple[Reals, Reals]:
         """The masses below a place over that at it, downward, with their errors."""
-        drift = fixed.logarithm(self.times - place << fixed.BITS) - fixed.logarithm(place << fixed.BITS)
-        drift = (drift - self.exponent) / fixed.ONE
+        drift = fixed_point.logarithm(self.times - place << fixed_point.BITS) - fixed_point.logarithm(
+            place << fixed_point.BITS
+        )
+        drift = (drift - self.exponent) / fixed_point.ONE
         masses, errors = deviance(self.times, anchor=place, first=first, last=place - 1, drift=drift)
         return masses[::-1], errors[::-1]
 
     def guess(self, log_target: float) -> tuple[float, float]:
         """About where D is the target, and how steeply log D rises there: Newton's method from Stirling's formula."""
         times, epsilon, odds = self.times, self.epsilon, self.factors.odds
-        normal = math.lgamma(times + 1.0) - times * (self.normal / fixed.ONE)
+        normal = math.lgamma(times + 1.0) - times * (self.normal / fixed_point.ONE)
         most, steep = self.far, 1.0
         index = (times - math.sqrt(-2.0 * log_target * times / odds)) * odds / (1.0 + odds)
         index = min(max(index, 0.5), most)
@@ -165,17 +167,17 @@ class Law:
         total = -index * self.exponent - times * self.normal
         if index:
             rest = times - index
-            double = (2 * times + 1) * fixed.logarithm(times << fixed.BITS)
-            double -= (2 * index + 1) * fixed.logarithm(index << fixed.BITS)
-            double -= (2 * rest + 1) * fixed.logarithm(rest << fixed.BITS)
+            double = (2 * times + 1) * fixed_point.logarithm(times << fixed_point.BITS)
+            double -= (2 * index + 1) * fixed_point.logarithm(index << fixed_point.BITS)
+            double -= (2 * rest + 1) * fixed_point.logarithm(rest << fixed_point.BITS)
             # Stirling's remainders are below 0.006 and good to 4 u of themselves.
-            total += (double - fixed.LN2PI) // 2
-            total += fixed.of(_stirling(times) - _stirling(index) - _stirling(rest))
+            total += (double - fixed_point.LN2PI) // 2
+            total += fixed_point.of(_stirling(times) - _stirling(index) - _stirling(rest))
         unit = 0
-        if total < -600 << fixed.BITS:
-            unit = total // fixed.LN2
-            total -= unit * fixed.LN2
-        leading, rest = fixed.split(total)
+        if total < -600 << fixed_point.BITS:
+            unit = total // fixed_point.LN2
+            total -= unit * fixed_point.LN2
+        leading, rest = fixed_point.split(total)
         return math.exp(leading) * (1.0 + rest), unit
 
     def _left(self, first: int, mass: float) -> float:

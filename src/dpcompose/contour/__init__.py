@@ -1,0 +1,7 @@
+"""The float engine: E[(1 - e^(x - L))_+] between two floats, from the moment generating function of L on a line."""
+
+from dpcompose.contour.contour import Bracket, Contour
+from dpcompose.contour.invert import Reading
+from dpcompose.contour.transform import Curve, Lattice, Line, Sum, Transform
+
+__all__ = ["Bracket", "Contour", "Curve", "Lattice", "Line", "Reading", "Sum", "Transform"]

@@ -1,0 +1,22 @@
+"""The proof engine: the same expectation in ball arithmetic, where every error is a theorem."""
+
+from dpcompose.proof.ball import Ball, Disc, Field
+from dpcompose.proof.line import Enclosure
+from dpcompose.proof.moments import Ends, Factors, Grid, Moments, Term
+from dpcompose.proof.normal import NormalMoments
+from dpcompose.proof.sum import Proved, ProvedSum
+
+__all__ = [
+    "Ball",
+    "Disc",
+    "Enclosure",
+    "Ends",
+    "Factors",
+    "Field",
+    "Grid",
+    "Moments",
+    "NormalMoments",
+    "Proved",
+    "ProvedSum",
+    "Term",
+]
