@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from flint import acb, arb, ctx
 
-from dpcompose.contour.audible import NEGLIGIBLE
+from dpcompose.contour.placement import NEGLIGIBLE
 from dpcompose.loss.laplace import LaplaceSum
 from dpcompose.numerics.elementary import Reals
 

@@ -19,11 +19,10 @@ from dpcompose.loss.two_term import BoundedRangeMoments, LaplaceMoments, TwoPoin
 from dpcompose.proof import plan
 from dpcompose.proof.ball import Ball, field
 from dpcompose.proof.crossing import crossing
-from dpcompose.proof.enumeration import expanded
+from dpcompose.proof.finite_sums import Residues, expanded
 from dpcompose.proof.line import draw
 from dpcompose.proof.moments import Moments, exponential_sums
 from dpcompose.proof.normal import NormalMoments
-from dpcompose.proof.residue import Residues
 from dpcompose.proof.tail import Rest
 
 FIELD = field()

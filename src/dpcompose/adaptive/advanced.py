@@ -15,8 +15,7 @@ from dpcompose.adaptive.target import Target
 from dpcompose.adaptive.total import Total, curve, least, optimal, sum_of_rho
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Priced
-from dpcompose.numerics.decimals import digits
-from dpcompose.numerics.exact import exact, rounded_up
+from dpcompose.numerics.exact import digits, exact, rounded_up
 
 _DIGITS, _ERROR = 120, Decimal("1e-100")
 

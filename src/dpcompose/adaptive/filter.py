@@ -22,8 +22,6 @@ from dpcompose.guarantee import (
     RenyiDP,
     TypedAmounts,
 )
-from dpcompose.guarantee.order import order_of
-from dpcompose.guarantee.times import times_of
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import up
 from dpcompose.numerics.exact import exact
@@ -123,12 +121,12 @@ class Filter(ABC):
         Raises:
             DomainError: If a number is outside its domain.
         """
-        count, named = times_of(times), exact(check.probability("delta", delta))
+        count, named = check.times(times), exact(check.probability("delta", delta))
         return self._total(count, asked(named, self.lost(count)))
 
     def lost(self, times: int) -> list[tuple[Fraction, float, int]]:
         """The delta that the guarantee leaves out, exact and as the guarantee has it, if there is one; see `asked`."""
-        times_of(times)
+        check.times(times)
         typed = self.typed()
         if typed is None or not typed.delta:
             return []
@@ -145,7 +143,7 @@ class Filter(ABC):
 
     def divergence(self, order: float) -> float:
         """The Renyi divergence of an order that the interaction cannot exceed; infinite if none is known."""
-        order, found = order_of(order), self.concentrated()
+        order, found = check.order(order), self.concentrated()
         return math.inf if found is None or found.delta > 0.0 else up(found.rho * order)
 
     def typed(self) -> TypedAmounts | None:
@@ -154,7 +152,7 @@ class Filter(ABC):
 
     def mu_of(self, times: int) -> float | None:
         """The mu of `times` such budgets together; None if they are not Gaussian."""
-        times_of(times)
+        check.times(times)
         return None
 
     @abstractmethod

@@ -12,7 +12,7 @@ from dpcompose.adaptive.filter import Filter
 from dpcompose.adaptive.target import Target
 from dpcompose.adaptive.total import Total
 from dpcompose.guarantee import Adjacency, ConcentratedDP, GaussianTradeoff, Priced, TypedAmounts, gaussian
-from dpcompose.guarantee.times import times_of
+from dpcompose.numerics import check
 from dpcompose.numerics.bound import up
 from dpcompose.numerics.exact import exact, rounded_down, rounded_up
 
@@ -70,7 +70,7 @@ class GaussianFilter(Filter):
         return ConcentratedDP(rounded_up(exact(self.mu) ** 2 / 2))
 
     def mu_of(self, times: int) -> float:
-        return _root(exact(self.mu) ** 2 * times_of(times))
+        return _root(exact(self.mu) ** 2 * check.times(times))
 
     def typed(self) -> TypedAmounts:
         square = exact(self.mu) ** 2

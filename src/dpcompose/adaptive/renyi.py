@@ -15,7 +15,7 @@ from dpcompose.adaptive.total import Total
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import Adjacency, Priced, RenyiDP
 from dpcompose.guarantee.lossless import lossless_epsilon
-from dpcompose.guarantee.order import order_of
+from dpcompose.numerics import check
 from dpcompose.numerics.bound import up
 from dpcompose.numerics.exact import exact, rounded_down, rounded_up
 from dpcompose.numerics.roots import minimum
@@ -48,7 +48,7 @@ class RenyiFilter(Filter):
     kind: ClassVar[str] = "renyi"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "order", order_of(self.order))
+        object.__setattr__(self, "order", check.order(self.order))
         object.__setattr__(self, "budget", nonnegative("budget", self.budget))
 
     @classmethod
@@ -67,7 +67,7 @@ class RenyiFilter(Filter):
         target = Target.of(epsilon, delta, mechanism_delta)
         target.without_charged_delta("RenyiFilter")
         most, at = target.floats
-        chosen = _best_order(most, at) if order is None else order_of(order)
+        chosen = _best_order(most, at) if order is None else check.order(order)
         if most == 0.0 or at == 0.0:
             return cls(chosen, budget=0.0)
 

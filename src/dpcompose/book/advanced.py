@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dpcompose.book.basic import promises_of
 from dpcompose.guarantee.advanced import half_squares, printed, tight
 from dpcompose.guarantee.approximate import ApproximateDP
-from dpcompose.guarantee.times import times_of
 from dpcompose.numerics import check
 
 
@@ -79,4 +78,4 @@ def advanced_heterogeneous(promises: Iterable[tuple[float, float]], *, slack: fl
 
 
 def _each(epsilon: float, delta: float, times: int) -> tuple[ApproximateDP, int]:
-    return ApproximateDP(check.nonnegative("epsilon", epsilon), delta=delta), times_of(times, least=1)
+    return ApproximateDP(check.nonnegative("epsilon", epsilon), delta=delta), check.times(times, least=1)

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.times import times_of
 from dpcompose.numerics import check
-from dpcompose.numerics.decimals import digits, rounded_up
+from dpcompose.numerics.exact import digits, float_above
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ def azuma(deviations: float, *, times: int, size: float, drift: float) -> Deviat
 
     Reference: [DworkRoth2014, Lemma 3.19]
     """
-    deviations, times = check.positive("deviations", deviations), times_of(times, least=1)
+    deviations, times = check.positive("deviations", deviations), check.times(times, least=1)
     size, drift = check.nonnegative("size", size), check.finite("drift", drift)
     if not abs(drift) <= size:
         raise DomainError("drift", drift, f"at most the size {size!r} in absolute value: no variable has another mean")
@@ -54,4 +53,4 @@ def azuma(deviations: float, *, times: int, size: float, drift: float) -> Deviat
         reach = score * Decimal(times).sqrt() * Decimal(size)
         # A negative drift may take away nearly all of it, and with it the digits that are known.
         threshold = times * Decimal(drift) + reach * (1 + Decimal("1e-70"))
-        return Deviation(rounded_up(threshold), rounded_up((-min(score * score / 2, Decimal(10**6))).exp()))
+        return Deviation(float_above(threshold), float_above((-min(score * score / 2, Decimal(10**6))).exp()))

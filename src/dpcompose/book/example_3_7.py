@@ -13,7 +13,7 @@ from dpcompose.book.per_mechanism import advanced_per_mechanism
 from dpcompose.guarantee.optimal import homogeneous_delta, homogeneous_epsilon
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
-from dpcompose.numerics.decimals import digits, rounded_down
+from dpcompose.numerics.exact import digits, float_below
 
 TIMES = 10_000
 SLACK = math.exp(-32.0)
@@ -100,4 +100,4 @@ def _loss_above_1_response(epsilon: float) -> float:
         for successes in range(TIMES, least - 1, -1):
             total += mass
             mass *= odds * successes / (TIMES - successes + 1)
-        return rounded_down(total)
+        return float_below(total)

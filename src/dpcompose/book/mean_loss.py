@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from dpcompose.guarantee.approximate import epsilon_of
-from dpcompose.numerics.decimals import digits, expm1, rounded_up, tanh
+from dpcompose.numerics.exact import digits, expm1, float_above, tanh
 
 
 @dataclass(frozen=True)
@@ -47,4 +47,4 @@ def kl_bound(epsilon: float) -> MeanLoss:
         return MeanLoss(math.inf, epsilon)
     with decimal.localcontext(digits(80)):
         each = Decimal(epsilon)
-        return MeanLoss(rounded_up(each * expm1(each)), min(epsilon, rounded_up(each * tanh(each / 2))))
+        return MeanLoss(float_above(each * expm1(each)), min(epsilon, float_above(each * tanh(each / 2))))

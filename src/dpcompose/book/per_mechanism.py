@@ -6,7 +6,6 @@ import math
 
 from dpcompose.errors import UnsupportedError
 from dpcompose.guarantee import optimal
-from dpcompose.guarantee.times import times_of
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, down
 
@@ -34,7 +33,7 @@ def advanced_per_mechanism(epsilon: float, *, slack: float, times: int) -> float
     Reference: [DworkRoth2014, Corollary 3.21]
     """
     epsilon, slack = check.positive("epsilon", epsilon), check.open_probability("slack", slack)
-    times = times_of(times, least=1)
+    times = check.times(times, least=1)
     logarithm = -math.log(slack)
     width = 2.0 * math.sqrt(2.0 * times * logarithm)
     each = max(0.0, down(epsilon / width * (1.0 - 16 * UNIT_ROUNDOFF)))

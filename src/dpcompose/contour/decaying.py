@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from dpcompose.contour.audible import NEGLIGIBLE, audible
 from dpcompose.contour.contour import Contour, centered, simple_kernel
+from dpcompose.contour.placement import NEGLIGIBLE, audible
 from dpcompose.contour.transform import Line, Transform, line_together, near_normal, survey
 from dpcompose.numerics.elementary import Reals
 

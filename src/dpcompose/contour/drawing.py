@@ -13,11 +13,10 @@ import math
 
 import numpy as np
 
-from dpcompose.contour.audible import terms_of
 from dpcompose.contour.contour import Contour
 from dpcompose.contour.decaying import decaying, decaying_at_once, tails_of
 from dpcompose.contour.latticed import latticed
-from dpcompose.contour.placement import Place, cumulants_of, placed
+from dpcompose.contour.placement import Place, cumulants_of, placed, terms_of
 from dpcompose.contour.reverse import facing_alike
 from dpcompose.contour.saddle import Chart, short
 from dpcompose.contour.smoothed import reach_of, smoothed

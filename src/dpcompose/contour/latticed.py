@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from dpcompose.contour.audible import NEGLIGIBLE
 from dpcompose.contour.contour import Contour, centered
+from dpcompose.contour.placement import NEGLIGIBLE
 from dpcompose.contour.transform import Lattice, Transform
 from dpcompose.numerics.elementary import U
 

@@ -1,4 +1,4 @@
-"""Where a line stands and how far apart its nodes are: decided from one table of moments."""
+"""Where a line stands and how far apart its nodes are, from one table of moments; and which of its nodes matter."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 from dpcompose.contour import saddle
 from dpcompose.contour.contour import kernel_peak
 from dpcompose.contour.saddle import Chart, short
-from dpcompose.contour.transform import Transform, moment_bound
+from dpcompose.contour.transform import Sum, Transform, moment_bound
+from dpcompose.numerics.elementary import Reals
 
 
 @dataclass(frozen=True)
@@ -68,3 +69,34 @@ def placed(transform: Transform, order: float, x: float, quiet: float, log_share
 def cumulants_of(transform: Transform, order: float, chart: Chart | None) -> tuple[float, float, float]:
     """K and its first two derivatives at `order`, the center of the chart if there is one."""
     return transform.cumulants(order) if chart is None else chart.cumulants
+
+
+NEGLIGIBLE = 52.0
+# So many nodes are not worth another look.
+_FEW = 24
+
+
+def audible(transform: Transform, order: float, frequency: Reals, variance: float) -> Reals:
+    """The nodes that cheap bounds on |M(order + iu) / M(order)| leave above e^(-NEGLIGIBLE)."""
+    if len(frequency) <= 64:
+        return frequency
+    # First whole blocks, then node by node.
+    edges = frequency[8] * 1.2 ** np.arange(math.ceil(math.log(frequency[-1] / frequency[8]) / math.log(1.2)) + 1)
+    blocks = transform.log_envelope(order, edges) - variance * edges**2 / 2
+    block = np.searchsorted(edges, frequency, side="right") - 1
+    frequency = frequency[(block < 0) | ~(blocks[block] <= -NEGLIGIBLE)]
+    loud = -variance * frequency**2 / 2
+    for term in terms_of(transform):
+        bounds = getattr(term, "log_bounds", None)
+        for bound in bounds(order) if bounds is not None else ():
+            if len(frequency) <= _FEW:
+                break
+            loud = loud + np.minimum(bound(frequency), 0.0)
+            keep = ~(loud <= -NEGLIGIBLE)
+            frequency, loud = frequency[keep], loud[keep]
+    return frequency
+
+
+def terms_of(transform: Transform) -> tuple[Transform, ...]:
+    """The summands of a sum, or the transform itself."""
+    return transform.terms if isinstance(transform, Sum) else (transform,)

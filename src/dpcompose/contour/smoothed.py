@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from dpcompose.contour.audible import NEGLIGIBLE, audible, terms_of
 from dpcompose.contour.contour import WIDE, Contour, centered, simple_kernel
+from dpcompose.contour.placement import NEGLIGIBLE, audible, terms_of
 from dpcompose.contour.saddle import short
 from dpcompose.contour.transform import Line, Transform, moment_bound
 from dpcompose.numerics.elementary import Complexes, Reals, U, exp_or_inf

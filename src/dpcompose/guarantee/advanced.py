@@ -8,8 +8,8 @@ from decimal import Decimal
 from fractions import Fraction
 
 from dpcompose.guarantee.approximate import ApproximateDP
-from dpcompose.numerics import check, exact
-from dpcompose.numerics.decimals import digits, expm1, rounded_up, tanh
+from dpcompose.numerics import check
+from dpcompose.numerics.exact import digits, expm1, float_above, rounded_down, rounded_up, tanh
 
 Counted = Sequence[tuple[ApproximateDP, int]]
 """Promises, each with how many times it is used."""
@@ -83,7 +83,7 @@ def half_squares(promises: Counted, *, slack: float) -> ApproximateDP:
 def slack_of(promises: Counted, *, delta: float) -> float | None:
     """delta - sum delta_i, rounded down: what is left for the slack; None if it is negative."""
     rest = Fraction(check.probability("delta", delta)) - _lost(promises)
-    return exact.rounded_down(rest) if rest >= 0 else None
+    return rounded_down(rest) if rest >= 0 else None
 
 
 def _epsilons(promises: Counted) -> Iterable[tuple[Decimal, int]]:
@@ -100,5 +100,5 @@ def _total(promises: Counted, means: Iterable[tuple[Decimal, int]], slack: float
         squares = sum((times * each * each for each, times in _epsilons(promises)), Decimal(0))
         mean = sum((times * each for each, times in means), Decimal(0))
         deviation = (-2 * squares * Decimal(slack).ln()).sqrt()
-        delta = exact.rounded_up(min(Fraction(1), _lost(promises) + Fraction(slack)))
-        return ApproximateDP(rounded_up(deviation + mean), delta=delta)
+        delta = rounded_up(min(Fraction(1), _lost(promises) + Fraction(slack)))
+        return ApproximateDP(float_above(deviation + mean), delta=delta)

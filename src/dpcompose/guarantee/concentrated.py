@@ -8,7 +8,6 @@ from dataclasses import KW_ONLY, dataclass
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import failure, renyi
 from dpcompose.guarantee.approximate import epsilon_of
-from dpcompose.guarantee.order import order_of
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
 
@@ -42,7 +41,7 @@ class ConcentratedDP:
 
     def renyi(self, order: float) -> float:
         """rho times the order, rounded up: the bound on the Renyi divergence outside the mass of delta."""
-        return up(self.rho * order_of(order))
+        return up(self.rho * check.order(order))
 
     def epsilon(self, *, delta: float) -> float:
         """The best epsilon at `delta` by the conversions below; see `best_epsilon`."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
-from dpcompose.numerics.decimals import digits
+from dpcompose.numerics.exact import digits
 
 Failures = Sequence[tuple[float, int]]
 """Pairs (delta, times)."""

@@ -16,7 +16,6 @@ from scipy.special import ndtri
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import failure
 from dpcompose.guarantee.approximate import ApproximateDP
-from dpcompose.guarantee.times import times_of
 from dpcompose.numerics import binomial, check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
 from dpcompose.numerics.roots import increasing_root, walk
@@ -256,7 +255,7 @@ def _pair(item: Any) -> tuple[ApproximateDP, int]:
         case ApproximateDP():
             return item, 1
         case (ApproximateDP() as promise, times):
-            return promise, times_of(times)
+            return promise, check.times(times)
         case _:
             raise DomainError("promises", item, "each an ApproximateDP, or a pair (ApproximateDP, times)")
 

@@ -8,10 +8,9 @@ from decimal import Decimal
 from fractions import Fraction
 
 from dpcompose.guarantee.approximate import epsilon_of
-from dpcompose.guarantee.order import order_of
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import up
-from dpcompose.numerics.decimals import digits
+from dpcompose.numerics.exact import digits
 from dpcompose.numerics.roots import bracketed_root, walk
 
 LEAST_DELTA = 1e-290
@@ -40,7 +39,7 @@ def lossless_epsilon(rho: float, *, order: float, delta: float) -> float:
 
     Reference: [Asoodeh2021, Section III]
     """
-    rho, order, delta = epsilon_of("rho", rho), order_of(order), check.probability("delta", delta)
+    rho, order, delta = epsilon_of("rho", rho), check.order(order), check.probability("delta", delta)
     if rho == 0.0 or delta == 1.0:
         return 0.0
     if delta == 0.0 or rho == math.inf or not (order - 1.0) * rho < 1e12:

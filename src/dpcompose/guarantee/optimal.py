@@ -11,7 +11,6 @@ from scipy.special import ndtri
 
 from dpcompose.guarantee import failure, staircase
 from dpcompose.guarantee.approximate import ApproximateDP, epsilon_of
-from dpcompose.guarantee.times import times_of
 from dpcompose.numerics import binomial, check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
 from dpcompose.numerics.exact import nearest, rounded_down, rounded_up
@@ -45,7 +44,7 @@ def homogeneous_delta(target_epsilon: float, *, epsilon: float, delta: float = 0
     Reference: [KairouzOhViswanath2015, Theorem 3.3]
     """
     target, promise = check.real("target_epsilon", target_epsilon), ApproximateDP(epsilon, delta=delta)
-    times = times_of(times)
+    times = check.times(times)
     if target < 0.0:
         return failure.mirrored(target, lambda positive: _delta(positive, promise, times), _CERTIFICATE)
     return _delta(target, promise, times)
@@ -74,7 +73,7 @@ def homogeneous_epsilon(target_delta: float, *, epsilon: float, delta: float = 0
     Reference: [KairouzOhViswanath2015, Theorem 3.3]
     """
     target = check.probability("target_delta", target_delta)
-    promise, times = ApproximateDP(epsilon_of("epsilon", epsilon), delta=delta), times_of(times)
+    promise, times = ApproximateDP(epsilon_of("epsilon", epsilon), delta=delta), check.times(times)
     if times == 0 or promise.epsilon == 0.0 == promise.delta or target == 1.0:
         return Bound(0.0, 0.0, _CERTIFICATE)
     if promise.vacuous:

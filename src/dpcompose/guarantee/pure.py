@@ -6,7 +6,6 @@ import math
 
 from dpcompose.guarantee.approximate import epsilon_of
 from dpcompose.guarantee.concentrated import ConcentratedDP
-from dpcompose.guarantee.order import order_of
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
 
@@ -29,7 +28,7 @@ def renyi(epsilon: float, *, order: float) -> float:
 
     Reference: [Mironov2017, Proposition 5]
     """
-    epsilon, order = epsilon_of("epsilon", epsilon), order_of(order)
+    epsilon, order = epsilon_of("epsilon", epsilon), check.order(order)
     if epsilon == math.inf:
         return math.inf
     # cosh A - cosh B = 2 sinh((A + B) / 2) sinh((A - B) / 2): nothing cancels.

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.approximate import epsilon_of
 from dpcompose.guarantee.lossless import estimated_epsilon, lossless_epsilon
-from dpcompose.guarantee.order import order_of
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
 from dpcompose.numerics.roots import parabolic_minimum
@@ -46,7 +45,7 @@ class RenyiDP:
 
     def __call__(self, order: float) -> float:
         """The bound at `order`, in (1, inf)."""
-        return epsilon_of("curve(order)", self.curve(order_of(order)))
+        return epsilon_of("curve(order)", self.curve(check.order(order)))
 
     def epsilon(self, *, delta: float) -> Converted:
         """The smallest epsilon found over all orders: see `best_epsilon`."""
@@ -86,7 +85,7 @@ def mironov_epsilon(rho: float, *, order: float, delta: float) -> float:
 
     Reference: [Mironov2017, Proposition 3]
     """
-    rho, order, delta = epsilon_of("rho", rho), order_of(order), check.probability("delta", delta)
+    rho, order, delta = epsilon_of("rho", rho), check.order(order), check.probability("delta", delta)
     if rho == math.inf or delta == 0.0:
         return 0.0 if rho == 0.0 else math.inf
     return up((rho - math.log(delta) / (order - 1.0)) * (1.0 + 12 * UNIT_ROUNDOFF))
@@ -111,7 +110,7 @@ def optimal_moment_epsilon(rho: float, *, order: float, delta: float) -> float:
 
     Reference: [CanonneKamathSteinke2020, Proposition 12], [Balle2020, Theorem 21]
     """
-    rho, order, delta = epsilon_of("rho", rho), order_of(order), check.probability("delta", delta)
+    rho, order, delta = epsilon_of("rho", rho), check.order(order), check.probability("delta", delta)
     if rho == math.inf or delta == 0.0:
         return 0.0 if rho == 0.0 else math.inf
     # log(1 - 1 / order), without the cancellation next to order 1.
@@ -139,7 +138,7 @@ def optimal_moment_delta(rho: float, *, order: float, epsilon: float) -> float:
 
     Reference: [CanonneKamathSteinke2020, Proposition 12], [Balle2020, Theorem 21]
     """
-    rho, order, epsilon = epsilon_of("rho", rho), order_of(order), epsilon_of("epsilon", epsilon)
+    rho, order, epsilon = epsilon_of("rho", rho), check.order(order), epsilon_of("epsilon", epsilon)
     if rho == 0.0:
         return 0.0
     if epsilon == math.inf:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from dpcompose.numerics.binomial_sums import Law, Sums, top
+from dpcompose.numerics.binomial import Law, Sums, top
 from dpcompose.numerics.bound import UNIT_ROUNDOFF as U
 from dpcompose.numerics.exact import rounded_up
 

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from dpcompose.contour.audible import NEGLIGIBLE
+from dpcompose.contour.placement import NEGLIGIBLE
 from dpcompose.numerics.elementary import Reals
 
 _CELLS = 1 << 15

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from dpcompose.errors import DomainError
 
 Member = TypeVar("Member", bound=Enum)
+_MOST_TIMES = 10**15
 
 
 def real(name: str, value: Any) -> float:
@@ -76,6 +77,22 @@ def count(name: str, value: Any, *, least: int = 0) -> int:
     number = int(value)
     if not number >= least:
         raise DomainError(name, value, f"an integer >= {least}")
+    return number
+
+
+def times(value: Any, *, least: int = 0) -> int:
+    """`value` as how often a mechanism is used: from `least` to 10^15, which every formula can hold in a float."""
+    number = count("times", value, least=least)
+    if number > _MOST_TIMES:
+        raise DomainError("times", value, f"an integer from {least} to 10^15")
+    return number
+
+
+def order(value: Any) -> float:
+    """`value` as the order of a Renyi divergence: a finite float above 1."""
+    number = real("order", value)
+    if not 1.0 < number < math.inf:
+        raise DomainError("order", value, "a finite number > 1")
     return number
 
 

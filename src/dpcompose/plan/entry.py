@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.times import times_of
+from dpcompose.numerics import check
 from dpcompose.plan.key import KEYS, Value, label
 from dpcompose.plan.kind import KINDS
 from dpcompose.plan.near import choices
@@ -39,7 +39,7 @@ class Entry:
         label("name", self.name)
         if not isinstance(self.kind, str) or self.kind not in KINDS:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("kind", self.kind, choices(self.kind, KINDS))
-        times_of(self.times)
+        check.times(self.times)
         mechanism = KINDS[self.kind].build(**self._given())
         # A sample of everybody is the mechanism itself.
         sampled = mechanism if self.rate is None or self.rate == 1 else mechanism.sampled(self.rate)

@@ -11,10 +11,9 @@ from dpcompose.contour.transform import Transform
 from dpcompose.proof import plan
 from dpcompose.proof.ball import Ball, Field
 from dpcompose.proof.crossing import Crossing, crossing
-from dpcompose.proof.enumeration import Enumeration, expanded, states
+from dpcompose.proof.finite_sums import Enumeration, Residues, expanded, states
 from dpcompose.proof.line import Enclosure, ProvedLine, draw
 from dpcompose.proof.moments import Factors
-from dpcompose.proof.residue import Residues
 from dpcompose.proof.tail import Rest
 
 MOST_STATES, MOST_COEFFICIENTS, MOST_BITS = 20_000, 60_000, 4096
