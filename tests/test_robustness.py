@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from campaigns.robustness import commands, plans, run
 from campaigns.robustness.cases import Case
 from campaigns.robustness.values import VALUES
-
 from dpcompose.errors import DomainError
 from dpcompose.numerics import check
 

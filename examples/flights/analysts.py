@@ -55,6 +55,7 @@ def on_postgres(frame: Any) -> Iterator[Any]:
     sys.path.insert(0, str(ROOT))
     import ibis
     import psycopg
+
     from campaigns.ledger.server import server
 
     types = {"int64": "bigint", "string": "text", "double": "double precision"}
@@ -80,6 +81,7 @@ def on_spark(frame: Any) -> Iterator[Any]:
     sys.path.insert(0, str(ROOT))
     import ibis
     import pyarrow.parquet as pq
+
     from campaigns.release.spark import session
 
     with tempfile.TemporaryDirectory() as home:

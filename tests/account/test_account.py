@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from laws.members import MEMBERS
 
 from dpcompose import (
     Adjacency,
@@ -38,6 +37,7 @@ from dpcompose.adaptive import (
 )
 from dpcompose.errors import DomainError, KeyReusedError, OverdrawnError, UnknownScopeError
 from dpcompose.ledger import Amount, Ledger
+from tests.laws.members import MEMBERS
 
 ADA = {"actor": "Ada"}
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from adaptive.sequences import Walk, answers, cost_of, largest
-from adaptive.test_turned import sampled, turned
-from campaigns.exposure import trees
 
+from campaigns.adaptive import Walk, answers, cost_of, largest
+from campaigns.exposure import trees
 from dpcompose import (
     Adjacency,
     BlackBox,
@@ -49,6 +48,7 @@ from dpcompose.adaptive import (
 from dpcompose.errors import DomainError, UnknownScopeError
 from dpcompose.guarantee.optimal import homogeneous_epsilon
 from dpcompose.ledger import Ledger
+from tests.adaptive.test_turned import sampled, turned
 
 ADA = {"actor": "Ada"}
 DELTA = 1e-6

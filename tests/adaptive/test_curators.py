@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adaptive.sequences import answers
+from campaigns.adaptive import answers
 from dpcompose import Adjacency, BlackBox, DomainError, Gaussian, GaussianDP, Laplace, UnsupportedError
 from dpcompose.adaptive import (
     AdvancedFilter,

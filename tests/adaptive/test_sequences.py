@@ -1,7 +1,7 @@
 """No adaptive sequence ends above a filter's guarantee, and without any one of its conditions some do.
 
-Vectorized trees (`sequences`) under the filters' limits, and smaller trees played against the filters themselves. The
-full run: PYTHONPATH=src:tests python -m adaptive.sequences --adversaries 100000.
+The campaign's vectorized trees under the filters' limits, and smaller trees played against the filters themselves. The
+full run: `python -m campaigns.adaptive --adversaries 100000`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adaptive import sequences
-from adaptive.sequences import FILTERS, Walk, answers, cost_of, excess, largest, limits_of, walk
+from campaigns import adaptive
+from campaigns.adaptive import FILTERS, Walk, answers, cost_of, excess, largest, limits_of, walk
 from dpcompose import BlackBox, GaussianDP
 from dpcompose.adaptive import (
     AdvancedFilter,
@@ -43,7 +43,7 @@ every_small = pytest.mark.parametrize("filter", SMALL, ids=lambda each: each.kin
 
 @every_filter
 def test_no_greedy_sequence_ends_above_the_guarantee(filter: Filter) -> None:
-    assert sequences.campaign(filter, adversaries=1500, rounds=6, seed=11) <= ROUNDOFF
+    assert adaptive.campaign(filter, adversaries=1500, rounds=6, seed=11) <= ROUNDOFF
 
 
 @every_filter

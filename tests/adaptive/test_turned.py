@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from campaigns.turned import worst
 
+from campaigns.turned import worst
 from dpcompose import RandomizedResponse, compose
 from dpcompose.account import Account, open_scope
 from dpcompose.adaptive import AdvancedFilter, BasicFilter, ConcentratedFilter, PureFilter, RenyiFilter

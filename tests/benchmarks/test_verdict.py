@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+
 from benchmarks.case import Case, Part
 from benchmarks.catalog import TARGETS, cases
 from benchmarks.measure import Measurement

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from benchmarks.case import Case
 from benchmarks.catalog import TARGETS, cases
 from benchmarks.systems import ours

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 from flint import arb, ctx
-from truth.ball import ball
 
 from dpcompose import book
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.guarantee.gaussian import GaussianTradeoff
 from dpcompose.guarantee.optimal import homogeneous_delta
+from oracles.ball import ball
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_text())["golden"]
 

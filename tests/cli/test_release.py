@@ -16,7 +16,7 @@ from dpcompose.ledger import Ledger
 pytest.importorskip("ibis", reason="the extra `data` is not installed")
 pytest.importorskip("opendp", reason="the extra `data` is not installed")
 
-from release import world
+from tests.release import world
 
 
 @pytest.fixture

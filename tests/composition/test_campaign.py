@@ -1,10 +1,11 @@
-"""A short campaign: all intervals meet, and the truth lies inside. The long one is `python -m truth.campaign`."""
+"""A short campaign: all intervals meet, and the truth lies inside. The long one is `python -m campaigns.soundness`."""
 
 from __future__ import annotations
 
 import pytest
-from truth.campaign import VIOLATIONS, Campaign, Journal, report, run
-from truth.families import FAMILIES
+
+from campaigns.soundness.families import FAMILIES
+from campaigns.soundness.run import VIOLATIONS, Campaign, Journal, report, run
 
 EACH, PROVED = 12, 2
 SLOW = {"different_laplace", "sgd", "phases", "mixtures"}

@@ -11,9 +11,6 @@ from pathlib import Path
 
 import pytest
 from flint import arb, ctx
-from truth import atoms, chains
-from truth import gaussian as gaussian_truth
-from truth.gaussian import upper_tail
 
 from dpcompose import (
     Adjacency,
@@ -31,6 +28,9 @@ from dpcompose import (
 )
 from dpcompose.composition.container import Composable
 from dpcompose.errors import DomainError, UnsupportedError
+from oracles import atoms, chains
+from oracles import gaussian as gaussian_truth
+from oracles.gaussian import upper_tail
 
 ADD_REMOVE, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_text())["golden"]

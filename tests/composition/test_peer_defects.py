@@ -52,7 +52,7 @@ def test_every_defect_is_asked() -> None:
 
 
 # What the table calls correct is itself computed. Grid steps of 1e-4, rounded up ten times; and eight digits of an
-# integral, of which tests/truth says 19.5138704614. All others are good to their last digits.
+# integral, of which oracles says 19.5138704614. All others are good to their last digits.
 ROUNDED_UP = {"RandomizedResponseDpEvent(0.5,2),10": 1e-3}
 INEXACT = {"get_epsilon_S(1e-6,sigma=2,q=.01,ncomp=1e5": 1e-8}
 # The value of a theorem of Renyi divergences: an upper bound.

@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 from flint import arb
-from truth import gaussian, lattices, optimal, residues, sampled
-from truth.ball import ratio
 
 from dpcompose import (
     Adjacency,
@@ -32,6 +30,8 @@ from dpcompose import (
 from dpcompose.composition.container import Composable
 from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
 from dpcompose.loss.product import Product
+from oracles import gaussian, lattices, optimal, residues, sampled
+from oracles.ball import ratio
 
 ADD_REMOVE, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE
 

@@ -11,7 +11,6 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from truth import chains
 
 from dpcompose import (
     Adjacency,
@@ -29,6 +28,7 @@ from dpcompose import (
 from dpcompose.composition.container import Composable
 from dpcompose.composition.risk import risk
 from dpcompose.errors import DomainError, UnsupportedError
+from oracles import chains
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_text())["golden"]
 MEMBERS = [

@@ -14,8 +14,6 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 from scipy.special import ndtri
-from truth import chains
-from truth.gaussian import upper_tail
 
 from dpcompose import (
     Adjacency,
@@ -35,6 +33,8 @@ from dpcompose.errors import DomainError
 from dpcompose.guarantee import tradeoff
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.numerics.bound import Bound
+from oracles import chains
+from oracles.gaussian import upper_tail
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_text())["golden"]
 SMALL = [

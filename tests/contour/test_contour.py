@@ -10,7 +10,6 @@ from random import Random
 import numpy as np
 import pytest
 from flint import acb, arb, ctx
-from laws.members import MEMBERS, Member
 
 from dpcompose import Adjacency, Composition, compose
 from dpcompose.contour import invert, saddle
@@ -20,6 +19,7 @@ from dpcompose.contour.transform import Transform, moment_bound
 from dpcompose.loss.gaussian import GaussianSum
 from dpcompose.loss.laplace import LaplaceLoss
 from dpcompose.loss.product import Product
+from tests.laws.members import MEMBERS, Member
 
 MULTIPLES = (0.93, 0.97, 1.0, 1.03)
 SEED = 5

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from campaigns.experiment import exactly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from campaigns.experiment import exactly
 from dpcompose import (
     Adjacency,
     BlackBox,

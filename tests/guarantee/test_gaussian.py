@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from flint import arb, ctx
 from scipy.special import erfcx
-from truth import gaussian as truth
 
 from dpcompose.guarantee import gaussian
 from dpcompose.numerics import UNIT_ROUNDOFF, Bound, normal_tail
+from oracles import gaussian as truth
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_text())["golden"]
 

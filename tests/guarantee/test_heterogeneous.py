@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 from flint import arb
-from truth import optimal as truth
 
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.guarantee.heterogeneous import heterogeneous_delta, heterogeneous_epsilon
 from dpcompose.guarantee.optimal import homogeneous_epsilon
+from oracles import optimal as truth
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_text())["golden"]
 

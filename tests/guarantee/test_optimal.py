@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from flint import arb, ctx
-from truth import optimal as truth
 
 from dpcompose.errors import UnsupportedError
 from dpcompose.guarantee.optimal import homogeneous_delta, homogeneous_epsilon
 from dpcompose.numerics import Bound, binomial
+from oracles import optimal as truth
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_text())["golden"]
 

@@ -9,12 +9,12 @@ from fractions import Fraction
 
 import pytest
 from flint import arb, ctx
-from truth import optimal as truth
 
 from dpcompose.guarantee import ApproximateDP, staircase
 from dpcompose.guarantee.heterogeneous import heterogeneous_delta
 from dpcompose.guarantee.optimal import homogeneous_delta, homogeneous_epsilon
 from dpcompose.numerics import fixed_point
+from oracles import optimal as truth
 
 
 def losses(rng: random.Random, most: float) -> tuple[float, int]:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from flint import arb, ctx
-from truth import gaussian as truth
 
 from dpcompose.guarantee import gaussian, tradeoff
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.guarantee.gaussian import GaussianTradeoff
+from oracles import gaussian as truth
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_text())["golden"]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import dpcompose
 from dpcompose import Bound, Gaussian, Laplace, compose
 from dpcompose.composition import Composable, Composition
-from laws.members import DELTAS, EPSILONS, MEMBERS, TIMES, Member, every, members
+from tests.laws.members import DELTAS, EPSILONS, MEMBERS, TIMES, Member, every, members
 
 OTHERS = st.sampled_from([Laplace(3.0), Gaussian(2.0) * 2])
 

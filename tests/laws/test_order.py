@@ -19,7 +19,7 @@ from dpcompose import (
     compose,
 )
 from dpcompose.composition import Composable, parallel
-from laws.members import DELTAS, EPSILONS, MEMBERS, RATES, SIZES, TIMES, VARIANTS, Member, every, members
+from tests.laws.members import DELTAS, EPSILONS, MEMBERS, RATES, SIZES, TIMES, VARIANTS, Member, every, members
 
 FACTORS = st.floats(1.01, 3.0)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dpcompose import Bound, compose
 from dpcompose.composition import Composable
 from dpcompose.guarantee import gaussian, renyi
-from laws.members import DELTAS, TIMES, Member, every, members
+from tests.laws.members import DELTAS, TIMES, Member, every, members
 
 ORDERS = st.floats(-2.0, 2.5).map(lambda exponent: 1 + 10**exponent)
 

@@ -1,15 +1,11 @@
-"""`campaigns` is a package at the root of the repository: it is importable here. One PostgreSQL server for all."""
+"""One PostgreSQL server for all tests of the ledger."""
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from campaigns.ledger.missing import MissingError
 from campaigns.ledger.server import Server, server

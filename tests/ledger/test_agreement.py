@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from campaigns.ledger.model import DONE, Model, Outcome
-from campaigns.ledger.server import Server
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
+from campaigns.ledger.model import DONE, Model, Outcome
+from campaigns.ledger.server import Server
 from dpcompose.errors import LedgerError, OverdrawnError
 from dpcompose.ledger import Anchor, Ledger, Receipt
 

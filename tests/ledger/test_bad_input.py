@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from campaigns.ledger.server import Server
 
+from campaigns.ledger.server import Server
 from dpcompose.errors import (
     ClosedScopeError,
     CurrencyError,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from campaigns.ledger import concurrency, failover, faults, files, keys, kills, power, sums, tampering
 from campaigns.ledger.history import HistoryError
 from campaigns.ledger.missing import MissingError

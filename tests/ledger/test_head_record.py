@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from campaigns.ledger.processes import fork, kill
 
+from campaigns.ledger.processes import fork, kill
 from dpcompose.errors import NewerSchemaError, StoreError, TamperedError
 from dpcompose.ledger import Ledger, head_record, turn
 from dpcompose.ledger.entry import Head

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from campaigns.ledger.processes import in_threads
 from campaigns.ledger.server import Server, server
-
 from dpcompose.errors import DomainError, NewerSchemaError, OverdrawnError, StoreError, TamperedError
 from dpcompose.ledger import Ledger
 from dpcompose.ledger import postgres as postgres_store

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from campaigns.ledger.server import Server
 
+from campaigns.ledger.server import Server
 from dpcompose.errors import AlreadyRedeemedError, DomainError, ReceiptError, StoreError
 from dpcompose.ledger import Ledger, Receipt
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from campaigns.ledger.server import Server
 
+from campaigns.ledger.server import Server
 from dpcompose.errors import OverdrawnError, TamperedError, UnsupportedError
 from dpcompose.ledger import Ledger, Receipt, Scope
 

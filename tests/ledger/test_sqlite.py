@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from campaigns.ledger.processes import fork
 from sqlalchemy import Connection, create_engine, text
 
+from campaigns.ledger.processes import fork
 from dpcompose.errors import LedgerError, NewerSchemaError, OverdrawnError, StoreError, TamperedError
 from dpcompose.ledger import Ledger, migration, sqlite_file
 from dpcompose.ledger.migration import STEPS, Step, migrate

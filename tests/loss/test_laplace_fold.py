@@ -7,11 +7,11 @@ import random
 
 import pytest
 from flint import arb
-from truth import residues as truth
 
 from dpcompose.loss.laplace import LaplaceLoss
 from dpcompose.loss.laplace_fold import LaplaceFoldLoss
 from dpcompose.loss.product import Product
+from oracles import residues as truth
 
 
 def draw(rng: random.Random, most: int) -> tuple[float, int]:

@@ -9,8 +9,6 @@ from random import Random
 import numpy as np
 import pytest
 from flint import arb, ctx
-from truth import atoms
-from truth.ball import ball
 
 from dpcompose import (
     Adjacency,
@@ -24,6 +22,8 @@ from dpcompose import (
     compose,
 )
 from dpcompose.numerics.elementary import U, log_mixed
+from oracles import atoms
+from oracles.ball import ball
 
 REPLACE = {"adjacency": Adjacency.REPLACE}
 

@@ -8,8 +8,6 @@ from fractions import Fraction
 
 import pytest
 from flint import arb
-from truth.law import DiscreteGaussian
-from truth.normal import Direction, SampledGaussian
 
 from dpcompose.loss.laplace import LaplaceLoss
 from dpcompose.loss.mixture import AddedMoments, MixtureMoments, RemovedMoments, ReplacedMoments
@@ -24,6 +22,8 @@ from dpcompose.proof.line import draw
 from dpcompose.proof.moments import Moments, exponential_sums
 from dpcompose.proof.normal import NormalMoments
 from dpcompose.proof.tail import Rest
+from oracles.law import DiscreteGaussian
+from oracles.normal import Direction, SampledGaussian
 
 FIELD = field()
 EXACT = FIELD.exact

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 pytest.importorskip("ibis", reason="the extra `data` is not installed")
 pytest.importorskip("opendp", reason="the extra `data` is not installed")
@@ -26,7 +22,7 @@ def _missing(name: str, reason: str) -> None:
 @pytest.fixture(autouse=True)
 def closed_ledgers() -> Iterator[None]:
     """The ledgers that a test opened let go of their files when it ends."""
-    from release import world
+    from tests.release import world
 
     yield
     while world.OPENED:

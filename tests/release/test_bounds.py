@@ -7,7 +7,6 @@ import random
 from fractions import Fraction
 
 import pytest
-from release.world import table
 
 import dpcompose.release as release
 from dpcompose.errors import DomainError
@@ -15,6 +14,7 @@ from dpcompose.release.aggregate import exact
 from dpcompose.release.bounds import Bounds, Change
 from dpcompose.release.design import Chosen, Design, Noisy, scores
 from dpcompose.release.table import Table
+from tests.release.world import table
 
 SPEND = {"epsilon": 1}
 PRIVATE = {"epsilon": 1, "delta": 0.01}

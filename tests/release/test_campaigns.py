@@ -6,8 +6,8 @@ import random
 from dataclasses import replace
 
 import pytest
-from campaigns.release import audit, kills, neighbors, samplers
 
+from campaigns.release import audit, kills, neighbors, samplers
 from dpcompose.release import sampler
 
 

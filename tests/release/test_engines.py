@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from campaigns.release import tables
-from campaigns.release.engines import BOUNDS, differing, odd
 
 import dpcompose.release as release
+from campaigns.release import tables
+from campaigns.release.engines import BOUNDS, differing, odd
 
 
 def _same(make: Callable[[list[tuple[Any, ...]]], Any], seed: int, **bounds: Any) -> None:
@@ -53,9 +53,8 @@ def _empty(there: release.Table) -> None:
 
 
 def test_a_server_that_went_away(postgres_url: str) -> None:
-    from release import world
-
     from dpcompose.errors import EngineError
+    from tests.release import world
 
     made = tables.on_postgres(postgres_url, odd(25, 3), "leaving")
     ledger = world.ledger()

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from release import world
 
 import dpcompose.release as release
 from dpcompose import BlackBox, Concentrated, DiscreteGaussian, DiscreteLaplace, Exponential, compose
@@ -21,6 +20,7 @@ from dpcompose.release.noise import GaussianNoise, LaplaceNoise, noise_for
 from dpcompose.release.selection import Selection
 from dpcompose.release.spend import Spend
 from dpcompose.release.threshold import Threshold
+from tests.release import world
 
 ONE = Bounds(1, 1, 1).presence
 CHANGES = [ONE, Bounds(50, 1, 50).change(1), Bounds(50, 50, 50).change(1), Bounds(9, 3, 3).change(1000)]

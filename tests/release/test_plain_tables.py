@@ -9,14 +9,14 @@ from typing import Any
 import ibis
 import pyarrow as pa
 import pytest
-from campaigns.release import tables
-from release import world
 
 import dpcompose.release as release
+from campaigns.release import tables
 from dpcompose.account import open_scope
 from dpcompose.adaptive import BasicFilter
 from dpcompose.errors import DomainError, DPComposeError, EngineError, UnsupportedError
 from dpcompose.ledger import Ledger
+from tests.release import world
 
 # Of ibis, where it opens a table of DuckDB.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

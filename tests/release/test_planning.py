@@ -7,7 +7,6 @@ import math
 from typing import Any
 
 import pytest
-from release import world
 
 import dpcompose.release as release
 from dpcompose import Gaussian, Laplace, compose
@@ -15,6 +14,7 @@ from dpcompose.errors import DomainError
 from dpcompose.guarantee import advanced
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.release import sampler
+from tests.release import world
 
 
 @pytest.fixture(scope="module")

@@ -10,13 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from release import world
 
 import dpcompose.release as release
 from dpcompose.errors import DomainError, KeyReusedError, ReleaseError, SpentError, UnsupportedError
 from dpcompose.release.aggregate import Aggregation, exact
 from dpcompose.release.bins import Edges
 from dpcompose.release.selection import LARGEST_SCORE, Selection
+from tests.release import world
 
 SPEND = {"epsilon": 1}
 PRIVATE = {"epsilon": 1, "delta": 1e-6}

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from release import world
 
 import dpcompose.release as release
 from dpcompose.account import Account, open_scope
@@ -28,6 +27,7 @@ from dpcompose.release.attempt import redeemed
 from dpcompose.release.binding import Binding
 from dpcompose.release.bounding import Sampling
 from dpcompose.release.on_duckdb import OnDuckDB
+from tests.release import world
 
 SPEND = {"epsilon": 0.1}
 

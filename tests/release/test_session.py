@@ -10,8 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from release import world
-from release.world import session
 
 import dpcompose.release as release
 from dpcompose.account import Account
@@ -27,6 +25,8 @@ from dpcompose.errors import (
 from dpcompose.ledger import Ledger
 from dpcompose.release import sampler
 from dpcompose.release.on_duckdb import OnDuckDB
+from tests.release import world
+from tests.release.world import session
 
 SPEND = {"epsilon": 10}
 TENTH = {"epsilon": "0.1"}

@@ -13,13 +13,13 @@ import ibis
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from campaigns.release import tables
-from release import world
 
 import dpcompose.release as release
+from campaigns.release import tables
 from dpcompose.errors import DomainError, MissingExtraError, PlanError, UnsupportedError
 from dpcompose.release.aggregate import exact
 from dpcompose.release.file import questions
+from tests.release import world
 
 SPEND = {"epsilon": 1}
 EPSILON = {"spend": SPEND}

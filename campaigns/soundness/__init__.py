@@ -1,0 +1,1 @@
+"""Random compositions held against the truth: `python -m campaigns.soundness`. A short version runs in tests."""
