@@ -2,21 +2,22 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo demo-engines test lint benchmark clean
+.PHONY: help demo demo-engines test lint campaign benchmark clean
 
 help:
 	@echo "make demo   certify real inputs: prints their totals, writes pages and pictures to out/"
 	@echo "make demo-engines   several analysts ask for flights, on DuckDB, PostgreSQL and Spark (needs both installed)"
 	@echo "make test   run the tests"
 	@echo "make lint   check style and types"
+	@echo "make campaign NAME=soundness ARGS=...   attack a promise at length (see campaigns/)"
 	@echo "make benchmark   time and tightness against other accountants (about half an hour; QUICK=1: two minutes)"
 	@echo "make clean  remove .venv and what the demo wrote"
 
 demo: .venv/.plot .venv/.data .venv/.flights
-	$(BIN)/python examples/demo.py
+	$(BIN)/python -m examples.demo
 
 demo-engines: .venv/.data .venv/.postgres .venv/.spark .venv/.flights
-	$(BIN)/python examples/flights/analysts.py duckdb postgres spark
+	$(BIN)/python -m examples.flights.analysts duckdb postgres spark
 
 test: .venv/.test
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
@@ -24,6 +25,10 @@ test: .venv/.test
 lint: .venv/.test
 	$(BIN)/ruff check
 	$(BIN)/pyright --warnings
+
+# make campaign NAME=soundness ARGS='--compositions 1000': tests that run for minutes to hours.
+campaign: .venv/.test
+	$(BIN)/python -m campaigns.$(NAME) $(ARGS)
 
 # The peers live in a virtual environment of their own. OPACUS=1 adds opacus, and torch with it: several gigabytes.
 benchmark: .venv/.plot .venv/peers/.installed $(if $(OPACUS),.venv/peers/.torch)

@@ -14,18 +14,17 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from bob import make_plan as bob
-from bob.page import bob_page
-from census.make_plans import DATA, HERE, RELEASES, Release
-from city import city as analysts
-from flights import analysts as flights
-
 from dpcompose.plan import Plan, PlanAccount, Question, account, over_delta, over_times
 from dpcompose.report import Fact, Page, account_page, html
 from dpcompose.report.exposure import exposure_page
 from dpcompose.report.ledger import tree_page
 from dpcompose.report.number import above, below, digits_of
 from dpcompose.report.picture import save, svgs
+from examples.bob import make_plan as bob
+from examples.bob.page import bob_page
+from examples.census.make_plans import DATA, HERE, RELEASES, Release
+from examples.city import city as analysts
+from examples.flights import analysts as flights
 
 OUT = Path("out")
 
@@ -87,7 +86,7 @@ def city() -> Iterator[str]:
     yield f"\n{first}"
     yield from (f"  {line}" for line in more)
     yield f"    a citizen  {promised.headline}"
-    yield f"    see        {OUT}/city.html; with twelve questions each: examples/city/city.py"
+    yield f"    see        {OUT}/city.html; with twelve questions each: python -m examples.city.city"
 
 
 def new_york() -> Iterator[str]:

@@ -1,6 +1,6 @@
 """How long one round of individual accounting takes.
 
-    python examples/adaptivity/individual.py [--records 10000000] [--rounds 9]
+    python -m examples.adaptivity.individual [--records 10000000] [--rounds 9]
 
 prints the time of each round, the first apart: it is the only one that takes new memory from the system.
 """

@@ -1,6 +1,6 @@
 """How many answers each filter grants for one target, on the same adaptive runs.
 
-    python examples/adaptivity/rounds.py [--epsilon 1] [--delta 1e-6]
+    python -m examples.adaptivity.rounds [--epsilon 1] [--delta 1e-6]
 
 prints the tables of docs/adaptivity.md. A run is a rule that chooses the next mechanism from the last answer; answers
 are drawn once, from a fixed seed, so that every filter sees the same run. A run ends at the first refusal.

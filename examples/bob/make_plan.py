@@ -1,6 +1,6 @@
 """Writes plan.toml: what deployments.toml says about Bob, as one plan for a horizon in years.
 
-    python examples/bob/make_plan.py [--years 1] [--replace] [--unknown] [--output FILE]
+    python -m examples.bob.make_plan [--years 1] [--replace] [--unknown] [--output FILE]
 
 Which change of the data is the total about? In every database, from Bob's data to that database's own way of not
 having them: taken out where the guarantee is stated under add-remove, someone else's in their place where it is stated

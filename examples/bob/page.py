@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bob.make_plan import Table, plan
-
 from dpcompose import Bound
 from dpcompose.plan import Plan, PlanAccount
 from dpcompose.report import Column, Fact, Page, account_page
 from dpcompose.report import Table as Grid
 from dpcompose.report.number import above
+from examples.bob.make_plan import Table, plan
 
 NO_TOTAL = "With any of these the total is infinite: nothing is promised about what they reveal."
 

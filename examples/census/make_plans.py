@@ -1,6 +1,6 @@
 """Writes the plans of this folder: every query at every geographic level of the 2020 Census redistricting data.
 
-    python examples/census/make_plans.py
+    python -m examples.census.make_plans
 
 The allocation is read from ../data/census_2020_pl94.json as exact fractions, so every sigma**2 is an exact fraction
 too: sigma**2 = 1 / rho = global_scale**2 / (level's share x query's share). A plan needs a double. `sigma_below` takes

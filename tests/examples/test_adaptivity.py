@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from adaptivity import rounds
+from examples.adaptivity import rounds
 
 PAGE = Path(__file__).parents[2] / "docs" / "adaptivity.md"
 

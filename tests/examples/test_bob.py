@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bob import make_plan as bob
-from bob.page import bob_page, subtotals
-from census.make_plans import DATA as CENSUS
 from scipy import stats
 
 from dpcompose import Adjacency
 from dpcompose.plan import Plan, account
 from dpcompose.report import html
+from examples.bob import make_plan as bob
+from examples.bob.page import bob_page, subtotals
+from examples.census.make_plans import DATA as CENSUS
 
 REGISTRY: dict[str, Any] = json.loads((bob.HERE.parent / "data" / "deployments.json").read_text(encoding="utf-8"))
 ENTRIES: dict[str, dict[str, Any]] = {

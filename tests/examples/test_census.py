@@ -9,10 +9,10 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from census import make_plans as census
-from census.make_plans import RELEASES, Release
 
 from dpcompose.plan import Plan
+from examples.census import make_plans as census
+from examples.census.make_plans import RELEASES, Release
 
 DATA: dict[str, Any] = json.loads(census.DATA.read_text(encoding="utf-8"))
 BY_PLAN = pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.plan)

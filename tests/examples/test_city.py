@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from city import city
+from examples.city import city
 
 
 def test_forty_analysts_spend_no_more_than_there_is(tmp_path: Path) -> None:

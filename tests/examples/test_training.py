@@ -6,9 +6,9 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from training import make_plans as training
 
 from dpcompose.plan import Plan
+from examples.training import make_plans as training
 
 RUNS = training.runs()
 BY_RUN = pytest.mark.parametrize("run", RUNS, ids=lambda run: run["id"])
