@@ -15,9 +15,10 @@ import numpy as np
 
 from dpcompose.contour import saddle
 from dpcompose.contour.contour import Contour, relative_value
-from dpcompose.contour.drawing import draw
+from dpcompose.contour.placement import place
+from dpcompose.contour.quadrature import draw
 from dpcompose.contour.saddle import Chart
-from dpcompose.contour.transform import Curve, Sum, Transform, curve
+from dpcompose.contour.transform import Cumulants, Sum, Transform
 from dpcompose.loss.base import Loss
 from dpcompose.loss.product import Product
 
@@ -79,12 +80,15 @@ def drawn(
         contours.append(
             draw(
                 variable,
-                order=order,
-                x=epsilon,
-                log_mass=log_mass,
-                tolerance=max(tolerance, 1e-13),
-                budget=budget,
-                chart=chart,
+                place(
+                    variable,
+                    order=order,
+                    x=epsilon,
+                    log_mass=log_mass,
+                    tolerance=max(tolerance, 1e-13),
+                    most_nodes=budget,
+                    chart=chart,
+                ),
             )
         )
     return Lines(middle, tuple(contours), infinite) if contours else None
@@ -93,11 +97,11 @@ def drawn(
 def _charts(variable: Transform, middle: float, tilts: Sequence[float]) -> list[Chart]:
     """One table of moments around the saddle point, seen from each of the lines."""
     wanted = np.array([saddle.short(middle * tilt, bits=24) for tilt in tilts])
-    around, beside = saddle.around(variable, middle), curve(variable, wanted)
+    around, beside = saddle.around(variable, middle), variable.curve(wanted)
     orders = np.concatenate([around.orders, wanted])
     rows = zip(astuple(around.curve), astuple(beside), strict=True)
     place = np.argsort(orders, kind="stable")
-    known = Curve(*(np.concatenate(row)[place] for row in rows))
+    known = Cumulants(*(np.concatenate(row)[place] for row in rows))
     return [
         Chart(orders[place], known, int(np.flatnonzero(place == at)[0]))
         for at in len(around.orders) + np.arange(len(wanted))

@@ -14,8 +14,9 @@ from flint import acb, arb, ctx
 from dpcompose import Adjacency, Composition, compose
 from dpcompose.contour import invert, saddle
 from dpcompose.contour.contour import Bracket, relative_value
-from dpcompose.contour.drawing import draw
-from dpcompose.contour.transform import Transform, moment_bound
+from dpcompose.contour.placement import place
+from dpcompose.contour.quadrature import draw
+from dpcompose.contour.transform import Transform
 from dpcompose.loss.gaussian import GaussianSum
 from dpcompose.loss.laplace import LaplaceLoss
 from dpcompose.loss.product import Product
@@ -51,8 +52,8 @@ def bracket(transform: Transform, x: float, *, multiple: float, tolerance: float
     order = saddle.short(multiple * saddle.for_value(transform, x), bits=24)
     log_m, _, variance = transform.cumulants(order)
     log_mass = min(log_m - order * x + math.log(relative_value(variance, order)), 0.0)
-    line = draw(transform, order=order, x=x, log_mass=log_mass, tolerance=tolerance, budget=20_000)
-    return line.bracket(x)
+    placement = place(transform, order=order, x=x, log_mass=log_mass, tolerance=tolerance, most_nodes=20_000)
+    return draw(transform, placement).bracket(x)
 
 
 def intersect(brackets: list[Bracket]) -> bool:
@@ -120,7 +121,7 @@ def test_the_transform_agrees_with_its_plan(member: Member) -> None:
             exact = transform.line(order, np.zeros(1))
             upper = float(exact.log[0].real + exact.error[0])
             assert value == pytest.approx(upper, rel=1e-5, abs=1e-9)
-            assert upper - 2 * exact.error[0] - 1e-12 * abs(upper) <= moment_bound(transform, order) <= upper + 2.1
+            assert upper - 2 * exact.error[0] - 1e-12 * abs(upper) <= transform.moment_bound(order) <= upper + 2.1
             step = 2.0**-10
             ahead, behind = (transform.cumulants(order + side * step) for side in (1, -1))
             assert slope == pytest.approx((ahead[0] - behind[0]) / (2 * step), rel=1e-3, abs=1e-9)
@@ -161,6 +162,7 @@ def test_the_laplace_line_where_its_modulus_is_small(times: int) -> None:
 @pytest.mark.parametrize(("x", "least"), [(1.0, math.inf), (1.5, math.exp(-129.0))])
 def test_a_bound_on_far_aliases_is_not_cut_where_one_factor_is_no_float(x: float, least: float) -> None:
     """Chernoff's bound at order 2000 is e^1872 at x = 1 and e^872 at x = 1.5; the first alias has e^-1000 of that."""
-    line = draw(GaussianSum(1.0), order=1.0, x=1.0, log_mass=-1.0, tolerance=1e-3, budget=1000)
+    variable = GaussianSum(1.0)
+    line = draw(variable, place(variable, order=1.0, x=1.0, log_mass=-1.0, tolerance=1e-3, most_nodes=1000))
     far = replace(line, order=1000.0, step=2 * math.pi, outer=((2000.0, 3881.0),), maximum=math.inf)
     assert far._aliases(x) >= least

@@ -10,7 +10,7 @@ import pytest
 from flint import acb, arb, ctx
 
 from dpcompose import Laplace, compose
-from dpcompose.contour import smoothed
+from dpcompose.contour import quadrature
 from dpcompose.contour.transform import Line
 from dpcompose.loss.laplace import LaplaceSum
 
@@ -83,7 +83,7 @@ def test_a_rough_line_does_not_show(rows: int, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(LaplaceSum, "rough_line", noted)
     composed.delta(epsilon=2.0)
     assert any(seen)
-    monkeypatch.setattr(smoothed, "_MANY", math.inf)
+    monkeypatch.setattr(quadrature, "_MANY", math.inf)
     plain = composed.delta(epsilon=2.0)
     assert max(rough.lower, plain.lower) <= min(rough.upper, plain.upper)
     assert rough.width <= 1.05 * plain.width

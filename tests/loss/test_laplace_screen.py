@@ -140,5 +140,5 @@ def test_what_comes_back_is_the_mass_of_the_atoms() -> None:
         smooth = math.exp(-epsilon / 2) * math.sinh((order + 0.5) * epsilon) / (2 * (order + 0.5))
         atoms = (math.exp(order * epsilon) + math.exp(-(order + 1) * epsilon)) / 2
         mass *= (atoms / (atoms + smooth)) ** times
-    assert transform.echo(order) == pytest.approx(mass, rel=1e-13)
+    assert transform.limsup(order) == pytest.approx(mass, rel=1e-13)
     assert math.exp(transform.log_envelope(order, np.array([1e6, 1e12]))[-1]) == pytest.approx(mass, rel=1e-6)

@@ -11,8 +11,7 @@ import pytest
 
 from dpcompose.contour import invert
 from dpcompose.contour.exponential_sums import exponential_sums
-from dpcompose.contour.reverse import draw_beside
-from dpcompose.contour.transform import facing
+from dpcompose.contour.reverse import draw_on
 from dpcompose.loss.sampled_gaussian_rows import SampledGaussianRows
 from dpcompose.loss.sampled_gaussian_shifted import _multiples, _stepped_sums
 from dpcompose.loss.sampled_gaussian_sum import SampledGaussianSum
@@ -37,7 +36,7 @@ def test_a_survey_bounds_the_line(seed: int) -> None:
     nodes, edges = step * np.arange(12), step * np.array([12.0, 15.0, 18.0, 24.0, 48.0, 96.0])
     line = transform.line(order, nodes)
     for together in (True, False):
-        rough, bounds = transform.survey(order, nodes, edges, together=together)
+        rough, bounds = transform.coarse_line(order, nodes, edges, with_reverse=together)
         distance = np.abs(np.exp(rough.log - line.log) - 1)
         assert np.all(distance <= np.expm1(rough.error + line.error))
         beyond = np.concatenate([np.linspace(left, right, 9) for left, right in zip(edges, 2 * edges, strict=True)])
@@ -65,7 +64,7 @@ def test_a_moment_is_bounded_from_above_and_closely(seed: int) -> None:
 def test_the_other_direction_is_what_it_would_be_by_itself(seed: int) -> None:
     transform, order = drawn(seed)
     transform.curve(np.array([order, 4 * order]))
-    other = facing(transform)
+    other = transform.reverse
     assert isinstance(other, SampledGaussianSum)
     losses = transform.rows
     alone = SampledGaussianSum(
@@ -94,7 +93,7 @@ def test_products_of_waves_are_the_sums_of_exponentials() -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_other_direction_is_judged_rightly_beside_the_first(seed: int) -> None:
     transform, _ = drawn(seed)
-    other = facing(transform)
+    other = transform.reverse
     assert other is not None
     for mass in (1e-3, 1e-9):
         reading = invert.point_of(transform, mass, mass, tolerance=1e-9)
@@ -103,7 +102,7 @@ def test_the_other_direction_is_judged_rightly_beside_the_first(seed: int) -> No
         truth = invert.value_at(other, reading.lower, tolerance=1e-6)
         for beside in (reading, None):
             if truth.lower > 1e-300:
-                assert not invert.at_most(other, reading.lower, 0.999 * truth.lower, beside=beside)
+                assert not invert.at_most(other, reading.lower, 0.999 * truth.lower, reverse=beside)
         if 0 < truth.upper < min(1.01 * truth.lower, 0.3):
             assert invert.at_most(other, reading.lower, 1.5 * truth.upper)
 
@@ -111,9 +110,9 @@ def test_the_other_direction_is_judged_rightly_beside_the_first(seed: int) -> No
 def test_a_line_with_gaps_serves_no_other_variable() -> None:
     transform, _ = drawn(0)
     reading = invert.point_of(transform, 1e-6, 1e-6, tolerance=1e-9)
-    line, other = reading.contour, facing(transform)
+    line, other = reading.contour, transform.reverse
     assert line is not None and other is not None and line.name == "contour"
-    assert draw_beside(other, line) is not None
+    assert draw_on(other, line) is not None
     kept = np.arange(line.nodes) != 3
     gap = replace(line, frequency=line.frequency[kept], log=line.log[kept], kernel=line.kernel[kept])
-    assert draw_beside(other, gap) is None
+    assert draw_on(other, gap) is None

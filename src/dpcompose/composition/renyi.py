@@ -13,7 +13,7 @@ import numpy as np
 from dpcompose.composition.container import Part
 from dpcompose.composition.free import Rounds
 from dpcompose.contour import saddle
-from dpcompose.contour.transform import Line, moment_bound
+from dpcompose.contour.transform import Line
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import failure, renyi
 from dpcompose.guarantee.adjacency import Adjacency
@@ -90,7 +90,7 @@ def _variance(loss: Loss) -> float:
     """A bound on the variance of the loss tilted by an exponent of at most 0.01."""
     if math.isfinite(loss.maximum):
         return (loss.maximum - loss.minimum) ** 2 / 4
-    bound = moment_bound(loss.transform(1), 1.01) if math.isfinite(loss.minimum) else math.inf
+    bound = loss.transform(1).moment_bound(1.01) if math.isfinite(loss.minimum) else math.inf
     # x^2 <= (2 / e)^2 e^x for x >= 0, and the moment that divides is at least 1.
     return loss.minimum**2 + 0.5414 * math.exp(bound) if bound < 700 else math.inf
 

@@ -2,6 +2,6 @@
 
 from dpcompose.contour.contour import Bracket, Contour
 from dpcompose.contour.invert import Reading
-from dpcompose.contour.transform import Curve, Lattice, Line, Sum, Transform
+from dpcompose.contour.transform import Cumulants, Lattice, Line, Sum, Transform
 
-__all__ = ["Bracket", "Contour", "Curve", "Lattice", "Line", "Reading", "Sum", "Transform"]
+__all__ = ["Bracket", "Contour", "Cumulants", "Lattice", "Line", "Reading", "Sum", "Transform"]

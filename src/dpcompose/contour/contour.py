@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from dpcompose.numerics.elementary import Complexes, Reals, U
 
 
 class Bracket(NamedTuple):
-    """lower <= g(x) <= upper, and what each source of error adds to the width, absolute."""
+    """lower <= g(x) <= upper, and the part of the width that each source of error adds, absolute."""
 
     lower: float
     upper: float
@@ -41,24 +41,32 @@ _NOTHING = Bracket(-math.inf, math.inf, math.inf, math.inf, math.inf, math.inf)
 
 
 @dataclass(frozen=True)
+class Margin:
+    """A bound on the error of each term of a sum, in its units, at every |x| up to `reach`; None if it is too large."""
+
+    reach: float
+    errors: Reals | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Contour:
     """The nodes of one vertical line, ready to be summed at any x.
 
     Args:
         order: The real part of the line.
         step: The distance of the nodes.
-        frequency: Imaginary parts of the nodes kept, shape (n,).
+        frequency: Imaginary parts of the nodes, shape (n,).
         log: log M at the nodes minus `scale`, shape (n,).
         error: Bounds on the error of `log`, shape (n,).
         scale: A real number near log M(order).
-        kernel: What multiplies M(t) e^(-t x) at each node, node weights included, shape (n,).
-        bump: The smoothing gap in the same form, or None: without smoothing, and where it is wider than `WIDE`.
+        kernel: The factor of M(t) e^(-t x) at each node, node weights included, shape (n,).
         tail: A bound on the nodes left out, as a multiple of M(order) e^(-order x) step / (2 pi).
         outer: Orders beyond `order`, and upper bounds on log M (smoothed) there, for the aliases above x.
         maximum: No alias above this value; inf if there may be.
+        name: The quadrature rule.
         lattice: The lattice, or None.
         smoothing: Standard deviation of the smoothing Gaussian, or 0.
-        name: Which of the three kernels this is.
+        bump: The smoothing gap as a kernel, or None: without smoothing, and where it is wider than `WIDE`.
     """
 
     order: float
@@ -68,94 +76,99 @@ class Contour:
     error: Reals
     scale: float
     kernel: Complexes
-    bump: Complexes | None
     tail: float
     outer: tuple[tuple[float, float], ...]
     maximum: float
-    lattice: Lattice | None
-    smoothing: float
     name: str
+    lattice: Lattice | None = None
+    smoothing: float = 0.0
+    bump: Complexes | None = None
 
     @property
     def nodes(self) -> int:
-        """How many values of M this line costs."""
+        """The number of values of M that this line costs."""
         return len(self.frequency)
 
-    def bracket(self, x: float) -> Bracket:
+    def bracket(self, x: float, margin: Margin | None = None) -> Bracket:
         """The two-sided value of g(x)."""
-        return self.brackets([x])[0]
+        return self.brackets([x], margin)[0]
 
-    def brackets(self, xs: Sequence[float]) -> list[Bracket]:
-        """The two-sided values of g at several points, best near each other: their roundings are taken together."""
-        found = self._brackets(xs)
+    def brackets(self, xs: Sequence[float], margin: Margin | None = None) -> list[Bracket]:
+        """The two-sided values of g at several points, best near each other: they share the larger margin.
+
+        Args:
+            xs: The points.
+            margin: One that was found for a point nearby, to save time.
+        """
+        found = self._brackets(xs, margin)
         if not self.smoothing > WIDE:
             return found
         # f(y + Z - c) <= f(y) + [Z > c]: a move by c bounds what a wide Z adds.
-        moved = (self.smoothing * self.smoothing / 2 + 9 * self.smoothing) * (1 + 8 * U)
-        others = self._brackets([up(x + moved) for x in xs])
+        shift = (self.smoothing * self.smoothing / 2 + 9 * self.smoothing) * (1 + 8 * U)
+        others = self._brackets([up(x + shift) for x in xs], margin)
         lows = [min(other.lower - _BEYOND_NINE, one.upper) for one, other in zip(found, others, strict=True)]
         return [
             one._replace(lower=low, smoothing=one.lower - low if low < one.lower < math.inf else 0.0)
             for one, low in zip(found, lows, strict=True)
         ]
 
-    def _brackets(self, xs: Sequence[float]) -> list[Bracket]:
+    def _brackets(self, xs: Sequence[float], margin: Margin | None) -> list[Bracket]:
         """The same; of L + Z if there is no bump."""
-        anchor, factor, loud = np.array(xs)[:, None], self.kernel, self._loud
-        if self.lattice is None:
-            loose = self._simply_loose(float(np.abs(anchor).max()))
+        anchor, factor, magnitude = np.array(xs)[:, None], self.kernel, self._magnitude
+        reach = float(np.abs(anchor).max())
+        if self.lattice is not None:
+            anchor, factor, kernel_error = self._on_lattice(anchor)
+            magnitude = np.abs(factor)
+            errors = self._errors(float(np.abs(anchor).max()), magnitude, kernel_error)
+        elif margin is not None and 0.99 * margin.reach <= reach <= margin.reach:
+            errors = margin.errors
         else:
-            anchor, factor, vague = self._on_lattice(anchor)
-            loud = np.abs(factor)
-            loose = self._loose(float(np.abs(anchor).max()), loud, vague)
+            errors = self.margin(reach).errors
         size, frequency = self._size, self.frequency
         phase = self.log.imag - frequency * anchor
         cosine, sine = size * np.cos(phase), size * np.sin(phase)
         value = (cosine * factor.real - sine * factor.imag).sum(axis=1)
-        if loose is None:
+        if errors is None:
             return [_NOTHING for _ in xs]
-        rounding, bump = loose.sum(axis=-1) * (1 + 1e-9), 0.0
+        rounding, bump = errors.sum(axis=-1) * (1 + 1e-9), 0.0
         if self.bump is not None:
             bump = (cosine * self.bump.real - sine * self.bump.imag).sum(axis=1)
-            bump = bump + (loose / loud * np.abs(self.bump)).sum(axis=-1)
+            bump = bump + (errors / magnitude * np.abs(self.bump)).sum(axis=-1)
         sums = (_listed(each, len(xs)) for each in (value, rounding, bump))
         return [self._bracket(*row) for row in zip(xs, anchor[:, 0].tolist(), *sums, strict=True)]
 
-    def _simply_loose(self, reach: float) -> Reals | None:
-        """`_loose` without a lattice: kept, a little too large, for questions next to each other."""
-        known, loose = self._latest
-        if not 0.99 * known <= reach <= known:
-            known = reach * (1 + 2**-10)
-            loose = self._loose(known, self._loud, 0.0)
-            self._latest[:] = known, loose
-        return loose
+    def margin(self, reach: float) -> Margin:
+        """The margin of a sum without a lattice, for |x| up to a little more than `reach`."""
+        reach *= 1 + 2**-10
+        return Margin(reach, self._errors(reach, self._magnitude, 0.0))
 
-    @cached_property
-    def _latest(self) -> list[Any]:
-        """Up to where `_simply_loose` was asked last, and what it is."""
-        return [-1.0, None]
+    def _errors(self, reach: float, magnitude: Reals, kernel_error: Reals | float) -> Reals | None:
+        """A bound on the error of each term for |x| up to `reach`, in the units of the sum; None if it is too large.
 
-    def _loose(self, reach: float, loud: Reals, vague: Reals | float) -> Reals | None:
-        """What each term may be off for |x| up to `reach`, in the units of the sum; None if that is too much."""
-        slack, size = self._slack + 3 * U * reach * self.frequency, self._size
-        worst = float(slack.max())
+        Args:
+            reach: The largest |x|.
+            magnitude: The absolute value of the kernel.
+            kernel_error: A bound on the error of the kernel.
+        """
+        error, size = self._relative_error + 3 * U * reach * self.frequency, self._size
+        worst = float(error.max())
         if not worst + self._highest < 300:
             return None
         if worst < 1:
-            blur = size * np.expm1(slack)
+            absolute = size * np.expm1(error)
         else:
-            blur = np.where(slack < 1, size * np.expm1(np.minimum(slack, 1.0)), np.exp(self.log.real + slack))
-        return loud * (blur + size * U * (24 + math.log2(self.nodes + 1))) + vague * (size + blur)
+            absolute = np.where(error < 1, size * np.expm1(np.minimum(error, 1.0)), np.exp(self.log.real + error))
+        rounded = absolute + size * U * (24 + math.log2(self.nodes + 1))
+        return magnitude * rounded + kernel_error * (size + absolute)
 
-    def width(self, x: float, value: float) -> float:
+    def width(self, x: float, value: float, margin: Margin) -> float:
         """About how wide the bracket at x is, which holds `value`; inf if nothing is known."""
-        loose = self._simply_loose(abs(x))
         exponent = self.scale - self.order * x
-        if loose is None or not abs(exponent) < 690:
+        if margin.errors is None or not abs(exponent) < 690:
             return math.inf
         unit = math.exp(exponent) * self.step / (2 * math.pi)
         shift = U * (4 * abs(self.scale) + (6 * self.order + 4) * (abs(x) + 1.0) + 16)
-        return 2 * (float(loose.sum()) + self._tail) * unit + 2 * shift * value + self._aliases(x)
+        return 2 * (float(margin.errors.sum()) + self._tail) * unit + 2 * shift * value + self._aliases(x)
 
     @cached_property
     def _size(self) -> Reals:
@@ -171,16 +184,16 @@ class Contour:
         return self.tail * math.exp(min(float(self.error[0]), 700.0))
 
     @cached_property
-    def _loud(self) -> Reals:
+    def _magnitude(self) -> Reals:
         return np.abs(self.kernel)
 
     @cached_property
-    def _slack(self) -> Reals:
-        """What the value of M and the exponential of its logarithm may be off, relative, x apart."""
+    def _relative_error(self) -> Reals:
+        """A bound on the relative error of M and of the exponential of its logarithm, apart from the factor of x."""
         return self.error + U * (4 * np.abs(self.log.imag) + 2 * np.abs(self.log.real) + 24)
 
     def _bracket(self, x: float, anchor: float, value: float, rounding: float, bump: float) -> Bracket:
-        """The ends from the sums over the nodes: of the kernel, of what its roundings move, of the smoothing gap."""
+        """The ends from sums over the nodes: of the kernel, of the errors of its terms, of the smoothing gap."""
         exponent = self.scale - self.order * anchor
         if not exponent < 690:
             return _NOTHING
@@ -227,13 +240,13 @@ class Contour:
         return (below + above) * (1 + 1e-12)
 
     def _on_lattice(self, x: Reals) -> tuple[Reals, Complexes, Reals]:
-        """The first lattice point at or above x, the kernel summed over the lattice from there, and the doubt about it.
+        """The first lattice point at or above x, the kernel summed over the lattice from there, and its error.
 
-        The two geometric sums cancel when x is close to that point: what the roundings of either, of the point and of
-        the lattice (a few units of its own size) move is of the size of one sum, not of their difference.
+        The two geometric sums cancel when x is close to that point. The error by the roundings of either sum, of the
+        point and of the lattice (a few units of its own size) is of the size of one sum, not of their difference.
 
         Args:
-            x: Shape (m, 1), as are the points returned; the kernel and the doubt have shape (m, n).
+            x: Shape (m, 1), as are the points returned; the kernel and its error have shape (m, n).
         """
         assert self.lattice is not None
         spacing, offset = self.lattice.spacing, self.lattice.offset
@@ -242,8 +255,8 @@ class Contour:
         line = self.order + 1j * self.frequency
         first = self.kernel / -_expm1(-spacing * line)
         second = self.kernel / -_expm1(-spacing * (line + 1)) * np.exp(x - anchor)
-        moved = U * (16 + 8 * (abs(offset) + spacing * np.abs(steps) + np.abs(x)))
-        return anchor, first - second, moved * np.abs(second) + 16 * U * np.abs(first)
+        error = U * (16 + 8 * (abs(offset) + spacing * np.abs(steps) + np.abs(x)))
+        return anchor, first - second, error * np.abs(second) + 16 * U * np.abs(first)
 
     def _falling(self, x: float, anchor: float) -> Complexes:
         """-d/dx of the lattice kernel."""

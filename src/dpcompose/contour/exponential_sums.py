@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcompose.contour.transform import Curve, Line
+from dpcompose.contour.transform import Cumulants, Line
 from dpcompose.numerics.elementary import (
     ULPS,
     Complexes,
@@ -71,7 +71,7 @@ class Points:
         """The sum of the deficits, shape (1,)."""
         return row_sums(self.deficit)
 
-    def curve(self, powers: Reals, *, sign: Reals | float = 1.0) -> Curve:
+    def curve(self, powers: Reals, *, sign: Reals | float = 1.0) -> Cumulants:
         """log E r^p and its first two derivatives along `sign` p at many real powers, shape (..., m); for planning."""
         shifted = powers[..., :, None] * self.ratio[..., None, :]
         top = shifted.max(axis=-1)
@@ -83,9 +83,9 @@ class Points:
         near = self._curve_from_one(np.where(small[..., None], shifted, 0.0), sign)
         far = self._scaled_curve(shifted, sign)
         pairs = ((near.log_m, far.log_m), (near.first, far.first), (near.second, far.second))
-        return Curve(*(np.where(small, one, other) for one, other in pairs))
+        return Cumulants(*(np.where(small, one, other) for one, other in pairs))
 
-    def _curve_from_one(self, shifted: Reals, sign: Reals | float) -> Curve:
+    def _curve_from_one(self, shifted: Reals, sign: Reals | float) -> Cumulants:
         """`curve` where the moments are within the range of floats: what is close to 1 keeps its distance from it."""
         ratio, weight = self.ratio, self.weight[..., None, :]
         rise = weight * np.expm1(shifted)
@@ -94,7 +94,7 @@ class Points:
         second = applied(rise + weight, ratio * ratio)
         return _curve(1 + excess, np.log1p(np.maximum(excess, -0.999)), first, second, sign)
 
-    def _scaled_curve(self, shifted: Reals, sign: Reals | float) -> Curve:
+    def _scaled_curve(self, shifted: Reals, sign: Reals | float) -> Cumulants:
         """`curve` where the moments may be too large for a float."""
         exponent = self.log_weight[..., None, :] + shifted
         top = exponent.max(axis=-1)
@@ -302,9 +302,9 @@ def _part(each: Reals | float, rows: Any) -> Reals | float:
     return each[rows] if isinstance(each, np.ndarray) else each
 
 
-def _curve(mass: Reals, log_mass: Reals, first: Reals, second: Reals, sign: Reals | float) -> Curve:
+def _curve(mass: Reals, log_mass: Reals, first: Reals, second: Reals, sign: Reals | float) -> Cumulants:
     first = first / mass
-    return Curve(log_mass, sign * first, np.maximum(second / mass - first * first, 1e-300))
+    return Cumulants(log_mass, sign * first, np.maximum(second / mass - first * first, 1e-300))
 
 
 def _curved(shifted: Reals, weight: Reals, tilted: Reals) -> tuple[Reals, Reals, Reals]:

@@ -10,10 +10,11 @@ import numpy as np
 
 from dpcompose.contour import saddle
 from dpcompose.contour.contour import Bracket, Contour, chernoff_bound, relative_value
-from dpcompose.contour.drawing import draw
-from dpcompose.contour.reverse import draw_beside, seen_beside
+from dpcompose.contour.placement import place
+from dpcompose.contour.quadrature import draw
+from dpcompose.contour.reverse import draw_on, moment_levels
 from dpcompose.contour.saddle import Chart
-from dpcompose.contour.transform import Transform, moment_bound
+from dpcompose.contour.transform import Transform
 from dpcompose.numerics.bound import up
 
 _FINEST = 1e-13
@@ -49,16 +50,16 @@ def value_at(transform: Transform, x: float, *, tolerance: float) -> Reading:
     if not (math.isfinite(log_m) and (gap <= 1e-2 * (abs(x) + 1) or order * gap <= 2) and variance > 0):
         return Reading(0.0, _one_moment(transform, x))
     log_mass = min(log_m - order * x + math.log(relative_value(variance, order)), 0.0)
-    wanted = max(tolerance, _FINEST)
-    contour = draw(
+    placement = place(
         transform,
         order=order,
         x=x,
         log_mass=log_mass,
-        tolerance=wanted,
-        budget=_budget(tolerance),
+        tolerance=max(tolerance, _FINEST),
+        most_nodes=_most_nodes(tolerance),
         chart=chart,
     )
+    contour = draw(transform, placement)
     bracket = contour.bracket(x)
     if not bracket.upper < 0.5:
         # Perhaps no line is any good so far out: one moment says at least how far.
@@ -88,30 +89,30 @@ def _one_moment(transform: Transform, x: float, *orders: float) -> float:
     """An upper bound on g(x) far beyond anything likely, where there is no saddle point: the best of a few moments."""
     best = 1.0
     for order in orders or (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0):
-        bound = moment_bound(transform, order)
+        bound = transform.moment_bound(order)
         bound += 16 * 2.0**-53 * (abs(bound) + abs(order * x)) - order * x
         best = min(best, math.exp(bound)) if -745 < bound < 0 else (min(best, 5e-324) if bound <= -745 else best)
     return min(up(up(best * (1 + 1e-12))), 1.0)
 
 
 @np.errstate(all="ignore")  # an overflow ends as an infinite or undefined bracket, which certifies nothing
-def at_most(transform: Transform, x: float, mass: float, *, beside: Reading | None = None) -> bool:
-    """Whether an upper end of g(x) proves g(x) <= mass: one moment, the nodes of `beside`, or a line of its own.
+def at_most(transform: Transform, x: float, mass: float, *, reverse: Reading | None = None) -> bool:
+    """Whether an upper end of g(x) proves g(x) <= mass: by one moment, the nodes of the reverse, or a line of its own.
 
     Args:
         transform: The variable L.
         x: Where.
-        mass: What g(x) is to be compared with, > 0.
-        beside: What was found for a variable much like L near x: its orders and its line are tried first.
+        mass: The value that g(x) is compared with, > 0.
+        reverse: The answer for the reverse of L near x: its orders and its line are tried first.
     """
-    chart = beside.chart if beside is not None and hasattr(transform, "curve") else None
-    if chart is None or beside is None or beside.contour is None:
+    chart = reverse.chart if reverse is not None and transform.tabulates else None
+    if chart is None or reverse is None or reverse.contour is None:
         return upper_at(transform, x) <= mass
-    seen = seen_beside(transform, chart, x)
-    if seen.chernoff < math.log(mass) - 0.01:
-        return chernoff_bound(seen.order, moment_bound(transform, seen.order), x) <= math.log(mass)
-    contour = draw_beside(transform, beside.contour) if seen.serves(beside.contour.order) else None
-    return (contour.bracket(x).upper if contour else upper_at(transform, x, seen.chart)) <= mass
+    levels = moment_levels(transform, chart, x)
+    if levels.chernoff < math.log(mass) - 0.01:
+        return chernoff_bound(levels.order, transform.moment_bound(levels.order), x) <= math.log(mass)
+    contour = draw_on(transform, reverse.contour) if levels.serves(reverse.contour.order) else None
+    return (contour.bracket(x).upper if contour else upper_at(transform, x, levels.chart)) <= mass
 
 
 @np.errstate(all="ignore")  # an overflow ends as an infinite or undefined bracket, which certifies nothing
@@ -121,11 +122,17 @@ def upper_at(transform: Transform, x: float, chart: Chart | None = None) -> floa
     log_m, _, variance = chart.cumulants if chart else transform.cumulants(order)
     if not (math.isfinite(log_m) and 0 < variance < math.inf):
         return _one_moment(transform, x)
-    log_mass = min(log_m - order * x + math.log(relative_value(variance, order)), 0.0)
-    contour = draw(
-        transform, order=order, x=x, log_mass=log_mass, tolerance=1e-2, budget=_USUAL, two_sided=False, chart=chart
+    placement = place(
+        transform,
+        order=order,
+        x=x,
+        log_mass=min(log_m - order * x + math.log(relative_value(variance, order)), 0.0),
+        tolerance=1e-2,
+        most_nodes=_USUAL,
+        two_sided=False,
+        chart=chart,
     )
-    return contour.bracket(x).upper
+    return draw(transform, placement).bracket(x).upper
 
 
 @np.errstate(all="ignore")  # an overflow ends as an infinite or undefined bracket, which certifies nothing
@@ -148,17 +155,16 @@ def point_of(transform: Transform, least: float, most: float, *, tolerance: floa
         return best  # the moments are beyond floats, or beyond grids
     for _ in range(4):
         wanted = tolerance / 4 * order * max(abs(x), 1e-3 * scale)
-        accuracy = min(max(wanted, _FINEST), 1e-2)
-        contour = draw(
+        placement = place(
             transform,
             order=order,
             x=x,
             log_mass=log_mass,
-            tolerance=accuracy,
-            budget=_budget(tolerance),
+            tolerance=min(max(wanted, _FINEST), 1e-2),
+            most_nodes=_most_nodes(tolerance),
             chart=chart if chart and chart.order == order else None,
         )
-        found, reading = _on_contour(contour, (least, most), x, transform, tolerance)
+        found, reading = _on_contour(draw(transform, placement), (least, most), x, transform, tolerance)
         if reading is not None:
             best = _narrower(best, reading)
         if best.contour is not None and best.upper - best.lower <= tolerance * max(abs(best.upper), 1e-3 * scale):
@@ -188,10 +194,15 @@ def _lower_end(
         order = saddle.short(order / 8, bits=24)
         if not order > saddle.LEAST:
             break
-        line = draw(
-            transform, order=order, x=x, log_mass=math.log(masses[0]), tolerance=1e-2, budget=_budget(tolerance)
+        placement = place(
+            transform,
+            order=order,
+            x=x,
+            log_mass=math.log(masses[0]),
+            tolerance=1e-2,
+            most_nodes=_most_nodes(tolerance),
         )
-        _, reading = _on_contour(line, masses, x, transform, tolerance)
+        _, reading = _on_contour(draw(transform, placement), masses, x, transform, tolerance)
         if reading is not None and reading.lower > -math.inf:
             return _narrower(best, reading)
     return best
@@ -203,7 +214,7 @@ def _rounded(reading: Reading) -> bool:
     return bracket is not None and bracket.rounding >= 0.5 * (bracket.upper - bracket.lower)
 
 
-def _budget(tolerance: float) -> int:
+def _most_nodes(tolerance: float) -> int:
     """How many nodes a line may cost that does not end by itself: many only where more than the usual 1e-9 is asked."""
     return _MOST if tolerance < 1e-9 else _USUAL
 
@@ -247,24 +258,25 @@ def _on_contour(
     x = min(x, transform.maximum)
     start = x - math.log(most / least) / rate
     # First with the width that is to be expected, then with the one that was found.
-    steps = max(0.6 * contour.width(x, least) / least / rate, 4e-16 * max(abs(x), abs(start))) * _STEPS
+    margin = contour.margin(abs(x))
+    steps = max(0.6 * contour.width(x, least, margin) / least / rate, 4e-16 * max(abs(x), abs(start))) * _STEPS
     ends = np.concatenate([x + steps, start - steps]) if steps[-1] < 0.1 / contour.order else np.zeros(0)
-    bracket, *found = contour.brackets([x, *ends.tolist()])
+    bracket, *found = contour.brackets([x, *ends.tolist()], margin)
     if not bracket.upper < math.inf:
         return x, None
     if not bracket.upper > 0 or x >= transform.maximum:
         # The solution is within rounding of the largest value: only how far below it can be told.
         step = 1e-16 * (abs(x) + 1e-3 / contour.order)
-        lower = -walk(lambda point: contour.bracket(-point).lower >= most, -x, step, math.inf, growth=4.0)
+        lower = -walk(lambda point: contour.bracket(-point, margin).lower >= most, -x, step, math.inf, growth=4.0)
         return x, Reading(lower, transform.maximum, contour, bracket)
     half = len(ends) // 2
     upper = next((end for end, at in zip(ends[:half], found[:half], strict=True) if at.upper <= least), None)
     lower = next((end for end, at in zip(ends[half:], found[half:], strict=True) if at.lower >= most), None)
     offset = min(max(bracket.upper - bracket.lower, 1e-16 * least) / least / rate, 0.1 / contour.order)
     if upper is None:
-        upper = walk(lambda point: contour.bracket(point).upper <= least, x, offset, transform.maximum)
+        upper = walk(lambda point: contour.bracket(point, margin).upper <= least, x, offset, transform.maximum)
     if lower is None:
-        lower = -walk(lambda point: contour.bracket(-point).lower >= most, -start, offset, math.inf)
+        lower = -walk(lambda point: contour.bracket(-point, margin).lower >= most, -start, offset, math.inf)
     return x, Reading(float(lower), min(float(upper), transform.maximum), contour, bracket)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcompose.contour.transform import Curve, Transform, curve
+from dpcompose.contour.transform import Cumulants, Transform
 from dpcompose.numerics.elementary import Reals
 
 LEAST, MOST = 2.0**-20, 2.0**40
@@ -25,7 +25,7 @@ _MULTIPLES = np.exp(
     np.concatenate([np.arange(-0.56, 0.0, 0.07), [0.0, 0.015], np.arange(0.035, 0.25, 0.05), np.arange(0.3, 1.8, 0.15)])
 )
 _CENTER = 8
-Excess = Callable[[Reals, Curve], Reals]
+Excess = Callable[[Reals, Cumulants], Reals]
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Chart:
     """
 
     orders: Reals
-    curve: Curve
+    curve: Cumulants
     at: int
 
     @property
@@ -56,12 +56,12 @@ class Chart:
 def around(transform: Transform, order: float) -> Chart:
     """The chart around a known saddle point."""
     orders = _shortened(np.minimum(order * _MULTIPLES, _farthest(transform, order)))
-    return Chart(orders, curve(transform, orders), _CENTER)
+    return Chart(orders, transform.curve(orders), _CENTER)
 
 
 def _farthest(transform: Transform, order: float) -> float:
     """Nothing is gained where M has exploded."""
-    return 1.25 * max(order, getattr(transform, "explosion", math.inf))
+    return 1.25 * max(order, transform.blow_up)
 
 
 def chart_for_value(transform: Transform, value: float) -> Chart | None:
@@ -76,14 +76,14 @@ def chart_for_mass(transform: Transform, log_mass: float) -> Chart | None:
 
 def _charted(transform: Transform, excess: Excess, guess: float) -> Chart | None:
     """Where the moments overflow the gap is not finite, which is above 0; callers ignore what numpy says then."""
-    if not hasattr(transform, "curve"):
+    if not transform.tabulates:
         return None
     most = min(_farthest(transform, guess), _most(transform))
     ladder = _LADDER if guess < 0.5 * most else _FINER_LADDER
     for _ in range(2):
         orders = guess * ladder
         orders = _shortened(orders[: int(np.searchsorted(orders, most)) + 1])
-        known = curve(transform, orders)
+        known = transform.curve(orders)
         gap = excess(orders, known)
         above = np.flatnonzero(~(gap <= 0))
         if not len(above):
@@ -113,7 +113,7 @@ def _sharpened(transform: Transform, chart: Chart, place: float) -> Chart:
     left, at = math.floor(place), chart.at
     low, high = float(chart.orders[left]), float(chart.orders[left + 1])
     order = short(low * (high / low) ** (place - left), bits=24)
-    moved = Curve(chart.curve.log_m.copy(), chart.curve.first.copy(), chart.curve.second.copy())
+    moved = Cumulants(chart.curve.log_m.copy(), chart.curve.first.copy(), chart.curve.second.copy())
     moved.log_m[at], moved.first[at], moved.second[at] = transform.cumulants(order)
     orders = chart.orders.copy()
     orders[at] = order
@@ -121,7 +121,7 @@ def _sharpened(transform: Transform, chart: Chart, place: float) -> Chart:
 
 
 def _excess_of_value(value: float) -> Excess:
-    def excess(order: Reals, at: Curve) -> Reals:
+    def excess(order: Reals, at: Cumulants) -> Reals:
         return order * (at.first - value - 1 / order - 1 / (order + 1))
 
     return excess
@@ -131,7 +131,7 @@ def _first_for_value(transform: Transform, value: float) -> float:
     """A Gaussian has K = rho l (l + 1)."""
     rho = _rho(transform)
     start = (value + math.hypot(value, 4 * math.sqrt(rho))) / (4 * rho) if abs(value) < 1e100 else 1.0
-    return min(start, getattr(transform, "explosion", math.inf))
+    return min(start, transform.blow_up)
 
 
 def for_mass(transform: Transform, log_mass: float) -> float:
@@ -140,7 +140,7 @@ def for_mass(transform: Transform, log_mass: float) -> float:
 
 
 def _excess_of_mass(log_mass: float) -> Excess:
-    def excess(order: Reals, at: Curve) -> Reals:
+    def excess(order: Reals, at: Cumulants) -> Reals:
         # log g(x) is about K - l x - log(l (l + 1)) - log(2 pi curvature) / 2, at the x of which l is the saddle point.
         kernel = np.log(order) + np.log1p(order)
         width = 0.5 * np.log(2 * np.pi * _curvature(order, at))
@@ -151,13 +151,13 @@ def _excess_of_mass(log_mass: float) -> Excess:
 
 def _first_for_mass(transform: Transform, log_mass: float) -> float:
     """A Gaussian has K = rho l (l + 1), and log g is about -rho l^2; where K explodes before that, it ends there."""
-    return min(math.sqrt((1 - log_mass) / _rho(transform)), getattr(transform, "explosion", math.inf))
+    return min(math.sqrt((1 - log_mass) / _rho(transform)), transform.blow_up)
 
 
 def _rho(transform: Transform) -> float:
     """The rho of a Gaussian with the same K(1), roughly; 1 if that is no guide."""
-    log_m = getattr(transform, "scale", None) or transform.cumulants(1.0)[0]
-    return log_m / 2 if 1e-300 < log_m < math.inf else 1.0
+    scale = transform.scale
+    return scale / 2 if 1e-300 < scale < math.inf else 1.0
 
 
 def moments_exceed(
@@ -197,7 +197,7 @@ def value_for(order: float, log_m: float, first: float, second: float, log_mass:
     return x if abs(x - own) * order < 4 else own
 
 
-def _curvature(order: Reals, at: Curve) -> Reals:
+def _curvature(order: Reals, at: Cumulants) -> Reals:
     return at.second + 1 / order**2 + 1 / (order + 1) ** 2
 
 
@@ -223,10 +223,10 @@ def _zero(transform: Transform, excess: Excess, guess: float, tolerance: float) 
     """The zero of an increasing function of the order: read off a table around the guess, else by Newton's method."""
     most = _most(transform)
     guess = min(max(guess, LEAST), most)
-    if hasattr(transform, "curve"):
+    if transform.tabulates:
         orders = np.minimum(np.maximum(guess * _AROUND, LEAST), most)
         for _ in range(3):
-            gap = excess(orders, curve(transform, orders))
+            gap = excess(orders, transform.curve(orders))
             above = np.flatnonzero(~(gap <= 0))
             if not len(above) or above[0] == 0:
                 break
@@ -239,7 +239,7 @@ def _zero(transform: Transform, excess: Excess, guess: float, tolerance: float) 
 
     def one(order: float) -> tuple[float, float]:
         point = np.array([order])
-        at = Curve(*np.array(transform.cumulants(order))[:, None])
+        at = Cumulants(*np.array(transform.cumulants(order))[:, None])
         return float(excess(point, at)[0]), float(order * order * _curvature(point, at)[0])
 
     return _increasing_zero(one, guess, most, tolerance)

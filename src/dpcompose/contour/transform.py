@@ -7,9 +7,10 @@ What a variable knows beyond that (a decay of |M| along the line, a lattice that
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar
 
 import numpy as np
 
@@ -43,39 +44,8 @@ class Lattice:
     offset: float
 
 
-class Transform(Protocol):
-    """A random variable with M(order) finite for 0 < order < `abscissa`."""
-
-    @property
-    def maximum(self) -> float:
-        """An upper bound on the variable, rounded up; inf if there is none."""
-        ...
-
-    @property
-    def minimum(self) -> float:
-        """A lower bound on the variable, rounded down; -inf if there is none."""
-        ...
-
-    @property
-    def lattice(self) -> Lattice | None:
-        """The lattice that carries the variable, if one is known."""
-        ...
-
-    def cumulants(self, order: float) -> tuple[float, float, float]:
-        """K = log M and its first two derivatives at a real order: good to 1e-6, used for planning only."""
-        ...
-
-    def line(self, order: float, frequencies: Reals) -> Line:
-        """log M along the vertical line through `order`."""
-        ...
-
-    def log_envelope(self, order: float, edges: Reals) -> Reals:
-        """For each edge, a bound on log |M(order + iu) / M(order)| for u up to the next; the last holds ever after."""
-        ...
-
-
 @dataclass(frozen=True)
-class Curve:
+class Cumulants:
     """K = log M and its first two derivatives at many real orders, each of shape (n,); planning quality."""
 
     log_m: Reals
@@ -83,54 +53,110 @@ class Curve:
     second: Reals
 
 
-def curve(transform: Transform, orders: Reals) -> Curve:
-    """K and its derivatives at many real orders; infinite or NaN where it is too large for that."""
-    many = getattr(transform, "curve", None)
-    if many is not None:
-        return many(orders)
-    return Curve(*np.array([transform.cumulants(float(order)) for order in orders]).T)
+class Transform(ABC):
+    """A random variable L, seen through its moment generating function M(t) = E[e^(tL)].
 
-
-def moment_bound(transform: Transform, order: float) -> float:
-    """An upper bound on log M at a real order, to a few units: it bounds what is far away."""
-    cheap = getattr(transform, "moment_bound", None)
-    if cheap is not None:
-        return cheap(order)
-    line = transform.line(order, np.zeros(1))
-    return float(line.log[0].real + line.error[0])
-
-
-def survey(
-    transform: Transform, order: float, nodes: Reals, edges: Reals, *, together: bool = False
-) -> tuple[Line | None, Reals]:
-    """`log_envelope`, and the line to a thousandth where that costs hardly more; the first node is 0.
-
-    `together`: what faces the transform will be asked the same.
+    M(order) is finite for 0 < order < some abscissa. A family declares three members; every other one has a sound
+    default, and a better answer makes the enclosure narrower or cheaper.
     """
-    rough = getattr(transform, "survey", None)
-    if rough is None:
-        return None, transform.log_envelope(order, edges)
-    return rough(order, nodes, edges, together=together)
 
+    tabulates: ClassVar[bool] = False
+    """Whether `curve` at many orders costs hardly more than `cumulants` at one."""
 
-def near_normal(transform: Transform, order: float, edges: Reals, *, together: bool) -> Reals | None:
-    """`log_envelope` where it costs little because the sum is nearly normal; None if that is not known.
+    @property
+    def maximum(self) -> float:
+        """An upper bound on the variable, rounded up; inf if there is none."""
+        return math.inf
 
-    `together`: what faces the transform will be asked the same.
-    """
-    cheap = getattr(transform, "near_normal", None)
-    return None if cheap is None else cheap(order, edges, together=together)
+    @property
+    def minimum(self) -> float:
+        """A lower bound on the variable, rounded down; -inf if there is none."""
+        return -math.inf
 
+    @property
+    def lattice(self) -> Lattice | None:
+        """The lattice that carries the variable, if one is known."""
+        return None
 
-def line_together(transform: Transform, order: float, frequencies: Reals) -> Line:
-    """The line of a transform with what faces it, of which the same will be asked."""
-    both = getattr(transform, "line_together", transform.line)
-    return both(order, frequencies)
+    @property
+    def summands(self) -> tuple[Transform, ...]:
+        """The independent variables whose sum this is: itself alone, if it does not tell."""
+        return (self,)
 
+    @property
+    def reverse(self) -> Transform | None:
+        """The same sum for the pairs in the other order, if it can share its nodes with this one; or None."""
+        return None
 
-def facing(transform: Transform) -> Transform | None:
-    """The same sum seen from the other order of its pairs, sharing what it can; None if the transform has none."""
-    return getattr(transform, "facing", None)
+    @property
+    def scale(self) -> float:
+        """About K(1): where to look first for an order."""
+        return self.cumulants(1.0)[0]
+
+    @property
+    def copies(self) -> float:
+        """How many independent summands there are; inf if that is not known."""
+        return math.inf
+
+    @property
+    def blow_up(self) -> float:
+        """An order near which K begins to grow beyond all bounds; inf if none is known."""
+        return math.inf
+
+    @abstractmethod
+    def cumulants(self, order: float) -> tuple[float, float, float]:
+        """K = log M and its first two derivatives at a real order: good to 1e-6, used for planning only."""
+
+    def curve(self, orders: Reals) -> Cumulants:
+        """`cumulants` at many real orders; infinite or NaN where K is too large for that."""
+        return Cumulants(*np.array([self.cumulants(float(order)) for order in orders]).T)
+
+    def moment_bound(self, order: float) -> float:
+        """An upper bound on log M at a real order, to a few units: it bounds what is far away."""
+        line = self.line(order, np.zeros(1))
+        return float(line.log[0].real + line.error[0])
+
+    @abstractmethod
+    def line(self, order: float, frequencies: Reals) -> Line:
+        """log M along the vertical line through `order`."""
+
+    def line_with_reverse(self, order: float, frequencies: Reals) -> Line:
+        """`line`, where the reverse will be asked for the same one."""
+        return self.line(order, frequencies)
+
+    def rough_line(self, order: float, frequencies: Reals) -> Line | None:
+        """A cheaper line of single precision, whose arrays the caller may overwrite; None if there is none."""
+        return None
+
+    @abstractmethod
+    def log_envelope(self, order: float, edges: Reals) -> Reals:
+        """For each edge, a bound on log |M(order + iu) / M(order)| for u up to the next; the last holds ever after."""
+
+    def finest_envelope(self, order: float, edges: Reals) -> Reals:
+        """`log_envelope`, as low as the variable can prove it at a higher cost."""
+        return self.log_envelope(order, edges)
+
+    def near_normal_envelope(self, order: float, edges: Reals, *, with_reverse: bool) -> Reals | None:
+        """`log_envelope` where it costs little because the sum is nearly normal; None if that is not known.
+
+        `with_reverse`: the reverse will be asked for the same.
+        """
+        return None
+
+    def coarse_line(self, order: float, nodes: Reals, edges: Reals, *, with_reverse: bool) -> tuple[Line | None, Reals]:
+        """The line to a thousandth, None where that costs much, and `log_envelope`; the first node is 0.
+
+        `with_reverse`: the reverse will be asked for the same.
+        """
+        return None, self.log_envelope(order, edges)
+
+    def log_bounds(self, order: float) -> Iterable[Callable[[Reals], Reals]]:
+        """Cheap functions of frequencies u, each a bound on a factor of log |M(order + iu) / M(order)|, to be added."""
+        return ()
+
+    def limsup(self, order: float) -> float:
+        """A lower bound on the limit superior of |M(order + iu)| / M(order) as u grows, as atoms cause it; or 0."""
+        return 0.0
 
 
 def blockwise(magnitude: Reals, variance: Reals | float, edges: Reals) -> Reals:
@@ -151,10 +177,15 @@ def blockwise(magnitude: Reals, variance: Reals | float, edges: Reals) -> Reals:
 
 
 @dataclass(frozen=True)
-class Sum:
+class Sum(Transform):
     """The sum of independent variables, itself a transform."""
 
     terms: tuple[Transform, ...]
+    tabulates: ClassVar[bool] = True
+
+    @property
+    def summands(self) -> tuple[Transform, ...]:
+        return self.terms
 
     @property
     def maximum(self) -> float:
@@ -165,37 +196,28 @@ class Sum:
         return math.fsum(term.minimum for term in self.terms)
 
     @property
-    def lattice(self) -> Lattice | None:
-        return None
-
-    @property
     def scale(self) -> float:
-        """About K(1)."""
-        return sum(getattr(term, "scale", None) or term.cumulants(1.0)[0] for term in self.terms)
+        return sum(term.scale for term in self.terms)
 
     @property
     def copies(self) -> float:
-        """How many summands there are; inf if a term does not say."""
-        return sum(getattr(term, "copies", math.inf) for term in self.terms)
+        return sum(term.copies for term in self.terms)
 
     @property
-    def explosion(self) -> float:
-        """An order near which K begins to explode, if one is known."""
-        return min(getattr(term, "explosion", math.inf) for term in self.terms)
+    def blow_up(self) -> float:
+        return min((term.blow_up for term in self.terms), default=math.inf)
 
     def cumulants(self, order: float) -> tuple[float, float, float]:
         rows = [term.cumulants(order) for term in self.terms]
         return sum(row[0] for row in rows), sum(row[1] for row in rows), sum(row[2] for row in rows)
 
-    def curve(self, orders: Reals) -> Curve:
-        """The sums of the terms' curves."""
-        rows = [curve(term, orders) for term in self.terms]
+    def curve(self, orders: Reals) -> Cumulants:
+        rows = [term.curve(orders) for term in self.terms]
         parts = np.sum([(row.log_m, row.first, row.second) for row in rows], axis=0)
-        return Curve(parts[0], parts[1], parts[2])
+        return Cumulants(parts[0], parts[1], parts[2])
 
     def moment_bound(self, order: float) -> float:
-        """The sum of the terms' bounds, rounded up."""
-        bounds = [moment_bound(term, order) for term in self.terms]
+        bounds = [term.moment_bound(order) for term in self.terms]
         return math.fsum(bounds) + 4 * 2.0**-53 * math.fsum(map(abs, bounds))
 
     def line(self, order: float, frequencies: Reals) -> Line:
@@ -206,12 +228,14 @@ class Sum:
     def log_envelope(self, order: float, edges: Reals) -> Reals:
         return np.sum([term.log_envelope(order, edges) for term in self.terms], axis=0)
 
-    def survey(self, order: float, nodes: Reals, edges: Reals, *, together: bool) -> tuple[Line | None, Reals]:
-        """The terms' surveys, added up; no line unless all have one."""
-        found = [survey(term, order, nodes, edges, together=together) for term in self.terms]
+    def coarse_line(self, order: float, nodes: Reals, edges: Reals, *, with_reverse: bool) -> tuple[Line | None, Reals]:
+        found = [term.coarse_line(order, nodes, edges, with_reverse=with_reverse) for term in self.terms]
         bounds = np.sum([bound for _, bound in found], axis=0)
         lines = [line for line, _ in found if line is not None]
         return (_added(lines) if len(lines) == len(found) else None), bounds
+
+    def limsup(self, order: float) -> float:
+        return math.prod(term.limsup(order) for term in self.terms)
 
 
 def _added(lines: Sequence[Line]) -> Line:

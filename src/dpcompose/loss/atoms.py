@@ -263,7 +263,7 @@ def _bend(loss: Reals, mixed: Reals, rate: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class AtomicSum:
+class AtomicSum(Transform):
     """`times` copies of the finite part of an atomic loss, through the exponential sum over Q."""
 
     loss: AtomicLoss

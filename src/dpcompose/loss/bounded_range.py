@@ -100,12 +100,11 @@ def attained_losses(epsilon: float) -> list[tuple[AtomicLoss, AtomicLoss]]:
 
 
 @dataclass(frozen=True)
-class BoundedRangeSum:
+class BoundedRangeSum(Transform):
     """M = (sinh(a epsilon) / (2 a sinh(epsilon / 2)))^times with a = t + 1/2."""
 
     epsilon: float
     times: float
-    lattice: Lattice | None = None
 
     @property
     def maximum(self) -> float:

@@ -118,7 +118,7 @@ class DiscreteGaussianLoss(Loss):
 
 
 @dataclass(frozen=True, eq=False)
-class DiscreteGaussianSum:
+class DiscreteGaussianSum(Transform):
     """M = (e^(t (t + 1) D^2 / (2 sigma^2)) theta(t D) / theta(0))^times, multiplied over rows of shape (m, 1).
 
     theta(v) = sum over x of e^(-(x + v)^2 / (2 sigma^2)). Completing the square, M is e^(l (l + 1) D^2 / (2 sigma^2))
@@ -128,14 +128,6 @@ class DiscreteGaussianSum:
     sigma: Reals
     shift: Reals
     times: Reals
-
-    @property
-    def maximum(self) -> float:
-        return math.inf
-
-    @property
-    def minimum(self) -> float:
-        return -math.inf
 
     @property
     def lattice(self) -> Lattice | None:

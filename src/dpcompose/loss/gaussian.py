@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from dpcompose.contour.transform import Curve, Lattice, Line, Transform
+from dpcompose.contour.transform import Cumulants, Line, Transform
 from dpcompose.guarantee import gaussian
 from dpcompose.loss.base import Loss
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
@@ -88,26 +88,22 @@ def gaussian_sum(group: Iterable[tuple[float, int]], ulps: int) -> GaussianLoss:
 
 
 @dataclass(frozen=True)
-class GaussianSum:
+class GaussianSum(Transform):
     """The transform e^(variance t (t + 1) / 2); the variance is good to 32 units of roundoff."""
 
     variance: float
-    maximum: float = math.inf
-    minimum: float = -math.inf
-    lattice: Lattice | None = None
+    tabulates = True
 
     def cumulants(self, order: float) -> tuple[float, float, float]:
         return self.variance * order * (order + 1) / 2, self.variance * (order + 0.5), self.variance
 
     @property
     def scale(self) -> float:
-        """K(1)."""
         return self.variance
 
-    def curve(self, orders: Reals) -> Curve:
-        """K and its derivatives at many orders."""
+    def curve(self, orders: Reals) -> Cumulants:
         first = self.variance * (orders + 0.5)
-        return Curve(self.variance * orders * (orders + 1) / 2, first, np.full_like(orders, self.variance))
+        return Cumulants(self.variance * orders * (orders + 1) / 2, first, np.full_like(orders, self.variance))
 
     def line(self, order: float, frequencies: Reals) -> Line:
         real = self.variance / 2 * (order * (order + 1) - frequencies**2)

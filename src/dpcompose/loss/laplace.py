@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 
 from dpcompose.contour.exponential_sums import logarithm_of_excess
-from dpcompose.contour.transform import Curve, Lattice, Line, Transform
+from dpcompose.contour.transform import Cumulants, Line, Transform
 from dpcompose.loss import laplace_fold
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss
@@ -127,11 +127,12 @@ class LaplaceLoss(Loss):
 
 
 @dataclass(frozen=True, eq=False)
-class LaplaceSum:
+class LaplaceSum(Transform):
     """M = (((t + 1) e^(t epsilon) + t e^(-(t + 1) epsilon)) / (2 t + 1))^times, a product over rows of shape (m, 1)."""
 
     epsilon: Reals
     times: Reals
+    tabulates = True
 
     @property
     def maximum(self) -> float:
@@ -142,25 +143,18 @@ class LaplaceSum:
         return -self.maximum
 
     @property
-    def lattice(self) -> Lattice | None:
-        return None
-
-    @property
     def scale(self) -> float:
-        """K(1), nearly."""
         return float((self.times * np.minimum(self.epsilon, self.epsilon**2)).sum())
 
     @property
     def copies(self) -> float:
-        """How many summands there are."""
         return float(self.times.sum())
 
     def cumulants(self, order: float) -> tuple[float, float, float]:
         at = self.curve(np.array([order]))
         return float(at.log_m[0]), float(at.first[0]), float(at.second[0])
 
-    def curve(self, orders: Reals) -> Curve:
-        """K and its derivatives at many orders."""
+    def curve(self, orders: Reals) -> Cumulants:
         (epsilon, times), double = self._planned, 2 * orders + 1
         far = np.exp(-double * epsilon)
         top = orders + 1 + orders * far
@@ -171,7 +165,7 @@ class LaplaceSum:
         log_m = np.where(flat, shrink * orders * (orders + 1) / 2, orders * epsilon + np.log(top / double))
         mean = np.where(flat, shrink * (orders + 0.5), epsilon + first - 2 / double)
         spread = np.where(flat, shrink, second - first**2 + 4 / double**2)
-        return Curve(*((times * part).sum(axis=0) for part in (log_m, mean, spread)))
+        return Cumulants(*((times * part).sum(axis=0) for part in (log_m, mean, spread)))
 
     @cached_property
     def _planned(self) -> tuple[Reals, Reals]:
@@ -200,7 +194,6 @@ class LaplaceSum:
         return Line(value, doubt)
 
     def rough_line(self, order: float, frequencies: Reals) -> Line | None:
-        """`line` in single precision, if that is offered."""
         return rough_line(self.epsilon, self.times, order, frequencies)
 
     def log_bounds(self, order: float) -> Iterator[Callable[[Reals], Reals]]:
@@ -214,8 +207,8 @@ class LaplaceSum:
         whole = 0.5 + far / 2 - np.expm1(-double * self.epsilon) / (2 * double)
         return LaplaceScreen(self.epsilon, self.times, far, whole)
 
-    def echo(self, order: float) -> float:
-        """What |phi| comes back to again and again: the mass of the atoms."""
+    def limsup(self, order: float) -> float:
+        # The mass of the atoms.
         double = 2 * order + 1
         far = np.exp(-double * self.epsilon)
         return math.exp(float((self.times * np.log((1 + far) / 2 / (order + 1 + order * far) * double)).sum()))

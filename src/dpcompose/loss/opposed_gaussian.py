@@ -17,7 +17,7 @@ from scipy.special import log_ndtr, ndtr
 
 from dpcompose.contour.exponential_sums import Points, careful_nodes, exponential_sums, logarithm_of_excess
 from dpcompose.contour.saddle import short
-from dpcompose.contour.transform import Lattice, Line, Transform, blockwise
+from dpcompose.contour.transform import Line, Transform, blockwise
 from dpcompose.loss.base import Loss
 from dpcompose.loss.mixture import ReplacedMoments
 from dpcompose.loss.sampled_gaussian_points import log_ratio
@@ -108,15 +108,12 @@ def _asinh_scaled(log_scale: float, half: float) -> float:
 
 
 @dataclass(frozen=True)
-class OpposedGaussianSum:
+class OpposedGaussianSum(Transform):
     """The transform of `times` copies."""
 
     noise: float
     rate: float
     times: float
-    maximum: float = math.inf
-    minimum: float = -math.inf
-    lattice: Lattice | None = None
 
     def cumulants(self, order: float) -> tuple[float, float, float]:
         low, high = self._range(order)

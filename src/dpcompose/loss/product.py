@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 
 from dpcompose.contour import invert
 from dpcompose.contour.invert import Reading
-from dpcompose.contour.transform import Sum, Transform, facing
+from dpcompose.contour.transform import Sum, Transform
 from dpcompose.loss.base import Loss
 from dpcompose.loss.enumerated import MOST_STATES, enumerated, states
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
@@ -228,7 +228,7 @@ class Product:
         if self._near_the_top(epsilon) and epsilon >= self.extremes.upper:
             return low >= 0
         beside = self.other._latest[0] if self.other is not None and self.other._latest else None
-        return low > 0 and invert.at_most(self.transform, epsilon, low, beside=beside)
+        return low > 0 and invert.at_most(self.transform, epsilon, low, reverse=beside)
 
     def _inverted(self, delta: float, largest: Bound) -> Bound:
         """The inverse of a closed profile: a root of its middle, then a walk outward until either end is proved."""
@@ -258,11 +258,11 @@ class Product:
 
 
 def _pooled(family: type[Loss], members: list[tuple[Loss, int]], other: _Pool | None) -> _Pool:
-    """The family's transforms of its members: those of the other order, or what faces them, where that is the same."""
+    """The family's transforms of its members: those of the other order, or their reverse, where that is the same."""
     if other is not None and other.members == members:
         return other
     if other is not None and [(loss.facing, times) for loss, times in other.members] == members:
-        found = [facing(term) for term in other.terms]
+        found = [term.reverse for term in other.terms]
         terms = [term for term in found if term is not None]
         if len(terms) == len(found):
             return _Pool(members, terms)

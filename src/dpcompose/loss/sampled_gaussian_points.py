@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpcompose.contour.exponential_sums import Points
-from dpcompose.contour.transform import Curve
+from dpcompose.contour.transform import Cumulants
 from dpcompose.numerics.elementary import Reals, U, exp_or_inf, log_mixed, log_sum, minus_log1p
 
 _LOG_CONCAVE = -40.0
@@ -120,7 +120,7 @@ def most_moment(grid: Grid, known: Reals | None, noise: Reals, power: Reals) -> 
     return log_sum(exponent) + 0.01
 
 
-def most_variance(curve: Curve, noise: Reals, rate: Reals, power: Reals, sign: Reals) -> Reals:
+def most_variance(curve: Cumulants, noise: Reals, rate: Reals, power: Reals, sign: Reals) -> Reals:
     """An upper bound on the tilted variance of log r from the moments on the grid for planning, shape (m, 1).
 
     Let X = log r - log(1 - q) >= 0. In a strip of half-width 2.5 s^2 its modulus is at most twice what it is on the

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpcompose.contour.transform import Curve, Line, blockwise
+from dpcompose.contour.transform import Cumulants, Line, blockwise
 from dpcompose.loss.sampled_gaussian_normal import NearNormal, near_normal
 from dpcompose.loss.sampled_gaussian_points import Grid, built, coarse_step, most_moment, most_variance
 from dpcompose.loss.sampled_gaussian_shifted import shifted_line
@@ -67,7 +67,7 @@ class SampledGaussianRows:
     rate: Reals
     times: Reals
     ulps: int
-    _curves: dict[tuple[int | None, bytes], Curve | None] = field(default_factory=dict[Any, Any], init=False)
+    _curves: dict[tuple[int | None, bytes], Cumulants | None] = field(default_factory=dict[Any, Any], init=False)
     _known: dict[float, tuple[tuple[int | None, bytes], int]] = field(default_factory=dict[Any, Any], init=False)
     _grids: dict[int | None, dict[float, Grid]] = field(default_factory=dict[Any, Any], init=False)
     _reaches: dict[float, Reach] = field(default_factory=dict[Any, Any], init=False)
@@ -95,7 +95,7 @@ class SampledGaussianRows:
         """The powers of r that belong to the line through `order`."""
         return np.where(self.sign > 0, order + 1, -order)
 
-    def curve(self, orders: Reals, own: slice) -> Curve | None:
+    def curve(self, orders: Reals, own: slice) -> Cumulants | None:
         """K of one copy of each row and its derivatives, shape (m, n); None where too many points would be needed."""
         covering = self._covering(float(orders[-1]), own)
         key = covering.start, orders.tobytes()
@@ -106,7 +106,7 @@ class SampledGaussianRows:
         found = self._curves[key]
         return found and _rows_of(found, own if covering is _ALL else _ALL, _ALL)
 
-    def moments(self, order: float, own: slice) -> Curve | None:
+    def moments(self, order: float, own: slice) -> Cumulants | None:
         """`curve` at one order, shape (m, 1): from a table if it is in one."""
         key, at = self._known.get(order, ((0, b""), 0))
         found = self._curves.get(key)
@@ -242,8 +242,8 @@ class SampledGaussianRows:
         )
 
 
-def _rows_of(curve: Curve, rows: slice, orders: slice) -> Curve:
-    return Curve(curve.log_m[rows, orders], curve.first[rows, orders], curve.second[rows, orders])
+def _rows_of(curve: Cumulants, rows: slice, orders: slice) -> Cumulants:
+    return Cumulants(curve.log_m[rows, orders], curve.first[rows, orders], curve.second[rows, orders])
 
 
 def share(x: Reals, noise: Reals, rate: Reals) -> Reals:

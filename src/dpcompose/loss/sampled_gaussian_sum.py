@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from dpcompose.contour.transform import Curve, Lattice, Line
+from dpcompose.contour.transform import Cumulants, Line, Transform
 from dpcompose.loss.sampled_gaussian_line import SampledGaussianLine
 from dpcompose.loss.sampled_gaussian_rows import SampledGaussianRows
 from dpcompose.loss.sampled_gaussian_shifted import shifted_envelope
@@ -25,7 +25,7 @@ _LOG_FACTORIAL = special.gammaln(np.arange(1.0, _WHOLE + 4))
 
 
 @dataclass(frozen=True, eq=False)
-class SampledGaussianSum:
+class SampledGaussianSum(Transform):
     """One direction of rows of losses.
 
     Args:
@@ -35,11 +35,14 @@ class SampledGaussianSum:
 
     rows: SampledGaussianRows
     remove: bool
-    lattice: Lattice | None = None
+    tabulates = True
+
+    @property
+    def reverse(self) -> SampledGaussianSum:
+        return self._reverse
 
     @cached_property
-    def facing(self) -> SampledGaussianSum:
-        """The other direction."""
+    def _reverse(self) -> SampledGaussianSum:
         return SampledGaussianSum(self.rows, not self.remove)
 
     @cached_property
@@ -79,18 +82,17 @@ class SampledGaussianSum:
         """-log(1 - rate), added up and rounded up."""
         return math.fsum((-np.log1p(-self.rate) * self.times).ravel()) * (1 + 16 * U)
 
-    @cached_property
+    @property
     def scale(self) -> float:
         """K(1) when removing, and nearly that when adding: where to look first for an order."""
         return float((self.times * np.log1p(self.rate**2 * np.expm1(np.maximum(self.noise, 0.05) ** -2))).sum())
 
-    @cached_property
+    @property
     def copies(self) -> float:
-        """How many summands there are."""
         return float(self.times.sum())
 
-    @cached_property
-    def explosion(self) -> float:
+    @property
+    def blow_up(self) -> float:
         """Where q^(t + 1) e^(t (t + 1) / (2 s^2)), what a sampled record adds to M, grows past 1."""
         return float((2 * self.noise**2 * -np.log(self.rate)).min()) + 1 if self.remove else math.inf
 
@@ -101,12 +103,11 @@ class SampledGaussianSum:
         log_m, first, second = (float((self.times * part).sum()) for part in _parts(one))
         return log_m, first, second
 
-    def curve(self, orders: Reals) -> Curve:
-        """K and its derivatives at many orders, over one grid."""
+    def curve(self, orders: Reals) -> Cumulants:
         one = self.rows.curve(orders, self._own)
         if one is None:
-            return Curve(*np.full((3, len(orders)), np.inf))
-        return Curve(*(self._added(part) for part in _parts(one)))
+            return Cumulants(*np.full((3, len(orders)), np.inf))
+        return Cumulants(*(self._added(part) for part in _parts(one)))
 
     def moment_bound(self, order: float) -> float:
         """An upper bound on K: between whole orders where that is close, from the coarse grid, or from a line."""
@@ -157,24 +158,22 @@ class SampledGaussianSum:
             return self._total(Line(both.log[self._own], both.error[self._own]))
         return self._total(self._line.at(order, frequencies))
 
-    def line_together(self, order: float, frequencies: Reals) -> Line:
-        """The line, and on the way that of the other direction."""
+    def line_with_reverse(self, order: float, frequencies: Reals) -> Line:
         key = order, frequencies.tobytes()
         if key not in self.rows.lines:
             self.rows.lines[key] = SampledGaussianLine(self.rows, slice(None)).at(order, frequencies)
         return self.line(order, frequencies)
 
-    def near_normal(self, order: float, edges: Reals, *, together: bool) -> Reals | None:
-        """`log_envelope` where two moments and one shifted path give it; `together`: the other direction follows."""
-        found = self.rows.near_normal(order, self._own, together=together)
+    def near_normal_envelope(self, order: float, edges: Reals, *, with_reverse: bool) -> Reals | None:
+        """`log_envelope` where two moments and one shifted path give it."""
+        found = self.rows.near_normal(order, self._own, together=with_reverse)
         return found and self._added(found.log_envelope(edges))
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
-        return self.survey(order, np.zeros(1), edges, together=False)[1]
+        return self.coarse_line(order, np.zeros(1), edges, with_reverse=False)[1]
 
-    def survey(self, order: float, nodes: Reals, edges: Reals, *, together: bool) -> tuple[Line, Reals]:
-        """The line to a thousandth and the envelope, for hardly more than the envelope; the first node is 0."""
-        line, bounds = self.rows.survey(order, nodes, edges, self._own, together=together)
+    def coarse_line(self, order: float, nodes: Reals, edges: Reals, *, with_reverse: bool) -> tuple[Line, Reals]:
+        line, bounds = self.rows.survey(order, nodes, edges, self._own, together=with_reverse)
         return self._total(line), self._added(bounds)
 
     def finest_envelope(self, order: float, edges: Reals) -> Reals:
@@ -201,5 +200,5 @@ def _upper(line: Line) -> float:
     return float(line.log[0].real + line.error[0])
 
 
-def _parts(curve: Curve) -> tuple[Reals, Reals, Reals]:
+def _parts(curve: Cumulants) -> tuple[Reals, Reals, Reals]:
     return curve.log_m, curve.first, curve.second

@@ -11,7 +11,7 @@ from typing import Self
 
 import numpy as np
 
-from dpcompose.contour.transform import Curve, Lattice, Line, Transform, blockwise
+from dpcompose.contour.transform import Cumulants, Lattice, Line, Transform, blockwise
 from dpcompose.guarantee import optimal
 from dpcompose.loss.atoms import AtomicLoss
 from dpcompose.loss.base import Loss, both_readings
@@ -157,11 +157,12 @@ class TwoPointLoss(Loss):
 
 
 @dataclass(frozen=True, eq=False)
-class TwoPointSum:
+class TwoPointSum(Transform):
     """M = ((e^((t + 1) epsilon) + e^(-t epsilon)) / (1 + e^epsilon))^times, multiplied over rows of shape (m, 1)."""
 
     epsilon: Reals
     times: Reals
+    tabulates = True
 
     @property
     def maximum(self) -> float:
@@ -184,18 +185,16 @@ class TwoPointSum:
 
     @property
     def scale(self) -> float:
-        """K(1), nearly."""
         return float((self.times * np.minimum(self.epsilon, self.epsilon**2)).sum())
 
-    def curve(self, orders: Reals) -> Curve:
-        """K and its derivatives at many orders."""
+    def curve(self, orders: Reals) -> Cumulants:
         half = (orders + 0.5) * self.epsilon
         rows = (
             self._log_moment(orders),
             self.epsilon * np.tanh(half),
             self.epsilon**2 / np.cosh(np.minimum(half, 350.0)) ** 2,
         )
-        return Curve(*((self.times * part).sum(axis=0) for part in rows))
+        return Cumulants(*((self.times * part).sum(axis=0) for part in rows))
 
     def line(self, order: float, frequencies: Reals) -> Line:
         log_modulus, argument, error = self._log(order, frequencies)

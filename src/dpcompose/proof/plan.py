@@ -14,7 +14,7 @@ import numpy as np
 from dpcompose.contour import saddle
 from dpcompose.contour.contour import relative_value
 from dpcompose.contour.saddle import short
-from dpcompose.contour.transform import Transform, curve
+from dpcompose.contour.transform import Transform
 
 FINE = 43.0
 _MULTIPLES = np.exp(
@@ -117,7 +117,7 @@ def _placed(
     if bounded and x + 1.2 * quiet / order >= transform.maximum:
         return order, max(quiet / order, transform.maximum - x) + 2 / order, None
     orders = order * _MULTIPLES
-    log_m = curve(transform, orders).log_m
+    log_m = transform.curve(orders).log_m
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         level = log_m - orders * x
         chernoff = level + orders * np.log(orders) - (orders + 1) * np.log1p(orders)

@@ -1,0 +1,291 @@
+"""Three quadrature rules for the line of `contour`: a sum over its nodes, and a bound on the nodes left out.
+
+periodic    L lives on a lattice: the line is a circle and the sum is finite;
+direct      |M| falls along the line by itself: the line is cut where a bound on the tail is small;
+mollified   L + Z with a small Gaussian Z, E e^(-Z) = 1: an upper bound for g because (1 - e^(-y))_+ is convex in
+            e^(-y), and the gap is at most s^2 e^(-y/2) n_s(y), whose transform is known: two-sided for every L.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcompose.contour.contour import WIDE, Contour, centered, simple_kernel
+from dpcompose.contour.placement import NEGLIGIBLE, Placement, significant
+from dpcompose.contour.saddle import short
+from dpcompose.contour.transform import Line, Transform
+from dpcompose.numerics.elementary import Reals, U, exp_or_inf
+
+# The end of a line whose |M| comes back is looked for up to so many steps.
+_FARTHEST = 2.0**20 * math.pi
+# Where the tail of a line may be bounded, in units of the frequency at which a Gaussian would have decayed.
+_FURTHER = np.concatenate([[1.0, 1.25, 1.5], 2.0 ** np.arange(1, 18)])
+# With more nodes than that a coarse line of both directions is no cheaper than two.
+_FEW = 64
+# From so many nodes on, terms may be evaluated in single precision, at that share of the error.
+_MANY, _SINGLE_PRECISION = 256, 0.05
+# A line bears no error of this size.
+_TOO_LARGE = 100.0
+
+
+def draw(transform: Transform, placement: Placement) -> Contour:
+    """The cheapest line that certifies g near the placement's x to about its tolerance."""
+    return next(found for rule in _RULES if (found := rule(transform, placement)) is not None)
+
+
+def periodic(transform: Transform, placement: Placement) -> Contour | None:
+    """The nodes around the circle, the farthest left out where there are many; None without a lattice."""
+    lattice, order = transform.lattice, placement.order
+    if lattice is None:
+        return None
+    half = max(1, math.ceil(placement.period / lattice.spacing / 2))
+    step = 2 * math.pi / lattice.spacing / (2 * half + 1)
+    _, first, variance = transform.cumulants(order)
+    count, tail = half + 1, 0.0
+    reach = 9.5 / math.sqrt(variance)
+    if half > 64 and reach < half * step:
+        end = (half + 0.5) * step  # half the circle
+        edges = np.minimum(_increasing(reach, 1.2, end, 60), end)
+        # |kernel| <= 2 / (1 - e^(-order spacing)) at each node.
+        counts = np.exp(transform.log_envelope(order, edges)[:-1]) * (np.diff(edges) / step + 1)
+        tails = np.cumsum(counts[::-1])[::-1] * 4 * lattice.spacing / -math.expm1(-order * lattice.spacing)
+        enough = np.flatnonzero(tails <= math.exp(-NEGLIGIBLE))
+        if len(enough):
+            count, tail = min(half + 1, math.ceil(edges[enough[0]] / step)), float(tails[enough[0]])
+    frequency = step * np.arange(count)
+    line = transform.line(order, frequency)
+    log, scale = centered(line.log)
+    # j 2 pi / ((2 half + 1) spacing) is rounded: a relative 3 U of a frequency moves log M by at most 3 U u |log M|'.
+    moved = 4 * U * frequency * (abs(first) + 8 * math.sqrt(variance))
+    return Contour(
+        order=order,
+        step=step,
+        frequency=frequency,
+        log=log,
+        error=line.error + moved,
+        scale=scale,
+        kernel=lattice.spacing * np.where(frequency == 0, 1.0, 2.0) + 0j,
+        tail=tail,
+        outer=placement.outer,
+        maximum=transform.maximum,
+        name="lattice",
+        lattice=lattice,
+    )
+
+
+def direct(transform: Transform, placement: Placement) -> Contour | None:
+    """The line up to where a Gaussian of this variance would have decayed; None unless that is proved to be enough."""
+    order, step, error, variance = placement.order, placement.step, placement.error, placement.variance
+    if not transform.limsup(order) <= _FARTHEST * step * error:
+        return None
+    reach = math.sqrt(2 * (max(-math.log(error), 1.0) + 1.0) / variance) / step if variance > 0 else math.inf
+    if not reach < min(placement.most_nodes, 512):
+        return None
+    count, two_sided = math.ceil(reach) + 1, placement.two_sided
+    edges, nodes = tail_edges(transform, step, count), step * np.arange(count)
+    with_reverse = placement.shared_with_reverse(transform) and count <= _FEW
+    limit = min(placement.most_nodes, max(4 * count, 64)) * step
+    # A coarse line is enough where no lower end is wanted.
+    log_bound = transform.near_normal_envelope(order, edges, with_reverse=with_reverse) if two_sided else None
+    if log_bound is not None and (end := _end(log_bound, edges, placement, limit)):
+        nodes = nodes if end[0] == edges[0] else step * np.arange(math.ceil(end[0] / step))
+        line = (transform.line_with_reverse if with_reverse else transform.line)(order, nodes)
+        return _ended(transform, placement, nodes, line, end[1])
+    seen = nodes if with_reverse or not two_sided else nodes[:1]
+    line, log_bound = transform.coarse_line(order, seen, edges, with_reverse=with_reverse)
+    end = _end(log_bound, edges, placement, limit)
+    if end is None:
+        return None
+    if end[0] > edges[0]:
+        nodes = step * np.arange(math.ceil(end[0] / step))
+    if end[0] > edges[0] or two_sided or line is None:
+        line = transform.line(order, nodes)
+    return _ended(transform, placement, nodes, line, end[1])
+
+
+def _end(log_bound: Reals, edges: Reals, placement: Placement, limit: float) -> tuple[float, float] | None:
+    """The first edge beyond which little is left, and how much; None if it is above `limit`."""
+    tails = block_sums(log_bound, edges, placement.step)[::-1].cumsum()[::-1]
+    enough = np.flatnonzero(tails <= 2 * placement.error * math.pi)
+    if not len(enough) or edges[enough[0]] > limit:
+        return None
+    return float(edges[enough[0]]), float(tails[enough[0]])
+
+
+def tail_edges(transform: Transform, step: float, count: int) -> Reals:
+    """Where the tail of a line of so many nodes is bounded, block by block."""
+    # Blocks are of use up to about the spread of one of the summands, in units of which theirs is the root of copies.
+    most = max(0.15 * math.sqrt(transform.copies), 8.0)
+    return step * np.rint(count * _FURTHER[: int(np.searchsorted(_FURTHER, most)) + 1])
+
+
+def block_sums(log_bound: Reals, edges: Reals, step: float) -> Reals:
+    """A bound on step times the sum of |M| / M(order) / u^2 >= |1 / (t (t + 1))| from each edge to the next."""
+    return np.exp(log_bound) * (1 / edges + step / edges**2 - np.append(1 / edges[1:], 0.0))
+
+
+def direct_farther(transform: Transform, placement: Placement) -> Contour | None:
+    """The line up to where |M| is proved to have decayed, without its negligible nodes; None if that is too far."""
+    order, step, error, limit = placement.order, placement.step, placement.error, placement.limit
+    most = math.pi * max(error, _mollifier(placement).gap / 2)
+    if not transform.limsup(order) <= most * limit:
+        return None
+    edges = _increasing(max(6.0 / math.sqrt(placement.variance), step), 1.6, limit, 24, least=2)
+    tails = np.cumsum(block_sums(transform.finest_envelope(order, edges), edges, step)[::-1])[::-1]
+    enough = np.flatnonzero((tails <= most) & (edges <= limit))
+    if not len(enough):
+        return None
+    exact = np.flatnonzero(tails[enough] <= math.pi * error)
+    last = int(enough[exact[0] if len(exact) else -1])
+    nodes = significant(transform, order, step * np.arange(math.ceil(float(edges[last]) / step)), 0.0)
+    tail = float(tails[last]) + math.exp(-NEGLIGIBLE) * (step / (order * (order + 1)) + math.pi / (2 * order))
+    return _ended(transform, placement, nodes, transform.line(order, nodes), tail)
+
+
+def _increasing(start: float, ratio: float, end: float, most: int, *, least: int = 1) -> Reals:
+    """Frequencies that grow by that ratio, up to the first at or beyond `end`; at least and at most so many."""
+    edges = start * ratio ** np.arange(most)
+    return edges[: max(least, int(np.searchsorted(edges, end)) + 1)]
+
+
+def _ended(transform: Transform, placement: Placement, frequency: Reals, line: Line, tail: float) -> Contour:
+    """A line that is cut where a bound on the tail is known."""
+    log, scale = centered(line.log)
+    return Contour(
+        order=placement.order,
+        step=placement.step,
+        frequency=frequency,
+        log=log,
+        error=line.error,
+        scale=scale,
+        kernel=simple_kernel(placement.order, frequency),
+        tail=2 * tail * (1 + 1e-9) / placement.step,
+        outer=placement.outer,
+        maximum=transform.maximum,
+        name="contour",
+    )
+
+
+@dataclass(frozen=True)
+class _Mollifier:
+    """The Gaussian Z that is added to L.
+
+    Args:
+        deviation: Its standard deviation.
+        gap: About what it adds to g, relative to M(order) e^(-order x); 0 if that is within the tolerance.
+        error: The part of M(order) e^(-order x) that may be left out beside that.
+    """
+
+    deviation: float
+    gap: float
+    error: float
+
+
+def _mollifier(placement: Placement) -> _Mollifier:
+    """The Gaussian of the wanted gap, or the narrowest one that ends the line within its nodes."""
+    order, error = placement.order, placement.error
+    deviation, gap, rest = math.sqrt(placement.tolerance / (order * (order + 1))), 0.0, error
+    if _faded(deviation, error) > placement.limit:
+        for _ in range(2):  # what is left out beyond the last node may be as large as shows beside the gap
+            deviation = _faded(1.0, rest) / placement.limit
+            gap = deviation * deviation * order * (order + 1) * placement.height
+            rest = max(error, gap / 200)
+    return _Mollifier(deviation, gap, rest)
+
+
+def _faded(deviation: float, error: float) -> float:
+    """The frequency beyond which the Gaussian has made the line negligible."""
+    return math.sqrt(2 * (max(-math.log(error), 0.0) + 8.0)) / deviation
+
+
+def mollified(transform: Transform, placement: Placement) -> Contour:
+    """The line of L + Z, and the bump that bounds the gap."""
+    mollifier, order, step = _mollifier(placement), placement.order, placement.step
+    deviation, error = mollifier.deviation, mollifier.error
+    count = math.ceil(_faded(deviation, error) / step) + 1
+    end, variance = count * step, deviation * deviation
+    frequency, line = _screened(transform, order, step * np.arange(count), variance, error / step)
+    log, scale = centered(line.log)
+    lift = variance * order * (order + 1) / 2
+    log = log + lift - variance * frequency**2 / 2 + 1j * variance * frequency * (order + 0.5)
+    gap = variance * exp_or_inf(variance / 8) * (1 + 8 * U) if deviation <= WIDE else 0.0
+    # Beyond the last node: e^lift times the integral of e^(-s^2 u^2 / 2) (1/u^2 + gap), both below by u >= end.
+    decayed = exp_or_inf(lift - variance * end * end / 2)
+    tail = 2 * decayed * (1 / (variance * end) + step) * (1 / end**2 + gap) / step
+    # Nodes screened out: |M| <= e^(-NEGLIGIBLE) M(order) each.
+    dropped = 2 * exp_or_inf(lift - NEGLIGIBLE) * (1 / (order * (order + 1)) + math.pi / (2 * order * step))
+    dropped += 2 * exp_or_inf(lift - NEGLIGIBLE) * gap * count
+    outer = placement.outer
+    if not outer:
+        unit = 1 / math.sqrt(transform.cumulants(order)[2] + 1 / order**2)
+        orders = (short(order + far * unit, bits=24) for far in (1.2, 3.0))
+        outer = tuple((beyond, transform.moment_bound(beyond)) for beyond in orders)
+    raised = tuple((beyond, bound + variance * beyond * (beyond + 1) / 2 * (1 + 8 * U)) for beyond, bound in outer)
+    return Contour(
+        order=order,
+        step=step,
+        frequency=frequency,
+        log=log,
+        error=line.error + 4 * U * (lift + variance * frequency**2 + variance * frequency * (order + 1)),
+        scale=scale,
+        kernel=simple_kernel(order, frequency),
+        tail=(tail + dropped) * (1 + 1e-9),
+        outer=raised,
+        maximum=math.inf,
+        name="smoothed contour",
+        smoothing=deviation,
+        bump=gap * np.where(frequency == 0, 1.0, 2.0) + 0j if deviation <= WIDE else None,
+    )
+
+
+def _screened(
+    transform: Transform, order: float, frequency: Reals, variance: float, error: float
+) -> tuple[Reals, Line]:
+    """The line at the significant nodes: after each term, those whose product is below e^(-NEGLIGIBLE) are dropped."""
+    frequency = significant(transform, order, frequency, variance)
+    log = np.zeros(len(frequency), dtype=np.complex128)
+    total = np.zeros(len(frequency))
+    scale, terms = 0.0, transform.summands
+    for term in terms:
+        line = _precise(term, order, frequency, log.real - scale - variance * frequency**2 / 2, error / len(terms))
+        scale += float(line.log[0].real)
+        log = log + line.log
+        total = total + line.error + U * np.abs(log)
+        negligible = log.real - scale - variance * frequency**2 / 2 + total < -NEGLIGIBLE - 1
+        if negligible.any():
+            keep = ~negligible
+            frequency, log, total = frequency[keep], log[keep], total[keep]
+    return frequency, Line(log, total)
+
+
+def _precise(term: Transform, order: float, frequency: Reals, magnitude: Reals, error: float) -> Line:
+    """A term's line, from its rough line where the error of that is not noticed.
+
+    Args:
+        term: One of the independent summands.
+        order: The real part of the line.
+        frequency: The nodes, shape (n,).
+        magnitude: log of the product of the terms before it, shape (n,).
+        error: What the errors of all nodes together may come to, of which a share is spent here.
+    """
+    rough = term.rough_line(order, frequency) if len(frequency) > _MANY else None
+    if rough is None:
+        return term.line(order, frequency)
+    exact = term.line(order, frequency[:1])
+    size = np.exp(np.minimum(magnitude + (rough.log.real - exact.log[0].real), 1.0)) / (
+        order * (order + 1) + frequency**2
+    )
+    # However small the node: a sum gives up at a large error of one.
+    moved = np.where(rough.error < _TOO_LARGE, size * np.expm1(rough.error), np.inf)
+    ranks = np.argsort(moved)
+    noticed = ranks[~(np.cumsum(moved[ranks]) <= _SINGLE_PRECISION * error)]
+    noticed = np.sort(np.append(noticed, 0)) if 0 not in noticed else np.sort(noticed)
+    line = term.line(order, frequency[noticed])
+    rough.log[noticed], rough.error[noticed] = line.log, line.error
+    return rough
+
+
+_RULES = (periodic, direct, direct_farther, mollified)
