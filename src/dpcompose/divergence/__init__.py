@@ -8,14 +8,18 @@ rational `.value`, where the truth is rational). Two `Density` give an `Estimate
 from dpcompose.divergence.density import Density, Estimate
 from dpcompose.divergence.distribution import Distribution
 from dpcompose.divergence.enclosure import Exact
-from dpcompose.divergence.hockey import hockey_stick
+from dpcompose.divergence.hockey_stick import hockey_stick, total_variation
 from dpcompose.divergence.kullback_leibler import kl
-from dpcompose.divergence.lemma_3_17 import OneSidedWitness, SymmetricWitness, one_sided_witness, symmetric_witness
-from dpcompose.divergence.lemma_3_18 import extreme_pair
 from dpcompose.divergence.maximum import approximate_max, max_divergence, max_ratio
 from dpcompose.divergence.neighbors import SmallestEpsilon, smallest_epsilon
 from dpcompose.divergence.renyi_divergence import renyi
-from dpcompose.divergence.variation import total_variation
+from dpcompose.divergence.witnesses import (
+    OneSidedWitness,
+    SymmetricWitness,
+    extreme_pair,
+    one_sided_witness,
+    symmetric_witness,
+)
 
 __all__ = [
     "Density",

@@ -1,7 +1,8 @@
-"""Decimal intervals that provably contain logarithms and exponentials of rational numbers, rounded outward at the end.
+"""Intervals of decimals around logarithms and exponentials of rational numbers, and the ratio e^epsilon among them.
 
-Python's decimal arithmetic rounds quotients, sums and products in the direction of the context, and its `exp` and `ln`
-are correctly rounded, so that the two neighbors of their result enclose the truth.
+The intervals provably contain the truth and are rounded outward at the end. Python's decimal arithmetic rounds
+quotients, sums and products in the direction of the context. Its `exp` and `ln` are correctly rounded, so that the two
+neighbors of their result enclose the truth.
 """
 
 from __future__ import annotations
@@ -11,12 +12,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from typing import Any
 
+from dpcompose.divergence.distribution import Rational, exact
+from dpcompose.errors import DomainError
 from dpcompose.numerics import Bound, Certificate
 
 ENCLOSED = Certificate("exact rational arithmetic; exp and log enclosed in decimal intervals", unit="absolute")
 RATIONAL = Certificate("exact rational arithmetic")
 _DIGITS = (40, 80, 160, 320, 640)
+# An upper bound on e^-3000, below which the digits of an enclosure would be zeros.
+_VANISHING = Fraction(1, 10**1000)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +115,48 @@ def log_bound(value: Fraction) -> Bound:
     if value == 0:
         return Bound(-math.inf, -math.inf)
     return narrowed(lambda arithmetic: arithmetic.log(arithmetic.of(value)).ends)
+
+
+def exact_ratio(value: Any, *, least: int = 0) -> Fraction:
+    """`value` as a rational ratio e^epsilon of at least `least`."""
+    domain = f"a finite ratio e^epsilon >= {least}"
+    ratio = exact("ratio", value, domain)
+    if not ratio >= least:
+        raise DomainError("ratio", value, domain)
+    return ratio
+
+
+def one_of(epsilon: Any, ratio: Any) -> None:
+    """Refuse unless exactly one of the two is given."""
+    if (epsilon is None) == (ratio is None):
+        raise DomainError("epsilon, ratio", (epsilon, ratio), "exactly one of the two")
+
+
+def exponential(epsilon: Fraction, *, arithmetic: Arithmetic) -> tuple[Fraction, Fraction]:
+    """Rational numbers (lower, upper) around e^epsilon; equal where it is rational."""
+    if epsilon == 0:
+        return Fraction(1), Fraction(1)
+    if epsilon < -3000:
+        return Fraction(0), _VANISHING
+    interval = arithmetic.exp(arithmetic.of(epsilon))
+    return Fraction(interval.lower), Fraction(interval.upper)
+
+
+def floor_ratio(epsilon: Rational | None, ratio: Rational | None) -> Fraction:
+    """The ratio a >= 1 itself, or a rational number in [1, e^epsilon] within a relative 1e-58 of e^epsilon.
+
+    Raises:
+        DomainError: Unless exactly one is given, and epsilon in [0, 1e6] or ratio >= 1.
+    """
+    one_of(epsilon, ratio)
+    if epsilon is None:
+        return exact_ratio(ratio, least=1)
+    domain = "a number in [0, 1e6]"
+    power = exact("epsilon", epsilon, domain)
+    if not 0 <= power <= 10**6:
+        raise DomainError("epsilon", epsilon, domain)
+    # The enclosure of e^epsilon for a tiny epsilon begins below 1.
+    return max(exponential(power, arithmetic=Arithmetic(60))[0], Fraction(1))
 
 
 def _floor(value: Fraction | Decimal) -> float:

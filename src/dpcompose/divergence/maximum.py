@@ -9,7 +9,7 @@ from typing import overload
 from dpcompose.divergence.density import Density, Estimate, search
 from dpcompose.divergence.distribution import Coupled, Finite, Rational, coupled, exact_probability
 from dpcompose.divergence.enclosure import log_bound
-from dpcompose.divergence.hockey import hockey_stick, singular
+from dpcompose.divergence.hockey_stick import hockey_stick, singular
 from dpcompose.numerics import Bound, check
 
 

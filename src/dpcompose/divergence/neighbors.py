@@ -54,7 +54,7 @@ def smallest_epsilon(
 
     Reference: [DworkRoth2014, Remark 3.1].
     """
-    slack = exact_probability("delta", delta)
+    allowed = exact_probability("delta", delta)
     if not isinstance(outputs, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("outputs", outputs, "a mapping from each input to the distribution of its output")
     read = {x: Distribution.read(f"outputs[{x!r}]", output) for x, output in outputs.items()}
@@ -62,9 +62,9 @@ def smallest_epsilon(
     if not pairs:
         raise DomainError("neighbors", pairs, "at least one pair of inputs", "Without neighbors nothing is protected")
     ordered = dict.fromkeys(ends for x, y in pairs for ends in ((x, y), (y, x)))
-    ratios = {(x, y): largest_ratio(coupled(read[x], read[y]), slack) for x, y in ordered}
+    ratios = {(x, y): largest_ratio(coupled(read[x], read[y]), allowed) for x, y in ordered}
     worst = max(ratios, key=ratios.__getitem__)
-    return SmallestEpsilon(log_ratio(max(ratios[worst], Fraction(1))), slack, ratios[worst], worst)
+    return SmallestEpsilon(log_ratio(max(ratios[worst], Fraction(1))), allowed, ratios[worst], worst)
 
 
 def _pairs(read: Mapping[Any, Distribution], neighbors: Iterable[tuple[Any, Any]] | None) -> list[tuple[Any, Any]]:

@@ -1,4 +1,8 @@
-"""Lemma 3.17: approximate closeness is exact closeness of nearby distributions, and here they are."""
+"""The distributions of which Lemmas 3.17 and 3.18 speak.
+
+Lemma 3.17: two distributions are close within (epsilon, delta) exactly when distributions at distance delta from them
+are close within epsilon. Lemma 3.18: the pair of largest mean loss.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,8 @@ from fractions import Fraction
 from typing import Any
 
 from dpcompose.divergence.distribution import Coupled, Distribution, Finite, Rational, coupled
-from dpcompose.divergence.hockey import excess
-from dpcompose.divergence.threshold import floor_ratio
-from dpcompose.divergence.variation import distance
+from dpcompose.divergence.enclosure import floor_ratio
+from dpcompose.divergence.hockey_stick import distance, excess
 from dpcompose.errors import UnsupportedError
 
 _UNEQUAL = "the masses were given as floats whose sums differ, and at this ratio that leaves no room"
@@ -34,7 +37,7 @@ class OneSidedWitness:
     distance: Fraction
 
     def check(self) -> bool:
-        """Recomputes the statement from the distributions; also that the distance is the least possible."""
+        """Recompute the statement from the distributions; also that the distance is the least possible."""
         least = excess(coupled(self.first, self.second), self.ratio)
         apart = distance(coupled(self.first, self.nearby))
         return (
@@ -66,7 +69,7 @@ class SymmetricWitness:
     distance: Fraction
 
     def check(self) -> bool:
-        """Recomputes the statement from the distributions; also that the distance is the least possible."""
+        """Recompute the statement from the distributions; also that the distance is the least possible."""
         forward, backward = coupled(self.first, self.second), coupled(self.second, self.first)
         least = max(excess(forward, self.ratio), excess(backward, self.ratio)) / (1 + self.ratio)
         apart = (
@@ -168,6 +171,34 @@ def symmetric_witness(
     )
 
 
+def extreme_pair(
+    *, epsilon: Rational | None = None, ratio: Rational | None = None
+) -> tuple[Distribution, Distribution]:
+    """The pair (a, 1)/(1 + a) and (1, a)/(1 + a), a = e^epsilon, which attains the tight form of Lemma 3.18.
+
+    If D_inf(Y||Z) <= epsilon and D_inf(Z||Y) <= epsilon then D(Y||Z) <= epsilon (e^epsilon - 1)/(e^epsilon + 1) =
+    epsilon tanh(epsilon/2), with equality for this pair, the two answers of randomized response. The book's bound,
+    epsilon (e^epsilon - 1), is larger by the factor e^epsilon + 1. (The pair is extreme in every sense: all others
+    within epsilon are post-processings of it.)
+
+    >>> y, z = extreme_pair(ratio=3)
+    >>> y.masses[0], z.masses[0]
+    (Fraction(3, 4), Fraction(1, 4))
+
+    Args:
+        epsilon: A loss in nats in [0, 1e6]: a is then a rational number just below e^epsilon (relative 1e-58); or
+        ratio: a itself, >= 1, taken exactly.
+
+    Raises:
+        DomainError: Unless exactly one of epsilon and ratio is given, in its domain.
+
+    Reference: [DworkRoth2014, Lemma 3.18].
+    """
+    a = floor_ratio(epsilon, ratio)
+    large, small = a / (1 + a), 1 / (1 + a)
+    return Distribution([large, small]), Distribution([small, large])
+
+
 def _meeting(y: Fraction, z: Fraction, a: Fraction) -> tuple[Fraction, Fraction]:
     """Where the ratio of two masses exceeds a, the masses of the same sum at which it is a."""
     if y > a * z:
@@ -178,16 +209,16 @@ def _meeting(y: Fraction, z: Fraction, a: Fraction) -> tuple[Fraction, Fraction]
 
 
 def _balanced(pair: Coupled, met: list[tuple[Fraction, Fraction]]) -> list[tuple[Fraction, Fraction]]:
-    """Moves the mass that one side lost back to it, where it has the smaller mass; no ratio grows by that."""
-    lost = sum(pair.first, Fraction(0)) - sum((y for y, _ in met), Fraction(0))
-    if lost < 0:
+    """Give each side back the mass that it lost, where it has the smaller mass; no ratio grows by that."""
+    deficit = sum(pair.first, Fraction(0)) - sum((y for y, _ in met), Fraction(0))
+    if deficit < 0:
         mirrored = Coupled(pair.outcomes, pair.second, pair.first)
         return [(y, z) for z, y in _balanced(mirrored, [(z, y) for y, z in met])]
-    # With equal total masses the room is at least 2 lost, so the two masses approach and do not pass each other.
+    # With equal total masses the room is at least 2 deficit, so the two masses approach and do not pass each other.
     room = sum((z - y for y, z in met if z > y), Fraction(0))
-    if lost > room:
+    if deficit > room:
         raise UnsupportedError("symmetric_witness", _UNEQUAL, "Give masses as Fractions that sum to 1")
-    share = lost / room if room else Fraction(0)
+    share = deficit / room if room else Fraction(0)
     return [(y + share * (z - y), z - share * (z - y)) if z > y else (y, z) for y, z in met]
 
 
