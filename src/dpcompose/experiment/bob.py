@@ -10,7 +10,6 @@ from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.experiment.query import Database, Holds, Query
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.mechanism import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
-from dpcompose.mechanism.base import sensitivities
 from dpcompose.numerics import check
 
 _OTHER: dict[Adjacency, Database] = {
@@ -51,7 +50,7 @@ def reach_of(mechanism: Composable, adjacency: Adjacency) -> float:
 @reach_of.register(Laplace)
 @reach_of.register(Gaussian)
 def _(mechanism: Laplace | Gaussian, adjacency: Adjacency) -> float:
-    return sensitivities(mechanism.sensitivity, mechanism.replace_sensitivity, adjacency)
+    return mechanism.sensitivity_under(adjacency)
 
 
 @reach_of.register(DiscreteLaplace)

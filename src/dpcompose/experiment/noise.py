@@ -11,7 +11,6 @@ from dpcompose.errors import DomainError
 from dpcompose.experiment.channel import Between, Channel, Reals, channel_of
 from dpcompose.experiment.world import World
 from dpcompose.mechanism import Gaussian, Laplace
-from dpcompose.mechanism.base import sensitivities
 from dpcompose.numerics.bound import UNIT_ROUNDOFF
 
 SLACK = 1e-12
@@ -106,11 +105,11 @@ def require_within(between: Between, most: float) -> None:
 
 @channel_of.register
 def _(mechanism: Laplace, between: Between) -> Channel:
-    require_within(between, sensitivities(mechanism.sensitivity, mechanism.replace_sensitivity, between.adjacency))
+    require_within(between, mechanism.sensitivity_under(between.adjacency))
     return LaplaceChannel(mechanism.scale, between.zero, between.one)
 
 
 @channel_of.register
 def _(mechanism: Gaussian, between: Between) -> Channel:
-    require_within(between, sensitivities(mechanism.sensitivity, mechanism.replace_sensitivity, between.adjacency))
+    require_within(between, mechanism.sensitivity_under(between.adjacency))
     return GaussianChannel(mechanism.sigma, between.zero, between.one)

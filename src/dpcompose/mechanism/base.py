@@ -1,13 +1,17 @@
-"""What every mechanism shares: it is a part, its own composition of one, and says why where it has no sound losses."""
+"""The base of every mechanism: a part, its own composition of one, which says why where it has no sound losses.
+
+A member states its losses; `Stated` adds a statement under one adjacency, `ContinuousNoise` a size of noise.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 from abc import ABC, abstractmethod
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
-from typing import Any, cast
+from typing import Any, ClassVar, Self, cast
 
 from dpcompose.composition.container import Composable, Pairs
 from dpcompose.errors import DomainError, UnsupportedError
@@ -34,7 +38,7 @@ class Mechanism(Composable, ABC):
 
     @property
     def label(self) -> str:
-        """What a report calls it: its own repr."""
+        """The name in a report: its own repr."""
         return repr(self)
 
     @abstractmethod
@@ -98,6 +102,64 @@ class Stated(Mechanism):
         )
 
 
+@dataclass(frozen=True, repr=False)
+class ContinuousNoise(Mechanism):
+    """Continuous noise of one size on each coordinate. A member adds the size as its one positional field.
+
+    Args:
+        sensitivity: The distance that adding or removing one record can make; finite, > 0.
+        replace_sensitivity: The distance that replacing one can make, if better than twice that.
+    """
+
+    _: KW_ONLY
+    sensitivity: float = 1.0
+    replace_sensitivity: float | None = None
+    noise_name: ClassVar[str]
+    """The field of the size."""
+
+    @property
+    @abstractmethod
+    def _noise(self) -> float:
+        """The size of the noise, as given."""
+
+    def __post_init__(self) -> None:
+        noise: Any = self._noise
+        # Most mechanisms need no check and no conversion, and some come in thousands.
+        plain = self.replace_sensitivity is None and type(noise) is float and type(self.sensitivity) is float
+        if plain and self.sensitivity == 1.0 and 1e-5 < noise < 1e11:
+            return
+        noise = check.positive(self.noise_name, noise)
+        one = check.positive("sensitivity", self.sensitivity)
+        if not 1e-12 < one / noise < 1e6:
+            domain = f"sensitivity / {self.noise_name} between 1e-12 and 1e6, not {one / noise!r}"
+            raise DomainError(self.noise_name, noise, domain)
+        set_fields(self, **{self.noise_name: noise, "sensitivity": one})
+        if self.replace_sensitivity is None:
+            return
+        two = check.positive("replace_sensitivity", self.replace_sensitivity)
+        if not two <= 2 * one:
+            raise DomainError("replace_sensitivity", two, f"at most twice the sensitivity {one!r}")
+        if not two / noise > 1e-12:
+            raise DomainError("replace_sensitivity", two, f"more than 1e-12 times the {self.noise_name} {noise!r}")
+        set_fields(self, replace_sensitivity=two)
+
+    def sensitivity_under(self, adjacency: Adjacency) -> float:
+        """The sensitivity under an adjacency: a null record contributes nothing, and a replaced one at most twice."""
+        if adjacency is Adjacency.REPLACE:
+            return 2 * self.sensitivity if self.replace_sensitivity is None else self.replace_sensitivity
+        return self.sensitivity
+
+    def _quotient(self, adjacency: Adjacency) -> Fraction:
+        return quotient(self._noise, self.sensitivity, self.replace_sensitivity, adjacency)
+
+    def _costlier(self) -> Self:
+        noise, one, two = smaller_reading(self._noise), larger_reading(self.sensitivity), self.replace_sensitivity
+        two = None if two is None else min(larger_reading(two), 2 * one)
+        if (noise, one, two) == (self._noise, self.sensitivity, self.replace_sensitivity):
+            return self
+        return dataclasses.replace(self, sensitivity=one, replace_sensitivity=two, **{self.noise_name: noise})
+
+
 @cache
 def _states_its_own(kind: type[Mechanism]) -> bool:
     """Whether what a class states is about its own losses: not where a subclass has others."""
@@ -137,46 +199,6 @@ def quotient(noise: float, sensitivity: float, replace_sensitivity: float | None
     return reach / min(exact(noise), Fraction(noise))
 
 
-def costlier_noise(
-    noise: float, sensitivity: float, replace_sensitivity: float | None
-) -> tuple[float, float, float | None]:
-    """The noise at its smaller reading, the sensitivities at their larger ones."""
-    one = larger_reading(sensitivity)
-    two = None if replace_sensitivity is None else min(larger_reading(replace_sensitivity), 2 * one)
-    return smaller_reading(noise), one, two
-
-
 def rounded(divisor: float) -> int:
-    """How many units of roundoff a quotient may be off: none by a power of two."""
+    """The error of a quotient by `divisor`, in units of roundoff: 0 for a power of two."""
     return 0 if math.frexp(divisor)[0] == 0.5 else 1
-
-
-def sensitivities(sensitivity: float, replace_sensitivity: float | None, adjacency: Adjacency) -> float:
-    """The sensitivity under an adjacency: a null record contributes nothing, and a replaced one at most twice."""
-    if adjacency is Adjacency.REPLACE:
-        return 2 * sensitivity if replace_sensitivity is None else replace_sensitivity
-    return sensitivity
-
-
-def plain(noise: object, sensitivity: object, replace_sensitivity: object) -> bool:
-    """Whether nothing is to be checked or converted: most mechanisms are so, and some come in thousands."""
-    if replace_sensitivity is not None or type(noise) is not float or type(sensitivity) is not float:
-        return False
-    return sensitivity == 1.0 and 1e-5 < noise < 1e11
-
-
-def checked_sensitivities(
-    sensitivity: object, replace_sensitivity: object, *, noise: float, noise_name: str
-) -> tuple[float, float | None]:
-    """Both sensitivities, the second at most twice the first, and each in a computable proportion to the noise."""
-    one = check.positive("sensitivity", sensitivity)
-    if not 1e-12 < one / noise < 1e6:
-        raise DomainError(noise_name, noise, f"sensitivity / {noise_name} between 1e-12 and 1e6, not {one / noise!r}")
-    if replace_sensitivity is None:
-        return one, None
-    two = check.positive("replace_sensitivity", replace_sensitivity)
-    if not two <= 2 * one:
-        raise DomainError("replace_sensitivity", two, f"at most twice the sensitivity {one!r}")
-    if not two / noise > 1e-12:
-        raise DomainError("replace_sensitivity", two, f"more than 1e-12 times the {noise_name} {noise!r}")
-    return one, two

@@ -132,7 +132,8 @@ class DiscreteGaussian(_Integer):
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """rho of the squared L2 distance, exact, at the costlier reading.
 
-        Its other answers are those of this double: less noise may lose less at an epsilon, and no reading is costlier.
+        Its other answers are those of this double: with less noise the loss at an epsilon may be smaller, so that
+        neither reading is the costlier one.
         """
         change = self._change_under(adjacency)
         square = sum(step**2 for step in (change if isinstance(change, tuple) else (change,)))

@@ -1,4 +1,4 @@
-"""The door for a mechanism that nobody foresaw: its dominating pair, atom by atom or by its profile."""
+"""Any other mechanism, by its dominating pair: atom by atom, or by its profile."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class DominatingPair(Mechanism):
 
     @classmethod
     def atoms(cls, *, upper: Any, lower: Any, adjacency: Adjacency) -> DominatingPair:
-        """Exactly these masses.
+        """The pair of exactly these masses.
 
         Args:
             upper: Masses with the record: a mapping from outcomes, or a sequence.
@@ -109,8 +109,8 @@ class DominatingPair(Mechanism):
             raise UnsupportedError(self.label, stated)
         if adjacency is not Adjacency.REPLACE or self.pair.symmetric:
             return ((self.pair, 1),)
-        # Of two tables with a record replaced neither is the one with the record: the pair may lie either way round,
-        # and another time the other way.
+        # When a record is replaced, neither table is the one with the record: each use of the mechanism may have the
+        # pair in either order.
         either = envelope((self.pair.remove, self.pair.add))
         attained = self.pair.attained
         inside = (self.pair,) if attained else self.pair.inside

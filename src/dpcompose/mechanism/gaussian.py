@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
-from typing import Self
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 from dpcompose.composition.container import Pairs
 from dpcompose.guarantee.adjacency import Adjacency
@@ -13,21 +13,11 @@ from dpcompose.loss.base import Pair
 from dpcompose.loss.gaussian import GaussianLoss, gaussian_sum
 from dpcompose.loss.opposed_gaussian import OpposedGaussianLoss
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
-from dpcompose.mechanism.base import (
-    Mechanism,
-    alike,
-    checked_sensitivities,
-    costlier_noise,
-    plain,
-    quotient,
-    rounded,
-    sensitivities,
-)
-from dpcompose.numerics import check
+from dpcompose.mechanism.base import ContinuousNoise, alike, rounded
 
 
 @dataclass(frozen=True, repr=False)
-class Gaussian(Mechanism):
+class Gaussian(ContinuousNoise):
     """The value plus Gaussian noise N(0, sigma^2) on each coordinate.
 
     >>> from dpcompose import Gaussian
@@ -47,37 +37,23 @@ class Gaussian(Mechanism):
     """
 
     sigma: float
-    _: KW_ONLY
-    sensitivity: float = 1.0
-    replace_sensitivity: float | None = None
+    noise_name: ClassVar[str] = "sigma"
 
-    def __post_init__(self) -> None:
-        if plain(self.sigma, self.sensitivity, self.replace_sensitivity):
-            return
-        object.__setattr__(self, "sigma", check.positive("sigma", self.sigma))
-        one, two = checked_sensitivities(
-            self.sensitivity, self.replace_sensitivity, noise=self.sigma, noise_name="sigma"
-        )
-        object.__setattr__(self, "sensitivity", one)
-        object.__setattr__(self, "replace_sensitivity", two)
+    @property
+    def _noise(self) -> float:
+        return self.sigma
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """Exact, at the costlier reading of each parameter."""
-        square = quotient(self.sigma, self.sensitivity, self.replace_sensitivity, adjacency) ** 2
+        square = self._quotient(adjacency) ** 2
         return TypedAmounts(rho=square / 2, mu_squared=square)
-
-    def _costlier(self) -> Gaussian:
-        read = costlier_noise(self.sigma, self.sensitivity, self.replace_sensitivity)
-        if read == (self.sigma, self.sensitivity, self.replace_sensitivity):
-            return self
-        return replace(self, sigma=read[0], sensitivity=read[1], replace_sensitivity=read[2])
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """One symmetric loss of mu = sensitivity / sigma."""
         return alike(GaussianLoss(self._mu(adjacency), rounded(self.sigma)))
 
     def _mu(self, adjacency: Adjacency) -> float:
-        return sensitivities(self.sensitivity, self.replace_sensitivity, adjacency) / self.sigma
+        return self.sensitivity_under(adjacency) / self.sigma
 
     @classmethod
     def summed_pairs(cls, members: Sequence[tuple[Self, int]], adjacency: Adjacency) -> Pairs | None:

@@ -1,4 +1,4 @@
-"""Mechanisms known only by what is promised of them."""
+"""Mechanisms known only by their guarantee."""
 
 from __future__ import annotations
 

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass
+from typing import ClassVar
 
 from dpcompose.composition.container import Pairs
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.priced import TypedAmounts
 from dpcompose.loss.laplace import LaplaceLoss
-from dpcompose.mechanism.base import (
-    Mechanism,
-    alike,
-    checked_sensitivities,
-    costlier_noise,
-    plain,
-    quotient,
-    rounded,
-    sensitivities,
-)
-from dpcompose.numerics import check
+from dpcompose.mechanism.base import ContinuousNoise, alike, rounded
 
 
 @dataclass(frozen=True, repr=False)
-class Laplace(Mechanism):
+class Laplace(ContinuousNoise):
     """The value plus Laplace noise of density e^(-|x| / scale) / (2 scale) on each coordinate.
 
     >>> from dpcompose import Laplace
@@ -41,32 +32,18 @@ class Laplace(Mechanism):
     """
 
     scale: float
-    _: KW_ONLY
-    sensitivity: float = 1.0
-    replace_sensitivity: float | None = None
+    noise_name: ClassVar[str] = "scale"
 
-    def __post_init__(self) -> None:
-        if plain(self.scale, self.sensitivity, self.replace_sensitivity):
-            return
-        object.__setattr__(self, "scale", check.positive("scale", self.scale))
-        one, two = checked_sensitivities(
-            self.sensitivity, self.replace_sensitivity, noise=self.scale, noise_name="scale"
-        )
-        object.__setattr__(self, "sensitivity", one)
-        object.__setattr__(self, "replace_sensitivity", two)
+    @property
+    def _noise(self) -> float:
+        return self.scale
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """Exact, at the costlier reading of each parameter."""
-        return TypedAmounts(quotient(self.scale, self.sensitivity, self.replace_sensitivity, adjacency))
-
-    def _costlier(self) -> Laplace:
-        read = costlier_noise(self.scale, self.sensitivity, self.replace_sensitivity)
-        if read == (self.scale, self.sensitivity, self.replace_sensitivity):
-            return self
-        return replace(self, scale=read[0], sensitivity=read[1], replace_sensitivity=read[2])
+        return TypedAmounts(self._quotient(adjacency))
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """One symmetric loss of epsilon = sensitivity / scale."""
-        epsilon = sensitivities(self.sensitivity, self.replace_sensitivity, adjacency) / self.scale
+        epsilon = self.sensitivity_under(adjacency) / self.scale
         quotient = None if adjacency is Adjacency.REPLACE else (self.sensitivity, self.scale)
         return alike(LaplaceLoss(epsilon, rounded(self.scale), quotient))
