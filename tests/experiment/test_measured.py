@@ -20,7 +20,7 @@ from dpcompose import (
 )
 from dpcompose.composition import Composable
 from dpcompose.experiment import Experiment, Holds, Query, Repeater, Tally, Wanderer, World
-from dpcompose.experiment.limits import ranks_of, survival
+from dpcompose.experiment.measured import ranks_of, survival
 from dpcompose.experiment.tally import BINS, EDGES, bins_of
 
 EPSILONS = np.array([-1.0, -0.2, 0.0, 0.05, 0.2, 0.5, 1.0, 2.0, 3.0])
@@ -178,7 +178,7 @@ def test_answers_far_from_zero_are_rounded_and_the_limits_know() -> None:
     query = Query(Laplace(2.0), ("Bob",), (), lambda database: crowd + len(database))
     game = Experiment(Repeater(query), family=[query.mechanism], rounds=3)
     found = game.measure(transcripts=50_000, rng=np.random.default_rng(2))
-    assert found.fuzz > 1e-3
+    assert found.error > 1e-3
     truth = (query.mechanism * 3).profile()(EPSILONS)
     assert np.all(found.delta(EPSILONS).lower <= truth.upper)
     assert np.all(found.delta(EPSILONS).upper >= truth.lower)

@@ -1,4 +1,4 @@
-"""The question about Bob by which a mechanism gives most away."""
+"""The question about Bob with the largest loss that a mechanism allows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OTHER: dict[Adjacency, Database] = {
 
 
 def about_bob(mechanism: Composable, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Query:
-    """Whether Bob is in the database, as far apart as the sensitivity allows: in world 0 he is.
+    """The question whether Bob is in the database: he is in world 0, and the values differ by the whole sensitivity.
 
     >>> from dpcompose import Laplace
     >>> query = about_bob(Laplace(1.0, sensitivity=2.0))
@@ -28,7 +28,7 @@ def about_bob(mechanism: Composable, *, adjacency: Adjacency = Adjacency.ADD_REM
     (2.0, 0.0)
 
     Args:
-        mechanism: What answers.
+        mechanism: The mechanism that answers.
         adjacency: What one person's data may change.
 
     Raises:
@@ -43,7 +43,7 @@ def about_bob(mechanism: Composable, *, adjacency: Adjacency = Adjacency.ADD_REM
 
 @singledispatch
 def reach_of(mechanism: Composable, adjacency: Adjacency) -> float:
-    """How far apart the two values of the statistic may be; 1 where the mechanism has no unit of its own."""
+    """The largest distance of the two values of the statistic; 1 where the mechanism has no unit of its own."""
     return 1.0
 
 

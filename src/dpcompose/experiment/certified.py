@@ -1,4 +1,4 @@
-"""What the theorems say of a game, under its own adjacency and orientation."""
+"""The certificate of a game, under its own adjacency and orientation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Game(TypedDict):
 class Certified:
     """A certificate that belongs to one game: every answer is under the game's adjacency and orientation.
 
-    Both may be named in a question, for whoever reads it; others than the game's are refused.
+    A question may name both; any other than the game's is refused.
 
     Args:
         rounds: The composition of k rounds, in each any member of the family, which belongs to no game.

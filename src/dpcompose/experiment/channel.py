@@ -1,10 +1,11 @@
-"""A mechanism between two databases: what it answers in either world, and what an answer gives away."""
+"""A mechanism between two databases: the distributions of its answer in both worlds, and the loss of an answer."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from decimal import Decimal
+from enum import Enum
 from functools import singledispatch
 
 import numpy as np
@@ -12,10 +13,18 @@ from numpy.typing import NDArray
 
 from dpcompose.composition import Composable
 from dpcompose.errors import UnsupportedError
-from dpcompose.experiment.world import World
 from dpcompose.guarantee.adjacency import Adjacency
 
 Reals = NDArray[np.float64]
+
+
+class World(Enum):
+    """A world of the experiment: which database of every pair is answered about."""
+
+    ZERO = 0
+    """The first: the real world, where Bob allows his data to be used, if the first databases hold it."""
+    ONE = 1
+    """The second: the ideal world, where no answer depends on Bob's data."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +32,7 @@ class Outcome:
     """One of finitely many answers.
 
     Args:
-        answer: What the adversary sees.
+        answer: The number that the adversary sees.
         zero: Its probability in world 0, to `DIGITS` digits.
         one: Its probability in world 1.
     """
@@ -38,15 +47,15 @@ class Channel(ABC):
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, world: World, answers: Reals, spare: Reals) -> None:
-        """Fill `answers` with what the mechanism says in that world; `spare` may be overwritten."""
+        """Fill `answers` with answers of the mechanism in that world; `spare` may be overwritten."""
 
     @abstractmethod
     def add_loss(self, answers: Reals, losses: Reals, spare: Reals) -> None:
         """Add ln p_0(answer) / p_1(answer) to `losses`."""
 
     @property
-    def fuzz(self) -> float:
-        """By how much the loss of an answer may be off, in nats, because answers far from 0 are rounded."""
+    def error(self) -> float:
+        """A bound on the error of an answer's loss, in nats: answers far from 0 are rounded."""
         return 0.0
 
     def outcomes(self) -> tuple[Outcome, ...] | None:
@@ -62,7 +71,7 @@ class Between:
         zero: The value of the statistic in world 0.
         one: Its value in world 1.
         holder: The world whose database holds the record, where one of them does.
-        adjacency: What makes them adjacent.
+        adjacency: The relation under which they are adjacent.
     """
 
     zero: float
@@ -75,7 +84,7 @@ class Between:
 def channel_of(mechanism: Composable, between: Between) -> Channel:
     """The mechanism's answers about two databases.
 
-    A mechanism has its line in the file of its noise.
+    The file of each kind of noise registers its mechanisms here.
 
     Raises:
         UnsupportedError: If there is no sampler for the mechanism.

@@ -11,24 +11,19 @@ import numpy as np
 
 from dpcompose.composition import Composable, compose, one_of
 from dpcompose.errors import DomainError, RefusedRoundError
-from dpcompose.experiment.adversary import Adversary
+from dpcompose.experiment.adversaries import Adversary
 from dpcompose.experiment.certified import Certified
-from dpcompose.experiment.channel import Channel, Reals
+from dpcompose.experiment.channel import Reals, World
 from dpcompose.experiment.measured import Measured
 from dpcompose.experiment.position import Position, Refusal, answer, opened, proposed
-from dpcompose.experiment.query import Query
-from dpcompose.experiment.round import Rules
+from dpcompose.experiment.round import Channels, Rules
 from dpcompose.experiment.solved import Solved, walk
-from dpcompose.experiment.tally import Tally
-from dpcompose.experiment.views import Views
-from dpcompose.experiment.world import World
+from dpcompose.experiment.tally import Tally, Views
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
 from dpcompose.numerics import check
 
 BLOCK = 1 << 13
 """Transcripts that are played together. Each block has its own random numbers, whatever else is played with it."""
-MOST_KNOWN = 4096
-"""Questions whose check is remembered."""
 MOST_ROUNDS, MOST_TRANSCRIPTS = 10**6, 10**12
 """Beyond these no game ends."""
 MOST_PLAYED, MOST_ANSWERS = 1 << 26, 1 << 30
@@ -41,8 +36,8 @@ class Experiment:
     """The k-fold adaptive composition experiment for one adversary.
 
     For i = 1, ..., k the adversary, who remembers everything, names two adjacent databases and a mechanism of the
-    family, and is told what the mechanism answers about the database of its world. What it can tell the worlds apart by
-    is its view: the answers, and its coins.
+    family, and is told the answer of the mechanism about the database of its world. Its view, the answers and its
+    coins, is all that it can tell the worlds apart by.
 
     >>> from dpcompose import RandomizedResponse
     >>> from dpcompose.experiment import Experiment, Holds, Query, Repeater
@@ -51,7 +46,7 @@ class Experiment:
     True
 
     Args:
-        adversary: Who plays.
+        adversary: The adversary that plays.
         family: The mechanisms it may choose from in every round, their parameters fixed.
         rounds: k, at least 1.
         adjacency: What one person's data may change.
@@ -83,7 +78,7 @@ class Experiment:
 
     @cached_property
     def composition(self) -> Certified:
-        """What the theorems certify of every adversary of this game: k rounds, in each any member of the family.
+        """The certificate for every adversary of this game: k rounds, in each any member of the family.
 
         >>> from dpcompose import Gaussian
         >>> from dpcompose.experiment import Experiment, Query, Repeater
@@ -113,7 +108,7 @@ class Experiment:
             most = f"at most {MOST_ANSWERS // self.rounds} of {self.rounds} rounds"
             raise DomainError("transcripts", count, most, "To keep counts alone, which takes no memory, call `measure`")
         answers, loss = np.full((self.rounds, count), np.nan), np.empty(count)
-        for start, played in self._blocks(world, count, rng, progress):
+        for start, played in self._blocks(world, count, rng, self._channels(), progress):
             size = len(played.loss)
             answers[: len(played.answers), start : start + size] = played.answers
             loss[start : start + size] = played.loss
@@ -139,12 +134,13 @@ class Experiment:
         count = _number("transcripts", transcripts)
         failure, shares = check.open_probability("failure", failure), check.count("shares", shares, least=1)
         tallies: list[Tally] = []
+        channels = self._channels()
         for world, sign in ((World.ZERO, 1.0), (World.ONE, -1.0)):
             found = Tally.of(np.empty(0))
-            for _, played in self._blocks(world, count, rng, progress):
+            for _, played in self._blocks(world, count, rng, channels, progress):
                 found += Tally.of(sign * played.loss)
             tallies.append(found)
-        return Measured(tallies[0], tallies[1], self.rounds, failure, shares, self._fuzz[0])
+        return Measured(tallies[0], tallies[1], self.rounds, failure, shares, channels.error)
 
     def solve(self, *, leaves: int = 1 << 18) -> Solved:
         """The exact distributions of the view in both worlds, for mechanisms with finitely many answers.
@@ -156,7 +152,7 @@ class Experiment:
             RefusedRoundError: If the adversary asks what it may not, or uses coins.
             UnsupportedError: If a mechanism has infinitely many answers, or the tree more leaves.
         """
-        return walk(self.adversary, self.rounds, self._channel, leaves=check.count("leaves", leaves, least=1))
+        return walk(self.adversary, self.rounds, self._channels(), leaves=check.count("leaves", leaves, least=1))
 
     def start(self, transcripts: int, *, rng: np.random.Generator | None = None) -> Position:
         """The position before the first round of that many games.
@@ -178,7 +174,7 @@ class Experiment:
                 len(position.answers) + 1, f"the experiment has ended after {len(position.answers)} rounds"
             )
         try:
-            state, groups = proposed(self.adversary, position.state, _sealed(position.answers), self._channel)
+            state, groups = proposed(self.adversary, position.state, _sealed(position.answers), self._stepped)
         except RefusedRoundError as refusal:
             return position, Refusal(refusal.number, refusal.reason)
         if groups is None:
@@ -187,31 +183,19 @@ class Experiment:
         answer(groups, world, rng, drawn, loss, np.empty(len(drawn)))
         return Position(state, np.concatenate([position.answers, drawn[None]]), loss), None
 
-    @cached_property
-    def _known(self) -> dict[Query, Channel]:
-        return {}
+    def _channels(self) -> Channels:
+        """A new cache of channels."""
+        return Channels(Rules(tuple(self.family), self.adjacency, self.orientation))
 
     @cached_property
-    def _fuzz(self) -> list[float]:
-        """The largest of all questions asked."""
-        return [0.0]
-
-    def _channel(self, query: Query) -> Channel:
-        """The question's channel, checked the first time that it is asked."""
-        found = self._known.get(query)
-        if found is None:
-            if len(self._known) >= MOST_KNOWN:
-                # An adversary may make up new ones in every block.
-                self._known.clear()
-            found = Rules(tuple(self.family), self.adjacency, self.orientation).channel(query)
-            self._known[query] = found
-            self._fuzz[0] = max(self._fuzz[0], found.fuzz)
-        return found
+    def _stepped(self) -> Channels:
+        """The cache of channels that all calls of `step` share."""
+        return self._channels()
 
     def _blocks(
-        self, world: World, count: int, rng: np.random.Generator, progress: Progress | None
+        self, world: World, count: int, rng: np.random.Generator, channels: Channels, progress: Progress | None
     ) -> Iterator[tuple[int, Position]]:
-        """Block after block, each with random numbers of its own; its arrays are used again for the next."""
+        """The blocks one after the other, each with its own random numbers; the next one uses the same arrays."""
         _playable(world, rng)
         root = int(rng.integers(2**63))
         # A block of many rounds has fewer transcripts, so that it needs no more memory.
@@ -224,15 +208,15 @@ class Experiment:
                 np.random.Generator(np.random.SFC64(np.random.SeedSequence((root, world.value, block, part))))
                 for part in (0, 1)
             )
-            yield start, self._block(world, min(size, count - start), coins, noise, room)
+            yield start, self._block(world, coins, noise, channels, room[:, : min(size, count - start)])
 
     def _block(
-        self, world: World, size: int, coins: np.random.Generator, noise: np.random.Generator, room: Reals
+        self, world: World, coins: np.random.Generator, noise: np.random.Generator, channels: Channels, answers: Reals
     ) -> Position:
-        state = opened(self.adversary, coins)
-        answers, loss, spare = room[:, :size], np.zeros(size), np.empty(size)
+        state, size = opened(self.adversary, coins), answers.shape[1]
+        loss, spare = np.zeros(size), np.empty(size)
         for number in range(self.rounds):
-            state, groups = proposed(self.adversary, state, _sealed(answers[:number]), self._channel)
+            state, groups = proposed(self.adversary, state, _sealed(answers[:number]), channels)
             if groups is None:
                 return Position(state, answers[:number], loss, True)
             answer(groups, world, noise, answers[number], loss, spare)

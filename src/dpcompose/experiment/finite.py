@@ -1,4 +1,4 @@
-"""Mechanisms with finitely many answers: randomized response, what is promised at its worst, and given atoms."""
+"""Mechanisms with finitely many answers: randomized response, the worst case of a guarantee, and given atoms."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.experiment.channel import Between, Channel, Outcome, Reals, channel_of
-from dpcompose.experiment.world import World
+from dpcompose.experiment.channel import Between, Channel, Outcome, Reals, World, channel_of
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.mechanism import BlackBox, DominatingPair, RandomizedResponse
 from dpcompose.mechanism.base import Stated
@@ -37,7 +36,7 @@ class FiniteChannel(Channel):
         rng.random(out=spare)
         edges = self._edges[world]
         if len(edges) == 1:
-            # Faster than a search: 0 or 1, stretched.
+            # Two answers: 0 or 1, scaled, is faster than a search.
             np.greater_equal(spare, edges[0], out=answers, casting="unsafe")
             low, high = self.all[0].answer, self.all[1].answer
             answers *= high - low

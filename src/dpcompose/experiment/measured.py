@@ -1,4 +1,15 @@
-"""What the transcripts of both worlds say about delta."""
+"""Measured losses, and confidence limits for delta at all epsilons at once.
+
+With S(t) = P(L > t), L the loss of a transcript drawn in one world,
+  delta(epsilon) = E (1 - e^(epsilon - L))_+ = the integral over t > epsilon of e^(epsilon - t) S(t):
+limits of S that hold at all t are limits of delta at all epsilon.
+
+Let T_r be the r-th largest of n losses. P(L >= T_r) is at least, and P(L > T_r) at most, the r-th smallest of n uniform
+variables, which is Beta(r, n - r + 1) (equal but for atoms). For ranks fixed beforehand, m of them, the quantiles of
+these at failure / m hold all together with probability at least 1 - failure, and between the ranks S is monotone. Ranks
+are as close as their own spread makes sensible. So the limits are relative to S: sharp in the tail, where a band of one
+width for all t (Dvoretzky-Kiefer-Wolfowitz) says nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +18,18 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import betaincinv
 
 from dpcompose.errors import DomainError
 from dpcompose.experiment.channel import Reals
-from dpcompose.experiment.limits import Survival, survival
 from dpcompose.experiment.tally import EDGES, Tally
 from dpcompose.numerics import check
 
 MOST_BINS = 10**6
+STRIDE = 1.6
+"""How many standard deviations of a rank, about, lie between it and the next."""
+QUANTILE_ERROR = 1e-9
+"""The relative error granted to the inverse of the incomplete beta function."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +49,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Measured:
-    """The losses of the transcripts of an experiment, counted.
+    """The counted losses of the transcripts of an experiment.
 
     Args:
         zero: ln p_0 / p_1 of transcripts of world 0.
@@ -42,7 +57,7 @@ class Measured:
         rounds: The most rounds of a transcript.
         failure: The probability with which any limit may be wrong.
         shares: How many experiments share it.
-        fuzz: By how much the loss of a round may be off because answers are rounded, in nats.
+        error: A bound on the error of a round's loss, because answers are rounded, in nats.
     """
 
     zero: Tally
@@ -50,7 +65,7 @@ class Measured:
     rounds: int
     failure: float
     shares: int = 1
-    fuzz: float = 0.0
+    error: float = 0.0
 
     def delta(self, epsilons: ArrayLike) -> Limits:
         """delta(epsilon), the larger of both directions: limits that hold for all epsilons, and directions, together.
@@ -102,7 +117,7 @@ class Measured:
     @property
     def _survivals(self) -> tuple[Survival, Survival]:
         # Each round's loss is a few roundings off, relative to the numbers that it is made of; so is their sum.
-        margin = (1e-12 * max(1.0, self._largest) + self.fuzz) * (1 + self.rounds)
+        margin = (1e-12 * max(1.0, self._largest) + self.error) * (1 + self.rounds)
         # One half for each direction.
         failure = self.failure / self.shares / 2
         return (
@@ -116,3 +131,78 @@ class Measured:
         inside = np.flatnonzero((self.zero.counts + self.one.counts)[1:-1]) + 1
         ends = [abs(EDGES[place]) for i in (0, -1) for place in (inside[i], inside[i] + 1)] if len(inside) else [1.0]
         return max((float(end) for end in ends if math.isfinite(end)), default=1.0)
+
+
+@dataclass(frozen=True)
+class Survival:
+    """Two step functions that enclose S: masses and the places where they sit, as the tails of distributions.
+
+    Args:
+        low: Masses, shape (m,): S(t) is at least the sum of those at places above t.
+        low_at: Their places.
+        high: Masses: S(t) is at most the sum of those at places above t.
+        high_at: Their places, infinite ones included.
+    """
+
+    low: Reals
+    low_at: Reals
+    high: Reals
+    high_at: Reals
+
+    def lower(self, epsilons: Reals) -> Reals:
+        """Below delta, at every epsilon."""
+        return _expected(self.low, self.low_at, epsilons)
+
+    def upper(self, epsilons: Reals) -> Reals:
+        """Above delta, at every epsilon."""
+        return np.minimum(_expected(self.high, self.high_at, epsilons), 1.0)
+
+
+def survival(tally: Tally, *, failure: float, margin: float) -> Survival:
+    """Limits for S that hold at all t together with probability at least 1 - failure.
+
+    Args:
+        tally: The losses of independent transcripts.
+        failure: In (0, 1).
+        margin: A bound on the rounding error of a loss, in nats.
+    """
+    n = tally.transcripts
+    ranks = ranks_of(n)
+    level = failure / (2 * len(ranks))
+    low: Reals = np.asarray(betaincinv(ranks, n - ranks + 1.0, level), dtype=np.float64) * (1 - QUANTILE_ERROR)
+    # 1 minus the quantile of the mirrored variable keeps its digits.
+    high = np.minimum((1 - betaincinv(n - ranks + 1.0, ranks, level)) * (1 + QUANTILE_ERROR) + 1e-15, 1.0)
+    bins = _bins_of_ranks(tally, ranks)
+    start, end = EDGES[bins] - margin, EDGES[bins + 1] + margin
+    # Losses that are infinite stay so, and count as finite beyond the last edge only from below.
+    start = np.where(ranks <= tally.infinite, np.inf, start)
+    low_masses = np.concatenate([low[:1], np.diff(low)])
+    high_masses = np.concatenate([high[:1], np.diff(high), [1.0 - high[-1]]])
+    return Survival(low_masses, start, high_masses, np.concatenate([[np.inf], end]))
+
+
+def ranks_of(transcripts: int) -> Reals:
+    """Ranks from 1 to all, about `STRIDE` standard deviations of a rank apart; they depend on the number alone."""
+    half: list[int] = []
+    rank = 1
+    while rank <= transcripts // 2:
+        half.append(rank)
+        rank += max(1, int(STRIDE * rank**0.5))
+    found = {*half, *(transcripts + 1 - rank for rank in half), (transcripts + 1) // 2}
+    return np.array(sorted(found), dtype=np.float64)
+
+
+def _bins_of_ranks(tally: Tally, ranks: Reals) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The bin in which the r-th largest loss lies."""
+    from_above = np.cumsum(tally.counts[::-1])
+    return len(tally.counts) - 1 - np.searchsorted(from_above, ranks, side="left").astype(np.int64)
+
+
+def _expected(masses: Reals, places: Reals, epsilons: Reals) -> Reals:
+    """The sum of masses times (1 - e^(epsilon - place))_+, for every epsilon."""
+    found = np.zeros(len(epsilons))
+    # -inf at a place contributes nothing.
+    for start in range(0, len(epsilons), 64):
+        block = epsilons[start : start + 64, None]
+        found[start : start + 64] = -np.expm1(np.minimum(block - places[None, :], 0.0)) @ masses
+    return found

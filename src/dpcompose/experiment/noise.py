@@ -1,23 +1,27 @@
-"""Noise that is added to a value, and its two members on the real line: Laplace and Gaussian."""
+"""Noise that is added to a value: Laplace and Gaussian, on the real line and on the integers."""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from dpcompose.errors import DomainError
-from dpcompose.experiment.channel import Between, Channel, Reals, channel_of
-from dpcompose.experiment.world import World
-from dpcompose.mechanism import Gaussian, Laplace
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.experiment.channel import Between, Channel, Reals, World, channel_of
+from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.mechanism import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
 from dpcompose.numerics.bound import UNIT_ROUNDOFF
 
-SLACK = 1e-12
+DISTANCE_ERROR = 1e-12
+"""The relative error granted to the distance of two statistics."""
+LARGEST_TABLE = 1 << 16
 
 
 @dataclass(frozen=True)
-class NoiseChannel(Channel):
+class AddedNoise(Channel):
     """The value plus noise.
 
     Args:
@@ -39,11 +43,11 @@ class NoiseChannel(Channel):
         answers += self.zero if world is World.ZERO else self.one
 
     def _centered(self, answers: Reals, spare: Reals) -> None:
-        """Where the answers are, seen from the middle of the two values; exact for integers."""
+        """Fill `spare` with the distance of the answers from the middle of the two values; exact for integers."""
         np.subtract(answers, (self.zero + self.one) / 2, out=spare)
 
 
-class LaplaceNoise(NoiseChannel):
+class AddedLaplace(AddedNoise):
     """Two-sided exponential noise, on the line or on the integers: the loss is the same."""
 
     def add_loss(self, answers: Reals, losses: Reals, spare: Reals) -> None:
@@ -57,7 +61,7 @@ class LaplaceNoise(NoiseChannel):
         losses += spare
 
 
-class GaussianNoise(NoiseChannel):
+class AddedGaussian(AddedNoise):
     """Gaussian noise, on the line or on the integers: the loss is the same."""
 
     def add_loss(self, answers: Reals, losses: Reals, spare: Reals) -> None:
@@ -67,8 +71,8 @@ class GaussianNoise(NoiseChannel):
         losses += spare
 
 
-class LaplaceChannel(LaplaceNoise):
-    """Laplace noise."""
+class LaplaceChannel(AddedLaplace):
+    """Laplace noise on the line."""
 
     def noise(self, rng: np.random.Generator, answers: Reals, spare: Reals) -> None:
         # The difference of two exponential variables.
@@ -78,11 +82,11 @@ class LaplaceChannel(LaplaceNoise):
         answers *= self.size
 
     @property
-    def fuzz(self) -> float:
+    def error(self) -> float:
         return 8 * UNIT_ROUNDOFF * (abs(self.zero) + abs(self.one)) / self.size
 
 
-class GaussianChannel(GaussianNoise):
+class GaussianChannel(AddedGaussian):
     """Gaussian noise on the line."""
 
     def noise(self, rng: np.random.Generator, answers: Reals, spare: Reals) -> None:
@@ -90,26 +94,77 @@ class GaussianChannel(GaussianNoise):
         answers *= self.size
 
     @property
-    def fuzz(self) -> float:
+    def error(self) -> float:
         slope = abs(self.zero - self.one) / self.size**2
         return 8 * UNIT_ROUNDOFF * (abs(self.zero) + abs(self.one)) * slope
 
 
-def require_within(between: Between, most: float) -> None:
+class DiscreteLaplaceChannel(AddedLaplace):
+    """Laplace noise on the integers: the difference of two geometric variables."""
+
+    def noise(self, rng: np.random.Generator, answers: Reals, spare: Reals) -> None:
+        # The integer part of an exponential variable is geometric.
+        for drawn in (answers, spare):
+            rng.standard_exponential(out=drawn)
+            np.multiply(drawn, self.size, out=drawn)
+            np.floor(drawn, out=drawn)
+        answers -= spare
+
+
+class DiscreteGaussianChannel(AddedGaussian):
+    """Gaussian noise on the integers, drawn from a table that omits a mass of less than 1e-300."""
+
+    def noise(self, rng: np.random.Generator, answers: Reals, spare: Reals) -> None:
+        rng.random(out=spare)
+        np.take(self._table[0], np.searchsorted(self._table[1], spare, side="right"), out=answers)
+
+    @cached_property
+    def _table(self) -> tuple[Reals, Reals]:
+        reach = math.ceil(38 * self.size) + 1
+        values = np.arange(-reach, reach + 1, dtype=np.float64)
+        mass = np.exp(-np.square(values / self.size) / 2)
+        return values, np.cumsum(mass / np.sum(mass))[:-1]
+
+
+def _require_within(between: Between, most: float) -> None:
     """Raise DomainError unless the values are at most `most` apart, rounding aside."""
     apart = abs(between.zero - between.one)
-    if not apart <= most * (1 + SLACK):
+    if not apart <= most * (1 + DISTANCE_ERROR):
         name = "|statistic(zero) - statistic(one)|"
         raise DomainError(name, apart, f"at most the sensitivity {most!r} of the mechanism")
 
 
 @channel_of.register
 def _(mechanism: Laplace, between: Between) -> Channel:
-    require_within(between, mechanism.sensitivity_under(between.adjacency))
+    _require_within(between, mechanism.sensitivity_under(between.adjacency))
     return LaplaceChannel(mechanism.scale, between.zero, between.one)
 
 
 @channel_of.register
 def _(mechanism: Gaussian, between: Between) -> Channel:
-    require_within(between, mechanism.sensitivity_under(between.adjacency))
+    _require_within(between, mechanism.sensitivity_under(between.adjacency))
     return GaussianChannel(mechanism.sigma, between.zero, between.one)
+
+
+def _require_integers(mechanism: DiscreteLaplace | DiscreteGaussian, between: Between) -> None:
+    change = mechanism.replace if between.adjacency is Adjacency.REPLACE else mechanism.shift
+    if isinstance(mechanism.shift, tuple) or isinstance(change, tuple):
+        raise UnsupportedError(repr(mechanism), "the experiment draws one coordinate")
+    _require_within(between, abs(2 * mechanism.shift if change is None else change))
+    for value in (between.zero, between.one):
+        if not (value == math.floor(value) and abs(value) < 2**50):
+            raise DomainError("statistic", value, "an integer")
+
+
+@channel_of.register
+def _(mechanism: DiscreteLaplace, between: Between) -> Channel:
+    _require_integers(mechanism, between)
+    return DiscreteLaplaceChannel(mechanism.scale, between.zero, between.one)
+
+
+@channel_of.register
+def _(mechanism: DiscreteGaussian, between: Between) -> Channel:
+    _require_integers(mechanism, between)
+    if not 76 * mechanism.sigma < LARGEST_TABLE:
+        raise UnsupportedError(repr(mechanism), f"the experiment draws from a table of at most {LARGEST_TABLE} values")
+    return DiscreteGaussianChannel(mechanism.sigma, between.zero, between.one)

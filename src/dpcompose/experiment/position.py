@@ -1,4 +1,4 @@
-"""Where a game stands, and one round of it."""
+"""The position of a game, and one round of it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from typing import Any
 import numpy as np
 
 from dpcompose.errors import RefusedRoundError
-from dpcompose.experiment.adversary import Adversary
-from dpcompose.experiment.channel import Channel, Reals
+from dpcompose.experiment.adversaries import Adversary
+from dpcompose.experiment.channel import Channel, Reals, World
 from dpcompose.experiment.query import Query
 from dpcompose.experiment.round import Groups, checked, reason_of
-from dpcompose.experiment.world import World
 
 
 @dataclass(frozen=True)
 class Position:
-    """After some rounds, in one world.
+    """The position after some rounds, in one world.
 
     Args:
-        state: What the adversary keeps.
+        state: The state of the adversary.
         answers: Of shape (rounds so far, transcripts); NaN where a transcript asked nothing.
         loss: ln p_0 / p_1 of every transcript's answers.
         ended: Whether the adversary asks nothing more, in any transcript.
@@ -38,8 +37,8 @@ class Refusal:
     """A round that was not asked; the position is as before.
 
     Args:
-        number: Which round, from 1.
-        reason: Why.
+        number: The number of the round, from 1.
+        reason: Why it is refused.
     """
 
     number: int
@@ -62,7 +61,7 @@ def opened(adversary: Adversary, rng: np.random.Generator | None) -> Any:
 def proposed(
     adversary: Adversary, state: Any, answers: Reals, channel: Callable[[Query], Channel]
 ) -> tuple[Any, Groups | None]:
-    """What the adversary wants to ask next, checked; None if it stops.
+    """The next state, and the next round of the adversary, checked; None if it stops.
 
     Raises:
         RefusedRoundError: If it may not, or fails.
@@ -75,16 +74,16 @@ def proposed(
 
 
 def answer(groups: Groups, world: World, rng: np.random.Generator, answers: Reals, loss: Reals, spare: Reals) -> None:
-    """Draw a round's answers into `answers` and add what they give away to `loss`; all of shape (transcripts,)."""
+    """Draw a round's answers into `answers` and add their losses to `loss`; all of shape (transcripts,)."""
     for channel, asking in groups.channels:
         if asking is None:
             channel.draw(rng, world, answers, spare)
             channel.add_loss(answers, loss, spare)
             continue
         count = len(asking)
-        drawn, lost, room = np.empty(count), loss[asking], spare[:count]
+        drawn, part, room = np.empty(count), loss[asking], spare[:count]
         channel.draw(rng, world, drawn, room)
-        channel.add_loss(drawn, lost, room)
-        answers[asking], loss[asking] = drawn, lost
+        channel.add_loss(drawn, part, room)
+        answers[asking], loss[asking] = drawn, part
     if groups.stopped is not None:
         answers[groups.stopped] = np.nan

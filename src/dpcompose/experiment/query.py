@@ -1,4 +1,4 @@
-"""What an adversary asks: a mechanism of the family, and two adjacent databases."""
+"""The question of a round: a mechanism of the family, and two adjacent databases."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Statistic = Callable[[Database], float]
 
 
 def count(database: Database) -> float:
-    """How many records."""
+    """The number of records."""
     return float(len(_database("database", database)))
 
 
 @dataclass(frozen=True)
 class Holds:
-    """`value` if the database holds the record, else 0: what randomized response is asked about Bob.
+    """`value` if the database holds the record, else 0: the statistic of randomized response.
 
     Args:
         record: The record to look for.
-        value: What it is worth.
+        value: The statistic of a database that holds it.
     """
 
     record: Hashable
@@ -49,7 +49,7 @@ class Query:
         mechanism: One of the family.
         zero: The database of world 0.
         one: The database of world 1.
-        statistic: What of the database the mechanism answers about, noise aside.
+        statistic: The number that the mechanism answers about, noise aside.
     """
 
     mechanism: Composable
@@ -74,7 +74,7 @@ def _database(name: str, given: Any) -> Database:
 
 
 def queries_of(given: Any) -> tuple[Query, ...]:
-    """`given` as what an adversary may ask: at least one Query."""
+    """`given` as the questions of an adversary: at least one Query."""
     found = tuple(cast("Iterable[Any]", given)) if isinstance(given, Iterable) else ()
     if not (found and all(isinstance(each, Query) for each in found)):
         raise DomainError("queries", given, "at least one Query")
@@ -82,7 +82,7 @@ def queries_of(given: Any) -> tuple[Query, ...]:
 
 
 def direction(zero: Database, one: Database, adjacency: Adjacency) -> int | None:
-    """1 if the record is in `zero` alone, -1 if in `one` alone, 0 if there is no telling; None if not adjacent."""
+    """1 if the record is in `zero` alone, -1 if in `one` alone, 0 if neither is known; None if not adjacent."""
     left, right = Counter(zero), Counter(one)
     more, less = left - right, right - left
     many = (more.total(), less.total())

@@ -1,10 +1,10 @@
-"""What is proposed for one round, and whether it may be asked."""
+"""One round: the questions that are proposed, the rules, and the channels of what may be asked."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, DPComposeError
-from dpcompose.experiment.channel import Between, Channel, channel_of
+from dpcompose.experiment.channel import Between, Channel, World, channel_of
 from dpcompose.experiment.query import Query, direction
-from dpcompose.experiment.world import World
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
 
 STOPPED = -1
+MOST_KNOWN = 4096
+"""Questions whose check is remembered."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Rules:
-    """What an adversary may ask: the family of Definition 3.7, and what makes databases adjacent.
+    """The questions that an adversary may ask: the family of Definition 3.7, and which databases are adjacent.
 
     Args:
         family: The mechanisms.
@@ -87,6 +88,32 @@ def _value(query: Query, database: tuple[Any, ...]) -> float:
     return float(value)
 
 
+@dataclass
+class Channels:
+    """A cache of the channels of one game, each question checked the first time that it is asked.
+
+    Args:
+        rules: The rules of the game.
+        error: The largest error of a loss among the questions asked so far.
+    """
+
+    rules: Rules
+    error: float = 0.0
+    _known: dict[Query, Channel] = field(default_factory=dict[Query, Channel])
+
+    def __call__(self, query: Query) -> Channel:
+        """The channel of a question. Raises as `Rules.channel` does."""
+        found = self._known.get(query)
+        if found is None:
+            if len(self._known) >= MOST_KNOWN:
+                # An adversary may make up new questions in every block.
+                self._known.clear()
+            found = self.rules.channel(query)
+            self._known[query] = found
+            self.error = max(self.error, found.error)
+        return found
+
+
 @dataclass(frozen=True)
 class Groups:
     """A checked round: each question's channel with the transcripts that ask it; None for all of them."""
@@ -118,7 +145,7 @@ def checked(proposed: Any, transcripts: int, channel: Callable[[Query], Channel]
     found: list[tuple[Channel, NDArray[np.intp] | None]] = []
     for place, query in enumerate(queries):
         asking = np.flatnonzero(which == place)
-        # Who asks nothing proves nothing: a question that no transcript asks is not looked at.
+        # A question that no transcript asks is not checked.
         if len(asking):
             found.append((channel(query), None if len(asking) == transcripts else asking))
     stopped = np.flatnonzero(which == STOPPED)
@@ -126,5 +153,5 @@ def checked(proposed: Any, transcripts: int, channel: Callable[[Query], Channel]
 
 
 def reason_of(error: Exception) -> str:
-    """Why a round is refused: our errors speak for themselves, others are the adversary's own."""
+    """The reason of a refused round: the text of our errors; any other error is the adversary's own."""
     return str(error) if isinstance(error, DPComposeError) else f"the adversary raised {type(error).__name__}: {error}"

@@ -9,9 +9,8 @@ import numpy as np
 
 from dpcompose.composition.sampling import Sampled
 from dpcompose.errors import UnsupportedError
-from dpcompose.experiment.channel import Between, Channel, Outcome, Reals, channel_of
+from dpcompose.experiment.channel import Between, Channel, Outcome, Reals, World, channel_of
 from dpcompose.experiment.finite import DIGITS, FiniteChannel
-from dpcompose.experiment.world import World
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.numerics.elementary import log_mixed
 
@@ -42,8 +41,8 @@ class SampledChannel(Channel):
         answers[inside] = found
 
     @property
-    def fuzz(self) -> float:
-        return self.base.fuzz
+    def error(self) -> float:
+        return self.base.error
 
     def add_loss(self, answers: Reals, losses: Reals, spare: Reals) -> None:
         """ln(1 - q + q e^loss), or minus that of minus the loss."""

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.experiment.adversary import Adversary
+from dpcompose.experiment.adversaries import Adversary
 from dpcompose.experiment.channel import Channel, Outcome, Reals
 from dpcompose.experiment.finite import DIGITS
 from dpcompose.experiment.position import opened, proposed
@@ -22,7 +22,7 @@ from dpcompose.numerics.bound import Bound, Certificate, down, up
 CONTEXT = Context(prec=DIGITS, Emin=-(10**9), Emax=10**9)
 LARGEST = 1e8
 GUARD = 10
-"""Digits given up to rounding: factors and partial sums are good to a unit of the last, and there are few of them."""
+"""Digits granted to rounding: each factor and partial sum errs by a unit of the last digit, and there are few."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def walk(adversary: Adversary, rounds: int, channel: Callable[[Query], Channel],
 
 
 def _asked(adversary: Adversary, answers: Reals, channel: Callable[[Query], Channel]) -> Groups | None:
-    """What is asked after these histories, by playing them from the start."""
+    """The round after these histories, by playing them from the start."""
     state = opened(adversary, None)
     groups: Groups | None = None
     for number in range(len(answers) + 1):
@@ -127,7 +127,7 @@ _NOTHING = (Outcome(float("nan"), Decimal(1), Decimal(1)),)
 
 
 def _outcomes(groups: Groups, transcripts: int) -> list[tuple[Outcome, ...]]:
-    """What each history may be told next."""
+    """The possible next answers of each history."""
     found: list[tuple[Outcome, ...]] = [_NOTHING] * transcripts
     for channel, asking in groups.channels:
         outcomes = channel.outcomes()

@@ -1,4 +1,4 @@
-"""One experiment beside the theorems: what was measured, what is exact, and what is certified, over epsilon."""
+"""A summary of one experiment: the measured, the exact and the certified delta, over epsilon."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ POINTS, DELTAS, LEAVES = 41, 7, 1 << 12
 
 @dataclass(frozen=True)
 class TheoremCurve:
-    """What one theorem promises.
+    """The curve of one theorem.
 
     Args:
         name: The theorem.
         reference: Where it is from.
-        points: (epsilon, delta) that it promises, by falling delta.
+        points: Its pairs (epsilon, delta), by falling delta.
     """
 
     name: str
@@ -35,15 +35,15 @@ class TheoremCurve:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a face shows of an experiment.
+    """The results of an experiment, as a report shows them.
 
     Args:
-        game: What was played.
+        game: The experiment.
         transcripts: How many games in each world.
         measured: Their losses, counted.
-        epsilon: Where it was asked.
+        epsilon: The epsilon that was asked for.
         at: The limits and the estimate there, arrays of one entry.
-        certified: What the theorems certify there, of every adversary with this family.
+        certified: The certified delta there, of every adversary with this family.
         exact: delta there, where the tree could be walked.
         epsilons: Where the curves are drawn, shape (m,).
         curve: The limits there.
@@ -79,12 +79,12 @@ def summarize(
     """Play, solve where that is possible, and ask the theorems.
 
     Args:
-        game: What to play.
-        epsilon: Where to ask for delta, in nats.
+        game: The experiment.
+        epsilon: The epsilon at which delta is asked for, in nats.
         transcripts: How many games in each world.
         seed: Of all random numbers, >= 0.
         failure: The probability with which any confidence limit may be wrong.
-        progress: Told what is done.
+        progress: Called with the current task, and how much of it is done.
 
     Raises:
         DomainError: If a number is outside its domain.
@@ -99,15 +99,23 @@ def summarize(
     ceiling = profile(epsilons).upper
     told("certifying", 1, DELTAS + 2)
     solved = None
-    # Some have infinitely many answers, or coins.
+    # Some experiments have infinitely many answers, or coins.
     with suppress(UnsupportedError, RefusedRoundError):
         solved = game.solve(leaves=LEAVES)
     return Summary(
-        game, transcripts, measured, point, measured.delta([point]), profile.question.delta(point),
-        None if solved is None else solved.delta(point), epsilons, measured.delta(epsilons), ceiling,
-        None if solved is None else np.array([solved.delta(float(each)).upper for each in epsilons]),
-        _theorems(game, transcripts, told),
-    )  # fmt: skip
+        game=game,
+        transcripts=transcripts,
+        measured=measured,
+        epsilon=point,
+        at=measured.delta([point]),
+        certified=profile.question.delta(point),
+        exact=None if solved is None else solved.delta(point),
+        epsilons=epsilons,
+        curve=measured.delta(epsilons),
+        ceiling=ceiling,
+        walked=None if solved is None else np.array([solved.delta(float(each)).upper for each in epsilons]),
+        theorems=_theorems(game, transcripts, told),
+    )
 
 
 def _silent(what: str, done: int, total: int) -> None:
@@ -115,7 +123,7 @@ def _silent(what: str, done: int, total: int) -> None:
 
 
 def _points(game: Experiment, asked: float, transcripts: int) -> Reals:
-    """From 0 to where delta is too small to be seen."""
+    """Epsilons from 0 to where delta is too small to be seen."""
     seen = game.composition.epsilon(delta=min(1.0 / transcripts, 0.5), tolerance=1e-3)
     end = max(asked, min(seen.upper, 50.0) if math.isfinite(seen.upper) else 2 * asked + 1, 0.1)
     # Short decimals, so that a page shows the very epsilons at which it shows delta.
@@ -124,7 +132,7 @@ def _points(game: Experiment, asked: float, transcripts: int) -> Reals:
 
 
 def _theorems(game: Experiment, transcripts: int, told: Progress) -> tuple[TheoremCurve, ...]:
-    """What each theorem that applies promises at a few deltas."""
+    """The curve of each theorem that applies, at a few deltas."""
     found: dict[tuple[str, str], list[tuple[float, float]]] = {}
     deltas = [float(f"{each:.2g}") for each in np.geomspace(0.3, min(0.1, 1.0 / transcripts), DELTAS)]
     for number, delta in enumerate(deltas):

@@ -1,4 +1,7 @@
-"""Counts of privacy losses in bins that are fixed beforehand: as much memory for any number of transcripts."""
+"""The views of many transcripts, and the counts of their privacy losses in bins that are fixed beforehand.
+
+Counts take the same memory for any number of transcripts.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.experiment.channel import Reals
+from dpcompose.experiment.channel import Reals, World
 
 SMALLEST, LARGEST = -20, 11
 """Binary exponents between which a loss has a bin of its relative size."""
@@ -31,7 +34,7 @@ EDGES = _edges()
 
 @dataclass(frozen=True)
 class Tally:
-    """How many of the transcripts lost how much.
+    """The numbers of transcripts by their privacy loss.
 
     Bins are about a thousandth wide, relative to the loss: bin i is from EDGES[i] to EDGES[i + 1].
 
@@ -70,6 +73,26 @@ class Tally:
         # Beyond e^700 the sums of e^-loss, which are 0 or below e^-700 there, matter no more than a bin's width.
         growth = np.exp(np.minimum(epsilons, 700.0))
         return np.clip((count - growth * weight) / self.transcripts, 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Views:
+    """The views of many independent transcripts.
+
+    Args:
+        world: The world in which they were played.
+        answers: Shape (rounds, transcripts): y_1, ..., y_k; NaN where nothing was asked.
+        loss: ln V^0(view) / V^1(view), shape (transcripts,): the adversary's coins are the same in both worlds.
+    """
+
+    world: World
+    answers: Reals
+    loss: Reals
+
+    @property
+    def tally(self) -> Tally:
+        """The losses in the direction of this world, counted."""
+        return Tally.of(self.loss if self.world is World.ZERO else -self.loss)
 
 
 def bins_of(loss: Reals) -> NDArray[np.int64]:
