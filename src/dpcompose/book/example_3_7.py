@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from dpcompose.book.advanced import advanced, advanced_tight
-from dpcompose.book.per_mechanism import advanced_per_mechanism
+from dpcompose.book.theorems import advanced, advanced_per_mechanism, advanced_tight
 from dpcompose.guarantee.optimal import homogeneous_delta, homogeneous_epsilon
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
@@ -21,14 +20,14 @@ SLACK = math.exp(-32.0)
 
 @dataclass(frozen=True)
 class Example:
-    """What each theorem says of 10,000 mechanisms of the same epsilon at delta = e^-32: upper bounds on the total.
+    """Upper bounds on the total epsilon of 10,000 mechanisms of the same epsilon at delta = e^-32, by theorem.
 
     Args:
         theorem_3_20: As printed.
         theorem_3_20_tight: With the tight mean loss.
         optimum: The smallest total epsilon there is.
         optimum_delta: The smallest delta at a total epsilon of 1.
-        corollary_3_21: What Corollary 3.21 lets each mechanism spend for a total of 1, rounded down: 1/1600.
+        corollary_3_21: The epsilon that Corollary 3.21 allows each mechanism for a total of 1, rounded down: 1/1600.
         loss_above_1: The probability that the total loss exceeds 1, for every adversary: an upper bound.
         loss_above_1_response: The same probability of 10,000 randomized responses, rounded down.
     """
@@ -81,7 +80,7 @@ def example_3_7(epsilon: float = 1 / 801) -> Example:
 
 
 def _loss_above_1(epsilon: float) -> float:
-    # Every point below 1 gives a bound; the best of these is within a percent of the best of all at the book's numbers.
+    # Every point below 1 gives a bound. At the book's numbers the best of these is within a percent of the best of all.
     if TIMES * Fraction(epsilon) <= 1:
         return 0.0
     most = 1.0

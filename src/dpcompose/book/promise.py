@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol, SupportsFloat
+from typing import Protocol, SupportsFloat, runtime_checkable
 
 from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, down, up
 
@@ -20,8 +21,9 @@ class HasLower(Protocol):
         ...
 
 
+@runtime_checkable
 class HasTradeoff(Protocol):
-    """A guarantee, or the profile of a composition: whatever knows its trade-off function."""
+    """A guarantee, or the profile of a composition: anything with a trade-off function."""
 
     def tradeoff(self, alpha: float, /) -> HasLower:
         """The smallest type II error at type I error alpha, for both orders of the pair."""
@@ -30,10 +32,10 @@ class HasTradeoff(Protocol):
 
 @dataclass(frozen=True)
 class Promise:
-    """What a guarantee promises about a utility in [0, utility_range].
+    """The consequence of a guarantee for a utility in [0, utility_range].
 
     Args:
-        guarantee: What is promised of the mechanism.
+        guarantee: The guarantee of the mechanism.
         utility_range: The largest utility; infinite for pure guarantees alone.
     """
 
@@ -66,14 +68,14 @@ class Promise:
         return Bound(max(0.0, down(lower)), min(self.utility_range, up(up(upper))))
 
     def _unbounded(self, mean: float) -> Bound:
-        epsilon = getattr(self.guarantee, "epsilon", math.inf)
+        epsilon = _pure_epsilon(self.guarantee)
         factor = math.exp(min(epsilon, 709.0)) * (1.0 + 8 * UNIT_ROUNDOFF) if epsilon < 709.0 else math.inf
         upper = up(mean * factor) if mean > 0.0 else 0.0
         return Bound(max(0.0, down(mean * math.exp(-epsilon) * (1.0 - 8 * UNIT_ROUNDOFF))), upper)
 
 
 def promise(profile: HasTradeoff, *, utility_range: float) -> Promise:
-    """What a guarantee promises about expected utilities in [0, utility_range]: ask the result for `.expected(m)`.
+    """The promise of a guarantee about expected utilities in [0, utility_range]: ask the result for `.expected(m)`.
 
     Pure epsilon: a nonnegative utility changes by a factor of e^epsilon at most, however large it can be. With delta
     above 0 a bounded utility is needed: an event of probability delta may be worth anything.
@@ -96,13 +98,17 @@ def promise(profile: HasTradeoff, *, utility_range: float) -> Promise:
     largest = check.real("utility_range", utility_range)
     if not largest > 0.0:
         raise DomainError("utility_range", utility_range, "a number > 0")
-    if not callable(getattr(profile, "tradeoff", None)):
+    if not isinstance(profile, HasTradeoff):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("profile", profile, "a guarantee with a trade-off function, such as ApproximateDP")
-    pure = getattr(profile, "delta", None) == 0.0 and getattr(profile, "epsilon", math.inf) < math.inf
-    if largest == math.inf and not pure:
+    if largest == math.inf and not _pure_epsilon(profile) < math.inf:
         raise UnsupportedError(
             "the promise about an unbounded utility",
             "with delta > 0 an event of probability delta may be worth anything",
             "State a finite utility_range, or a pure guarantee",
         )
     return Promise(profile, largest)
+
+
+def _pure_epsilon(guarantee: HasTradeoff) -> float:
+    """The epsilon of a guarantee with delta 0; infinite for every other."""
+    return guarantee.epsilon if isinstance(guarantee, ApproximateDP) and guarantee.delta == 0.0 else math.inf

@@ -2,22 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
-from dpcompose.book.advanced import advanced, advanced_heterogeneous, advanced_tight
-from dpcompose.book.azuma import azuma
-from dpcompose.book.basic import basic
 from dpcompose.book.example_3_7 import example_3_7
-from dpcompose.book.group import group
-from dpcompose.book.mean_loss import kl_bound
-from dpcompose.book.optimal import optimal
-from dpcompose.book.per_mechanism import advanced_per_mechanism
+from dpcompose.book.lemmas import azuma, kl_bound
 from dpcompose.book.promise import promise
-from dpcompose.book.statement import Parameter, Statement
+from dpcompose.book.theorems import (
+    advanced,
+    advanced_heterogeneous,
+    advanced_per_mechanism,
+    advanced_tight,
+    basic,
+    group,
+    optimal,
+)
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.approximate import ApproximateDP
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One keyword of a statement.
+
+    Args:
+        name: The keyword.
+        kind: The type of one value: float or int.
+        meaning: One line for a reader.
+        required: Whether it must be given.
+        many: Whether it is a sequence of such values.
+    """
+
+    name: str
+    kind: type[float] | type[int]
+    meaning: str
+    required: bool = True
+    many: bool = False
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement of the book.
+
+    Args:
+        number: As printed, such as "3.20".
+        title: Its name.
+        says: The statement, in a sentence with its formula.
+        call: Takes the parameters as keywords; returns a number, or a frozen dataclass of numbers.
+        parameters: Its parameters, in order.
+        caveats: Where the printed statement is loose or wrong, and what to use instead.
+        reference: Its source.
+        down: The values that are lower ends or allowances, which a page rounds down. All others are upper bounds.
+    """
+
+    number: str
+    title: str
+    says: str
+    call: Callable[..., Any]
+    parameters: tuple[Parameter, ...]
+    caveats: tuple[str, ...]
+    reference: str
+    down: tuple[str, ...] = ()
+
+    def evaluate(self, **arguments: float | Sequence[float]) -> tuple[tuple[str, float], ...]:
+        """The named numbers of its value: rows for a table.
+
+        Args:
+            arguments: The parameters by name.
+
+        Raises:
+            DomainError: If a required parameter is missing, one is unknown, or a value lies outside its domain.
+        """
+        known = {parameter.name for parameter in self.parameters}
+        required = [parameter.name for parameter in self.parameters if parameter.required]
+        takes = f"the parameters of {self.number}: {', '.join(sorted(known))}"
+        for name in arguments.keys() - known:
+            raise DomainError(name, arguments[name], takes)
+        for name in required:
+            if name not in arguments:
+                raise DomainError(name, None, f"a value; {self.number} requires {', '.join(required)}")
+        value = self.call(**arguments)
+        if dataclasses.is_dataclass(value):
+            return tuple((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
+        return (("value", value),)
+
 
 _EACH = Parameter("epsilon", float, "of each mechanism, in nats")
 _EPSILON = Parameter("epsilon", float, "of the mechanism, in nats")
@@ -76,7 +147,7 @@ _ALL = (
             "The delta k e^((k - 1) epsilon) delta that is quoted with it is larger than needed: this is the sum.",
             "Tight at k epsilon only: at smaller epsilons the curve is far below (guarantee.group.tight_delta).",
         ),
-        "[DworkRoth2014, Theorem 2.2]",
+        reference="[DworkRoth2014, Theorem 2.2]",
     ),
     Statement(
         "2.3.1",
@@ -93,7 +164,7 @@ _ALL = (
             "Utilities must be nonnegative. With delta > 0 an unbounded utility is refused: no bound is true.",
             "The interval is the tightest that holds for every (epsilon, delta)-DP mechanism.",
         ),
-        "[DworkRoth2014, Section 2.3.1]",
+        reference="[DworkRoth2014, Section 2.3.1]",
         down=("lower",),
     ),
     Statement(
@@ -103,7 +174,7 @@ _ALL = (
         _basic,
         (_EPSILONS,),
         ("Printed for independent mechanisms; adaptively chosen ones are covered.", _BASIC),
-        "[DworkRoth2014, Theorem 3.14]",
+        reference="[DworkRoth2014, Theorem 3.14]",
     ),
     Statement(
         "3.15",
@@ -112,7 +183,7 @@ _ALL = (
         _basic,
         (_EPSILONS,),
         (_BASIC, "With a delta above 0 in total the optimum is smaller: see optimal."),
-        "[DworkRoth2014, Corollary 3.15]",
+        reference="[DworkRoth2014, Corollary 3.15]",
     ),
     Statement(
         "3.16",
@@ -121,7 +192,7 @@ _ALL = (
         _basic,
         (_EPSILONS, _DELTAS),
         (_BASIC, "For parameters fixed in advance 1 - prod (1 - delta_i) is enough for delta."),
-        "[DworkRoth2014, Theorem 3.16]",
+        reference="[DworkRoth2014, Theorem 3.16]",
     ),
     Statement(
         "3.18",
@@ -130,7 +201,7 @@ _ALL = (
         kl_bound,
         (_EPSILON,),
         ("Loose by the factor e^epsilon + 1: epsilon tanh(epsilon / 2) is true, and attained by randomized response.",),
-        "[DworkRoth2014, Lemma 3.18]",
+        reference="[DworkRoth2014, Lemma 3.18]",
     ),
     Statement(
         "3.19",
@@ -144,7 +215,7 @@ _ALL = (
             Parameter("drift", float, "the bound on each conditional mean"),
         ),
         ("It is Hoeffding's form, by the range 2 size; Azuma's own form with |C_i - E C_i| gives only e^(-z^2 / 8).",),
-        "[DworkRoth2014, Lemma 3.19]",
+        reference="[DworkRoth2014, Lemma 3.19]",
     ),
     Statement(
         "3.20",
@@ -161,7 +232,7 @@ _ALL = (
             "Printed for every slack >= 0: at 0 it says nothing, and above 1 the root is of a negative number.",
             "k epsilon tanh(epsilon / 2) in place of k epsilon (e^epsilon - 1) is true as well: 3.20 tight.",
         ),
-        "[DworkRoth2014, Theorem 3.20]",
+        reference="[DworkRoth2014, Theorem 3.20]",
     ),
     Statement(
         "3.20 tight",
@@ -170,7 +241,7 @@ _ALL = (
         advanced_tight,
         (_EACH, _DELTA, _TIMES, _SLACK),
         (_FIXED, "Not in the book: its own proof with the best constant of Lemma 3.18. Worse than optimal."),
-        "[DworkRothblumVadhan2010, Theorem III.3]",
+        reference="[DworkRothblumVadhan2010, Theorem III.3]",
     ),
     Statement(
         "3.20 heterogeneous",
@@ -179,7 +250,7 @@ _ALL = (
         _heterogeneous,
         (_EPSILONS, _DELTAS, _SLACK),
         (_FIXED, "Not in the book: by zero-concentrated privacy. For equal epsilons below Theorem 3.20."),
-        "[BunSteinke2016, Propositions 1.3 and 1.4]",
+        reference="[BunSteinke2016, Propositions 1.3 and 1.4]",
     ),
     Statement(
         "3.21",
@@ -193,7 +264,7 @@ _ALL = (
             "For slack near 1 it is false: epsilon 0.99, times 100, slack 0.998 has delta 0.999823864615170.",
             "Its proof takes k epsilon^2 where Theorem 3.20 has k epsilon (e^epsilon - 1), which is larger.",
         ),
-        "[DworkRoth2014, Corollary 3.21]",
+        reference="[DworkRoth2014, Corollary 3.21]",
         down=("value",),
     ),
     Statement(
@@ -209,7 +280,7 @@ _ALL = (
             "That is (1, e^-32)-DP. That the loss exceeds 1 with probability e^-32 at most asks for more: 1/801 (below "
             "0.195 e^-32) and 1/785 keep it, and above 1/768 randomized response breaks it.",
         ),
-        "[DworkRoth2014, Example 3.7]",
+        reference="[DworkRoth2014, Example 3.7]",
         down=("corollary_3_21", "loss_above_1_response"),
     ),
     Statement(
@@ -222,7 +293,7 @@ _ALL = (
             _FIXED,
             "Tight for all mechanisms with that promise; a particular one, such as Gaussian noise, costs less.",
         ),
-        "[KairouzOhViswanath2015, Theorem 3.3]",
+        reference="[KairouzOhViswanath2015, Theorem 3.3]",
     ),
 )
 

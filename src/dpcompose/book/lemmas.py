@@ -1,14 +1,55 @@
-"""Lemma 3.19: a sum of bounded, slightly drifting variables rarely strays far."""
+"""Lemma 3.18, the mean of a bounded privacy loss, and Lemma 3.19, the tail of a sum of bounded variables."""
 
 from __future__ import annotations
 
 import decimal
+import math
 from dataclasses import dataclass
 from decimal import Decimal
 
 from dpcompose.errors import DomainError
+from dpcompose.guarantee.approximate import epsilon_of
 from dpcompose.numerics import check
-from dpcompose.numerics.exact import digits, float_above
+from dpcompose.numerics.exact import digits, expm1, float_above, tanh
+
+
+@dataclass(frozen=True)
+class MeanLoss:
+    """Two upper bounds on a Kullback-Leibler divergence, in nats.
+
+    Args:
+        book: As printed.
+        tight: The least that is true.
+    """
+
+    book: float
+    tight: float
+
+
+def kl_bound(epsilon: float) -> MeanLoss:
+    """If the loss lies within +-epsilon in both directions, its mean is at most epsilon (e^epsilon - 1); rounded up.
+
+    The tight bound is epsilon tanh(epsilon / 2) = epsilon (e^epsilon - 1) / (e^epsilon + 1), attained by randomized
+    response (`book.extreme_pair`): more than twice smaller.
+
+    >>> bound = kl_bound(1.0)
+    >>> round(bound.book, 12), round(bound.tight, 12)
+    (1.718281828459, 0.46211715726)
+
+    Args:
+        epsilon: In nats; in [0, inf].
+
+    Raises:
+        DomainError: If epsilon is negative or NaN.
+
+    Reference: [DworkRoth2014, Lemma 3.18]
+    """
+    epsilon = epsilon_of("epsilon", epsilon)
+    if epsilon > 700.0:
+        return MeanLoss(math.inf, epsilon)
+    with decimal.localcontext(digits(80)):
+        each = Decimal(epsilon)
+        return MeanLoss(float_above(each * expm1(each)), min(epsilon, float_above(each * tanh(each / 2))))
 
 
 @dataclass(frozen=True)
@@ -16,7 +57,7 @@ class Deviation:
     """P[sum > threshold] <= probability, both rounded up.
 
     Args:
-        threshold: What the sum is compared with.
+        threshold: The number that the sum is compared with.
         probability: The bound.
     """
 
@@ -51,6 +92,6 @@ def azuma(deviations: float, *, times: int, size: float, drift: float) -> Deviat
     with decimal.localcontext(digits(80)):
         score = Decimal(deviations)
         reach = score * Decimal(times).sqrt() * Decimal(size)
-        # A negative drift may take away nearly all of it, and with it the digits that are known.
+        # A negative drift may cancel nearly all of it, and most of the known digits.
         threshold = times * Decimal(drift) + reach * (1 + Decimal("1e-70"))
         return Deviation(float_above(threshold), float_above((-min(score * score / 2, Decimal(10**6))).exp()))
