@@ -198,7 +198,7 @@ def test_an_adjacency_that_is_none_is_refused_by_name(question: str, adjacency: 
         lambda: Curators(3, filter=PureFilter(1.0)).epsilon(delta=0.1, orientation=None),  # type: ignore[arg-type]
         lambda: PureFilter(1.0).mu_of(-1),
         lambda: PureFilter(1.0).mu_of([]),  # type: ignore[arg-type]
-        lambda: PureFilter(1.0).lost(0.5),  # type: ignore[arg-type]
+        lambda: PureFilter(1.0).omitted(0.5),  # type: ignore[arg-type]
     ],
 )
 def test_a_count_that_is_none_is_refused_by_name(ask: Callable[[], object]) -> None:

@@ -115,7 +115,7 @@ def _totals(budgets: Iterable[tuple[Curators, int]], delta: float) -> Iterable[T
         yield Curators(times, filter=filter, adjacency=adjacency).total(delta=delta)
         return
     share = delta / (2 * max(len(counts), 1))
-    at = asked(exact(delta), [each for (filter, _), times in counts.items() for each in filter.lost(times)])
+    at = asked(exact(delta), [each for (filter, _), times in counts.items() for each in filter.omitted(times)])
     for as_mechanism in (_as_concentrated, _as_promise(share), _as_known(share)):
         composition = _composed(counts, as_mechanism)
         if composition is not None:

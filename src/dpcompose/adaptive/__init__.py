@@ -8,11 +8,10 @@ from dpcompose.adaptive.basic import BasicFilter
 from dpcompose.adaptive.boundary import Line, Mixture
 from dpcompose.adaptive.concentrated import ConcentratedFilter
 from dpcompose.adaptive.curators import Curators, Spendings
-from dpcompose.adaptive.description import from_description
+from dpcompose.adaptive.description import NaturalFilter, from_description
 from dpcompose.adaptive.filter import Decision, Filter, Spending
 from dpcompose.adaptive.gaussian import GaussianFilter
-from dpcompose.adaptive.individual import IndividualFilter, Records, Round
-from dpcompose.adaptive.natural import NaturalFilter
+from dpcompose.adaptive.individual import IndividualFilter, IndividualRound, Records, Round
 from dpcompose.adaptive.odometer import Distance, Mileage, Odometer, Reading, RunningSum
 from dpcompose.adaptive.pure import PureFilter
 from dpcompose.adaptive.renyi import RenyiFilter
@@ -28,6 +27,7 @@ __all__ = [
     "Filter",
     "GaussianFilter",
     "IndividualFilter",
+    "IndividualRound",
     "Line",
     "Mileage",
     "Mixture",

@@ -1,4 +1,4 @@
-"""The filter of Whitehouse, Ramdas, Rogers and Wu: advanced composition for parameters chosen along the way."""
+"""The filter of Whitehouse, Ramdas, Rogers and Wu: advanced composition for adaptively chosen parameters."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import ClassVar, Self
 from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import Number, below, nonnegative, probability
 from dpcompose.adaptive.filter import Filter
-from dpcompose.adaptive.target import Target
-from dpcompose.adaptive.total import Total, curve, least, optimal, sum_of_rho
+from dpcompose.adaptive.total import Target, Total, curve, least, optimal, sum_of_rho
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Priced
 from dpcompose.numerics.exact import digits, exact, rounded_up
@@ -38,7 +37,7 @@ class AdvancedFilter(Filter):
     Args:
         epsilon: The target, in nats; in [0, 1e15].
         delta: The target in total; in [0, 1].
-        slack: What the theorem uses of delta, the rest is for the charges; 0 < slack <= delta.
+        slack: The part of delta that the theorem uses, in (0, delta]; the remainder is for the charges.
 
     Raises:
         DomainError: If a number is outside its domain.
@@ -62,11 +61,11 @@ class AdvancedFilter(Filter):
 
     @classmethod
     def for_target(cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0) -> Self:
-        """The filter of that target; what `mechanism_delta` leaves of delta, more than 0, is its slack."""
+        """The filter of that target; its slack is delta - mechanism_delta, which must be above 0."""
         target = Target.of(epsilon, delta, mechanism_delta)
-        if not target.slack > 0:
+        if not target.remainder > 0:
             raise DomainError("mechanism_delta", mechanism_delta, f"below the total delta {delta!r}")
-        slack = target.delta if target.mechanism_delta == 0 else target.slack
+        slack = target.delta if target.mechanism_delta == 0 else target.remainder
         return cls(target.epsilon, delta=target.delta, slack=slack)
 
     @property
@@ -97,19 +96,17 @@ class AdvancedFilter(Filter):
         stated = ApproximateDP(rounded_up(exact(self.epsilon)), delta=rounded_up(exact(self.delta)))
         found = [sum_of_rho(rho, times, delta=delta), optimal(stated, times, delta=delta)]
         if times > 1:
-            found.append(curve(lambda at: rho.epsilon(delta=at), times, delta=delta, lost=rho.delta, least_share=1e-2))
+            points = curve(lambda at: rho.epsilon(delta=at), times, delta=delta, omitted=rho.delta, least_share=1e-2)
+            found.append(points)
         return least(found)
 
     def promise(self) -> ApproximateDP:
         return self.guarantee()
 
     def concentrated(self) -> ConcentratedDP:
-        squares, lost = self.limits.values()
-        return ConcentratedDP(rounded_up(squares / 2), delta=rounded_up(lost))
+        squares, delta = self.limits.values()
+        return ConcentratedDP(rounded_up(squares / 2), delta=rounded_up(delta))
 
     def _price(self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
-        epsilon, lost = pricing.promise(mechanism, delta=delta, adjacency=adjacency)
-        return epsilon * epsilon, lost
-
-    def _fields(self) -> dict[str, float | Fraction]:
-        return {"epsilon": self.epsilon, "delta": self.delta, "slack": self.slack}
+        epsilon, charged = pricing.promise(mechanism, delta=delta, adjacency=adjacency)
+        return epsilon * epsilon, charged

@@ -17,7 +17,7 @@ LARGEST = 1e15
 DIGITS, LONGEST = 1800, 4000
 """The most digits of a parameter's denominator, so that a description is short enough to be read back."""
 Amounts: TypeAlias = Mapping[str, Fraction]
-"""What is asked, spent or left, by the name of its currency."""
+"""Amounts asked, spent or left, by the name of the currency."""
 Number: TypeAlias = int | float | Fraction | Decimal
 """A parameter of a filter: a float means its shortest decimal, a fraction or a decimal exactly that number."""
 
@@ -33,7 +33,7 @@ def below(value: Fraction) -> Fraction:
 
 
 def nonnegative(name: str, value: Any) -> float | Fraction:
-    """`value` as a number in [0, 1e100]: a float stays itself, any other number becomes a fraction."""
+    """`value` as a number in [0, 1e15]: a float stays itself, any other number becomes a fraction."""
     return _between(name, value, LARGEST, f"a number in [0, {LARGEST:g}]")
 
 
@@ -43,7 +43,7 @@ def probability(name: str, value: Any) -> float | Fraction:
 
 
 def shown(asked: Fraction, left: Fraction) -> tuple[str, str]:
-    """Both to six digits, what is asked rounded up and what is left rounded down."""
+    """Both to six digits: the amount asked rounded up, the amount left rounded down."""
     pairs = (asked, ROUND_CEILING), (left, ROUND_FLOOR)
     up, down = (
         Context(prec=6, rounding=rounding).divide(Decimal(value.numerator), Decimal(value.denominator)).normalize()
@@ -75,7 +75,7 @@ def mapping(description: Any) -> Mapping[str, Any]:
 
 
 def rounded(value: float, times: int) -> float:
-    """`times` copies of an upper bound that either reading of it is, rounded up; one copy is itself."""
+    """`times` copies of an upper bound, which either reading of it is, rounded up; one copy is itself."""
     return value if math.isinf(value) else rounded_up(exact(value) * times)
 
 

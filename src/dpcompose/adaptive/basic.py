@@ -9,8 +9,7 @@ from typing import ClassVar, Self
 from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import Number, nonnegative, probability
 from dpcompose.adaptive.filter import Filter
-from dpcompose.adaptive.target import Target
-from dpcompose.adaptive.total import Total, optimal
+from dpcompose.adaptive.total import Target, Total, optimal
 from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Priced, TypedAmounts, pure
 from dpcompose.numerics.exact import exact, rounded_up
 
@@ -76,6 +75,3 @@ class BasicFilter(Filter):
 
     def _price(self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
         return pricing.promise(mechanism, delta=delta, adjacency=adjacency)
-
-    def _fields(self) -> dict[str, float | Fraction]:
-        return {"epsilon": self.epsilon, "delta": self.delta}

@@ -1,4 +1,4 @@
-"""Time-uniform boundaries: what a loss stays below at all times at once, as a function of the rho spent so far.
+"""Time-uniform boundaries: bounds on a loss at all times at once, as functions of the rho spent so far.
 
 A mechanism that is rho_i-zCDP has E[e^(l L_i)] <= e^(l (l + 1) rho_i) for every l > 0, under either world. With R the
 sum of the rho so far, V = 2 R and X = L - V / 2, e^(l X - l^2 V / 2) starts at 1 and never grows on average, however
@@ -22,7 +22,7 @@ from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
 
 SMALLEST, LARGEST = 1e-50, 1e50
-"""Between these a boundary may be made tight: nothing overflows there."""
+"""The ends of the domain of `tight_at`: nothing overflows between them."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Boundary(ABC):
     """A bound on the loss at every time at once.
 
     Args:
-        tight_at: The rho at which it is made to be tight; from 1e-50 to 1e50.
+        tight_at: The rho at which the bound is tight; from 1e-50 to 1e50.
 
     Raises:
         DomainError: If it is outside its domain.
@@ -59,7 +59,7 @@ class Boundary(ABC):
         rho, logarithm = check.real("rho", rho), -math.log(check.open_probability("failure", failure))
         if not rho >= 0.0:
             raise DomainError("rho", rho, "a number >= 0")
-        # Beyond, squares would overflow, and no loss is worth a number.
+        # From 1e100 on squares would overflow.
         return up((rho + self._excess(rho, logarithm)) * (1.0 + 32 * UNIT_ROUNDOFF)) if rho < 1e100 else math.inf
 
     @abstractmethod
@@ -101,14 +101,14 @@ class Mixture(Boundary):
     def _excess(self, rho: float, logarithm: float) -> float:
         # Any r is sound; this one solves r dU / dr = 0 to first order at V = 2 tight_at.
         twice = 2.0 * logarithm
-        rest = 2.0 * self.tight_at / (1.0 + twice + math.log1p(twice))
-        wanted = math.log1p(2.0 * rho / rest) / 2.0 + logarithm
-        return _solved(wanted) * math.sqrt(2.0 * rho + rest)
+        variance = 2.0 * self.tight_at / (1.0 + twice + math.log1p(twice))
+        wanted = math.log1p(2.0 * rho / variance) / 2.0 + logarithm
+        return _solved(wanted) * math.sqrt(2.0 * rho + variance)
 
 
 def _solved(wanted: float) -> float:
-    """A u >= 0 with u^2 / 2 + ln(2 Phi(u)) >= wanted, by Newton's method from above, and a hair more."""
-    # At sqrt(2 wanted) the left side is at least wanted; wherever Newton's steps end, the last loop checks.
+    """A u >= 0 with u^2 / 2 + ln(2 Phi(u)) >= wanted, by Newton's method from above, with a margin."""
+    # At sqrt(2 wanted) the left side is at least wanted. The last loop checks the result of Newton's steps.
     point = math.sqrt(2.0 * wanted)
     for _ in range(8):
         ratio = math.exp(-point * point / 2.0 - float(log_ndtr(point))) / math.sqrt(2.0 * math.pi)

@@ -6,11 +6,12 @@ from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
+import numpy as np
+
 from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import Number, nonnegative, probability
-from dpcompose.adaptive.filter import Filter
-from dpcompose.adaptive.target import Target, largest
-from dpcompose.adaptive.total import Total, curve, least, sum_of_rho
+from dpcompose.adaptive.filter import Filter, PriceRule
+from dpcompose.adaptive.total import Target, Total, curve, largest, least, sum_of_rho
 from dpcompose.guarantee import Adjacency, ConcentratedDP, Priced, TypedAmounts
 from dpcompose.numerics.exact import exact, rounded_down, rounded_up
 
@@ -19,10 +20,10 @@ from dpcompose.numerics.exact import exact, rounded_down, rounded_up
 class ConcentratedFilter(Filter):
     """Charges rho and delta while both sums stay within the caps: then the interaction is rho-zCDP but for delta.
 
-    An answer that is rho_i-zCDP but for delta_i is a mixture: with probability delta_i of anything, else of two
-    distributions whose divergence of every order a is at most a rho_i. On the paths where nothing came from the first
-    part, both worlds' densities carry the same factor prod (1 - delta_i) >= 1 - delta, which cancels in the loss, and
-    E[e^(a L)] grows by at most e^(a (a + 1) rho_i) a round: at the end D_a <= a rho, whoever chose the rho_i. A
+    An answer that is rho_i-zCDP but for delta_i is a mixture: with probability delta_i it is anything, else it is of
+    two distributions whose divergence of every order a is at most a rho_i. On the paths where nothing came from the
+    first part, both worlds' densities carry the same factor prod (1 - delta_i) >= 1 - delta, which cancels in the loss,
+    and E[e^(a L)] grows by at most e^(a (a + 1) rho_i) a round: at the end D_a <= a rho, whoever chose the rho_i. A
     mechanism without a known rho is charged the sharp epsilon tanh(epsilon / 2) of its (epsilon, delta).
 
     >>> from dpcompose import Gaussian
@@ -53,12 +54,13 @@ class ConcentratedFilter(Filter):
         """The filter of the largest rho that the best conversion turns into (epsilon, delta), rounded down."""
         target = Target.of(epsilon, delta, mechanism_delta)
         most, at = target.floats
-        lost = rounded_up(exact(target.mechanism_delta))
+        omitted = rounded_up(exact(target.mechanism_delta))
 
         def within(rho: float) -> bool:
-            return ConcentratedDP(rho, delta=lost).epsilon(delta=at) <= most
+            return ConcentratedDP(rho, delta=omitted).epsilon(delta=at) <= most
 
-        found = 0.0 if most == 0.0 or target.slack <= 0 else largest(within, guess=max(min(most, most * most), at * at))
+        guess = max(min(most, most * most), at * at)
+        found = 0.0 if most == 0.0 or target.remainder <= 0 else largest(within, guess=guess)
         return cls(rounded_down(Fraction(found)), delta=target.mechanism_delta)
 
     @property
@@ -74,7 +76,8 @@ class ConcentratedFilter(Filter):
         sums = sum_of_rho(promise, times, delta=delta)
         if times < 2:
             return sums
-        points = curve(lambda at: promise.epsilon(delta=at), times, delta=delta, lost=promise.delta, least_share=1e-2)
+        omitted = promise.delta
+        points = curve(lambda at: promise.epsilon(delta=at), times, delta=delta, omitted=omitted, least_share=1e-2)
         return least((sums, points))
 
     def concentrated(self) -> ConcentratedDP:
@@ -86,5 +89,10 @@ class ConcentratedFilter(Filter):
     def _price(self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
         return pricing.rho(mechanism, delta=delta, adjacency=adjacency)
 
-    def _fields(self) -> dict[str, float | Fraction]:
-        return {"rho": self.rho, "delta": self.delta}
+    @property
+    def individual_gaussian(self) -> PriceRule:
+        return lambda mu_squared: mu_squared / 2.0
+
+    @property
+    def individual_laplace(self) -> PriceRule:
+        return lambda epsilon: epsilon * np.tanh(epsilon / 2.0)

@@ -1,4 +1,4 @@
-"""Fixed sub-budgets: what curators who do not talk to each other may each spend, and what that is together."""
+"""Fixed sub-budgets of curators who do not talk to each other, and their total."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Self
 from dpcompose.adaptive.amount import Number, rounded
 from dpcompose.adaptive.filter import Decision, Filter, Spending
 from dpcompose.adaptive.pure import PureFilter
-from dpcompose.adaptive.target import Target, largest
-from dpcompose.adaptive.total import Total
+from dpcompose.adaptive.total import Target, Total, largest
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Orientation, Priced, TypedAmounts
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound, Certificate
+
+_FREE = Orientation.FREE
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Curators:
     guarantees: by the optimal theorem, which holds for no parameters chosen along the way. Sums (of rho, of mu squared,
     of a divergence) hold for the charges inside, each a one-shot mechanism, and are taken where they are smaller.
 
-    Answers like a mechanism to whoever prices one: opening all budgets is one charge to a budget above them.
+    It is priced like a mechanism: opening all budgets is one charge to a budget above them.
 
     >>> curators = Curators(10_000, filter=PureFilter(1 / 801))
     >>> round(curators.total(delta=math.exp(-32)).epsilon, 6)
@@ -35,7 +36,7 @@ class Curators:
 
     Args:
         count: How many; an integer from 1 to 10^15.
-        filter: Which each of them opens.
+        filter: The filter that each of them opens.
         adjacency: What one person's data may change, in every budget.
 
     Raises:
@@ -104,12 +105,12 @@ class Curators:
     def step(
         self, state: Spendings, mechanism: Priced, *, curator: int, delta: Number | None = None
     ) -> tuple[Spendings, Decision]:
-        """Ask one curator for one more mechanism; the others neither know nor matter.
+        """Ask one curator for one more mechanism, whatever the others do.
 
         Args:
             state: What `start` or the last `step` returned.
             mechanism: See `Filter.price`.
-            curator: Whose budget, from 0.
+            curator: The number of the curator, from 0.
             delta: See `Filter.price`.
         """
         if not isinstance(state, Spendings) or state.curators != self:  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -117,10 +118,10 @@ class Curators:
         after, decision = self.filter.step(state.of(curator), mechanism, delta=delta)
         return Spendings(self, {**state.touched, curator: after}) if decision.granted else state, decision
 
-    # As something that is priced, for a budget above. Filters promise whoever turns the pairs inside.
+    # The answers of `guarantee.Priced`, for a budget above. Filters promise for free orientations of the pairs inside.
 
     def typed(self, *, adjacency: Adjacency) -> TypedAmounts | None:
-        """The sums of what the budgets are, exact."""
+        """The sums of the typed amounts of the budgets, exact."""
         self._stated(adjacency)
         one = self.filter.typed()
         return None if one is None else one.times(self.count)
@@ -144,11 +145,7 @@ class Curators:
         return ApproximateDP(rounded(promise.epsilon, self.count), delta=min(rounded(promise.delta, self.count), 1.0))
 
     def epsilon(
-        self,
-        *,
-        delta: float,
-        adjacency: Adjacency = Adjacency.ADD_REMOVE,
-        orientation: Orientation = Orientation.FREE,
+        self, *, delta: float, adjacency: Adjacency = Adjacency.ADD_REMOVE, orientation: Orientation = _FREE
     ) -> Bound:
         """The total at a delta, an upper end; the lower end is 0."""
         self._stated(adjacency, orientation)
@@ -156,11 +153,7 @@ class Curators:
         return Bound(0.0, found.epsilon, Certificate(found.theorem, unit="epsilon"))
 
     def renyi(
-        self,
-        order: float,
-        *,
-        adjacency: Adjacency = Adjacency.ADD_REMOVE,
-        orientation: Orientation = Orientation.FREE,
+        self, order: float, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, orientation: Orientation = _FREE
     ) -> Bound:
         """The sum of the divergences of an order, an upper end."""
         self._stated(adjacency, orientation)
@@ -168,7 +161,7 @@ class Curators:
         return Bound(0.0, math.inf if math.isinf(one) else rounded(one, self.count), Certificate("sum of divergences"))
 
     def zcdp(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> ConcentratedDP | None:
-        """The sum of the rho, with the mass that all leave out; None where a budget has no rho."""
+        """The sum of the rho, with the mass that all omit; None where a budget has no rho."""
         self._stated(adjacency)
         one = self.filter.concentrated()
         if one is None:
@@ -180,7 +173,7 @@ class Curators:
         self._stated(adjacency)
         return self.filter.mu_of(self.count)
 
-    def _stated(self, adjacency: Adjacency, orientation: Orientation = Orientation.FREE) -> None:
+    def _stated(self, adjacency: Adjacency, orientation: Orientation = _FREE) -> None:
         check.member("orientation", orientation, Orientation)
         if check.member("adjacency", adjacency, Adjacency) is not self.adjacency:
             raise UnsupportedError(
@@ -198,18 +191,18 @@ def _count(given: int) -> int:
 
 @dataclass(frozen=True)
 class Spendings:
-    """What each curator has spent; those who spent nothing are not listed.
+    """The spending of each curator; those who spent nothing are not listed.
 
     Args:
-        curators: Whose.
-        touched: By curator.
+        curators: The curators.
+        touched: The spending by the number of the curator.
     """
 
     curators: Curators
     touched: Mapping[int, Spending] = field(default_factory=dict[int, Spending])
 
     def of(self, curator: int) -> Spending:
-        """What one curator has spent."""
+        """The spending of one curator."""
         if not check.count("curator", curator) < self.curators.count:
             raise DomainError("curator", curator, f"an integer below {self.curators.count}")
         start = self.curators.filter.start(adjacency=self.curators.adjacency)

@@ -1,4 +1,4 @@
-"""A filter from its plain description: what a ledger stores without knowing the theorem."""
+"""A filter from its plain description, which a ledger stores; the natural filter is refused."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import fields
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
-from dpcompose.adaptive import natural
 from dpcompose.adaptive.advanced import AdvancedFilter
 from dpcompose.adaptive.amount import mapping, read
 from dpcompose.adaptive.basic import BasicFilter
@@ -17,12 +16,35 @@ from dpcompose.adaptive.filter import VERSION, Filter
 from dpcompose.adaptive.gaussian import GaussianFilter
 from dpcompose.adaptive.pure import PureFilter
 from dpcompose.adaptive.renyi import RenyiFilter
-from dpcompose.errors import DomainError
+from dpcompose.errors import DomainError, UnsupportedError
+
+_UNSOUND = (
+    "stopping when the exact composition of the parameters so far would exceed the budget is unsound if they are chosen"
+    " from earlier answers. Budget (1.5, 0.05): randomized response with epsilon 1, then, if it answers yes, another"
+    " with epsilon 0.611490968801848951918, if no, a (0, 0.05) mechanism. Each branch composes to (1.5, 0.05) exactly,"
+    " and the interaction has delta(1.5) = 0.0634470710684997560374, against 0.05"
+)
 
 FILTERS: dict[str, type[Filter]] = {
     each.kind: each
     for each in (PureFilter, BasicFilter, AdvancedFilter, ConcentratedFilter, RenyiFilter, GaussianFilter)
 }
+
+
+class NaturalFilter:
+    """Refused: no filter stops when the exact composition so far would exceed the budget.
+
+    The continuations' privacy profiles cross: each branch keeps below the budget at one epsilon, and the choice between
+    them is itself informative. Composition theorems for parameters fixed in advance do not become filters.
+
+    Raises:
+        UnsupportedError: Always, with the counter-example.
+
+    Reference: [TranKoskelaRaisaHonkela2026]
+    """
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        _refuse_natural()
 
 
 def from_description(description: Mapping[str, Any]) -> Filter:
@@ -36,19 +58,20 @@ def from_description(description: Mapping[str, Any]) -> Filter:
 
     Raises:
         DomainError: If a key is unknown or missing, or a value is outside its domain.
-        UnsupportedError: If it is the natural filter that is asked for.
+        UnsupportedError: If it describes the natural filter.
     """
     description = mapping(description)
     kind = description.get("filter")
     if kind == "natural":
-        natural.refuse()
+        _refuse_natural()
     if not isinstance(kind, str) or kind not in FILTERS:
         raise DomainError("filter", kind, f"one of {', '.join(FILTERS)}")
     version = description.get("version")
     if version not in (1, VERSION):
         raise DomainError("version", version, f"1 or {VERSION}", "A newer dpcompose may have written it")
     values = {key: read(key, text) for key, text in description.items() if key not in ("filter", "version")}
-    if version == 1:  # where a float was exactly that double, but for an order, which is still
+    # In version 1 a float was exactly that double, as an order still is.
+    if version == 1:
         values = {key: value if key == "order" else _double(value) for key, value in values.items()}
     known = [field.name for field in fields(cast("Any", FILTERS[kind]))]
     if sorted(values, key=str) != sorted(known):
@@ -58,3 +81,12 @@ def from_description(description: Mapping[str, Any]) -> Filter:
 
 def _double(value: float | Fraction) -> float | Fraction:
     return Fraction(value) if math.isfinite(value) else value
+
+
+def _refuse_natural() -> NoReturn:
+    """Raise the refusal."""
+    raise UnsupportedError(
+        "the natural filter",
+        _UNSOUND,
+        "Use ConcentratedFilter, or fixed sub-budgets (Curators), which compose by the tightest theorem",
+    )

@@ -1,13 +1,16 @@
-"""What every filter is: caps on exact sums of named currencies, a price for a mechanism, a guarantee."""
+"""The base of every filter: caps on exact sums of named currencies, a price for a mechanism, a guarantee."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import Amounts, Number, above, below, shown, written
@@ -26,14 +29,17 @@ from dpcompose.numerics import check
 from dpcompose.numerics.bound import up
 from dpcompose.numerics.exact import exact
 
+Reals = NDArray[np.float64]
+PriceRule = Callable[[Reals], Reals]
+"""The prices of records by a number of each; both of shape (records,)."""
 VERSION = 2
-"""Of descriptions: in version 1 a float was exactly that double."""
+"""The version of descriptions: in version 1 a float was exactly that double."""
 Guarantee = ApproximateDP | ConcentratedDP | RenyiDP | GaussianTradeoff
 
 
 @dataclass(frozen=True)
 class Spending:
-    """What has been spent under one filter. It never shrinks, and it cannot be carried to another filter.
+    """The amounts spent under one filter. They never shrink, and cannot be carried to another filter.
 
     Args:
         filter: The filter that it was opened with.
@@ -49,7 +55,7 @@ class Spending:
 
     @property
     def left(self) -> dict[str, Fraction]:
-        """What may still be spent, by currency."""
+        """The amounts that may still be spent, by currency."""
         return {currency: cap - self.spent[currency] for currency, cap in self.filter.limits.items()}
 
 
@@ -60,7 +66,7 @@ class Decision:
     Args:
         granted: Whether the mechanism may run.
         asked: Its price, by currency.
-        left: What is left after the decision, by currency: a refusal changes nothing.
+        left: The amounts left after the decision, by currency: a refusal changes nothing.
         short: The first currency, in the filter's order, of which too little is left; None if granted.
     """
 
@@ -83,8 +89,8 @@ class Filter(ABC):
 
     Limits on sums of non-negative amounts. A charge is granted if every sum stays within its limit; the price is known
     before the answer. Each charge is a one-shot mechanism with fresh randomness; a composition is one charge, and runs
-    to its end. Every price holds whoever orients the pairs, those inside a composition too (`Orientation.FREE`). A
-    mechanism that is refused must not run.
+    to its end. Every price holds for free orientations of all pairs, those inside a composition too
+    (`Orientation.FREE`). A mechanism that is refused must not run.
     """
 
     kind: ClassVar[str]
@@ -105,7 +111,7 @@ class Filter(ABC):
 
     @abstractmethod
     def guarantee(self) -> Guarantee:
-        """What the whole interaction promises, however long it is and whoever chooses."""
+        """The guarantee of the whole interaction, however long it is and however its parts are chosen."""
 
     @abstractmethod
     def _total(self, times: int, delta: float) -> Total:
@@ -122,10 +128,10 @@ class Filter(ABC):
             DomainError: If a number is outside its domain.
         """
         count, named = check.times(times), exact(check.probability("delta", delta))
-        return self._total(count, asked(named, self.lost(count)))
+        return self._total(count, asked(named, self.omitted(count)))
 
-    def lost(self, times: int) -> list[tuple[Fraction, float, int]]:
-        """The delta that the guarantee leaves out, exact and as the guarantee has it, if there is one; see `asked`."""
+    def omitted(self, times: int) -> list[tuple[Fraction, float, int]]:
+        """The delta that the guarantee omits, exact and as the guarantee has it, if there is one; see `asked`."""
         check.times(times)
         typed = self.typed()
         if typed is None or not typed.delta:
@@ -147,7 +153,7 @@ class Filter(ABC):
         return math.inf if found is None or found.delta > 0.0 else up(found.rho * order)
 
     def typed(self) -> TypedAmounts | None:
-        """What the interaction promises in typed amounts, exact; None if its caps say something else."""
+        """The guarantee in typed amounts, exact; None if the caps state something else."""
         return None
 
     def mu_of(self, times: int) -> float | None:
@@ -155,9 +161,15 @@ class Filter(ABC):
         check.times(times)
         return None
 
-    @abstractmethod
-    def _fields(self) -> dict[str, float | Fraction]:
-        """The parameters, by the names of the constructor."""
+    @property
+    def individual_gaussian(self) -> PriceRule | None:
+        """The price of a record by its mu squared, for individual accounting; None if none is proved."""
+        return None
+
+    @property
+    def individual_laplace(self) -> PriceRule | None:
+        """The price of a record by its epsilon, for individual accounting; None if none is proved."""
+        return None
 
     @classmethod
     @abstractmethod
@@ -167,24 +179,25 @@ class Filter(ABC):
         Args:
             epsilon: The target, in nats; a number in [0, 1e15].
             delta: The target in total, in [0, 1].
-            mechanism_delta: What of it is kept for the deltas of the charges, in [0, delta]; the rest is slack.
+            mechanism_delta: The part reserved for the deltas of the charges, in [0, delta]; the theorem uses the
+                remainder.
 
         Raises:
             DomainError: If a number is outside its domain.
-            UnsupportedError: If delta is kept for charges by a filter that charges none.
+            UnsupportedError: If delta is reserved for charges by a filter that charges none.
         """
 
     def price(
         self, mechanism: Priced, *, delta: Number | None = None, adjacency: Adjacency = Adjacency.ADD_REMOVE
     ) -> dict[str, Fraction]:
-        """What a mechanism costs in each currency: proved upper bounds, in both directions.
+        """The price of a mechanism in each currency: proved upper bounds, in both directions.
 
         As money, for a ledger: rounded up to multiples of 1e-40. (`step` adds up the exact amounts.)
 
         Args:
-            mechanism: A mechanism, a composition, or whatever else answers as `guarantee.Priced` does.
-            delta: Where on its curve of (epsilon, delta) it is charged; in [0, 1]. Needed by filters that charge
-                (epsilon, delta) where the mechanism has no (epsilon, delta) of its own; ignored by the others.
+            mechanism: A mechanism, a composition, or anything else that answers as `guarantee.Priced` does.
+            delta: The delta on its curve of (epsilon, delta) at which it is charged; in [0, 1]. Needed by filters that
+                charge (epsilon, delta) where the mechanism has no (epsilon, delta) of its own; ignored by the others.
             adjacency: What one person's data may change.
 
         Raises:
@@ -227,9 +240,8 @@ class Filter(ABC):
 
     def description(self) -> dict[str, Any]:
         """This filter as plain text values, which `from_description` reads back to an equal filter."""
-        return {"filter": self.kind, "version": VERSION} | {
-            name: written(value) for name, value in self._fields().items()
-        }
+        names = [field.name for field in fields(cast("Any", self))]
+        return {"filter": self.kind, "version": VERSION} | {name: written(getattr(self, name)) for name in names}
 
 
 def charged(state: Spending, asked: Mapping[str, Fraction]) -> tuple[Spending, Decision]:

@@ -8,9 +8,8 @@ from typing import ClassVar, Self
 
 from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import LARGEST, Number, nonnegative
-from dpcompose.adaptive.filter import Filter
-from dpcompose.adaptive.target import Target
-from dpcompose.adaptive.total import Total
+from dpcompose.adaptive.filter import Filter, PriceRule
+from dpcompose.adaptive.total import Target, Total
 from dpcompose.guarantee import Adjacency, ConcentratedDP, GaussianTradeoff, Priced, TypedAmounts, gaussian
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import up
@@ -21,10 +20,10 @@ from dpcompose.numerics.exact import exact, rounded_down, rounded_up
 class GaussianFilter(Filter):
     """Charges mu squared while the sum is at most `mu` squared: then the interaction is mu-GDP, without any loss.
 
-    A mu_i-GDP answer is a post-processing of how far a Brownian motion, whose drift is the world, goes during a time of
-    mu_i squared. Times that are chosen along the way cut one path of length mu squared into pieces, and all that the
-    path says of the drift is in its end. Gaussian noise that is not sampled, and `GaussianDP`, have a price; the
-    discrete Gaussian, which is not GDP, has none.
+    A mu_i-GDP answer is a post-processing of the distance that a Brownian motion, whose drift is the world, goes during
+    a time of mu_i squared. Adaptively chosen times cut one path of length mu squared into pieces, and the end of the
+    path is a sufficient statistic for the drift. Gaussian noise that is not sampled, and `GaussianDP`, have a price;
+    the discrete Gaussian, which is not GDP, has none.
 
     >>> from dpcompose import GaussianDP
     >>> GaussianFilter(1.0).step(GaussianFilter(1.0).start(), GaussianDP(0.5))[1].granted
@@ -79,8 +78,9 @@ class GaussianFilter(Filter):
     def _price(self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
         return (pricing.mu_squared(mechanism, adjacency=adjacency),)
 
-    def _fields(self) -> dict[str, float | Fraction]:
-        return {"mu": self.mu}
+    @property
+    def individual_gaussian(self) -> PriceRule:
+        return lambda mu_squared: mu_squared
 
 
 def _root(square: Fraction) -> float:

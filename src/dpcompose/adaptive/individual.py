@@ -12,28 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcompose.adaptive.curators import Curators
-from dpcompose.adaptive.filter import Filter
+from dpcompose.adaptive.filter import Filter, PriceRule, Reals
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import Adjacency
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF
 
 Units = NDArray[np.int32 | np.int64]
-Reals = NDArray[np.float64]
 Answer = TypeVar("Answer")
 
-# The price of a record under each filter, from its mu squared, and from its epsilon.
-_GAUSSIAN: dict[str, Callable[[Any, Reals], Reals]] = {
-    "gaussian": lambda _, square: square,
-    "concentrated": lambda _, square: square / 2.0,
-    "renyi": lambda filter, square: square * (filter.order / 2.0),
-}
-_LAPLACE: dict[str, Callable[[Any, Reals], Reals]] = {
-    "pure": lambda _, epsilon: epsilon,
-    "concentrated": lambda _, epsilon: epsilon * np.tanh(epsilon / 2.0),
-    # The divergence is at most the largest loss, and at most rho times the order.
-    "renyi": lambda filter, epsilon: np.minimum(epsilon, filter.order * epsilon * np.tanh(epsilon / 2.0)),
-}
 _CHUNK = 1 << 15
 _MOST = 1 << 52
 _MOST_RECORDS = 10**10
@@ -42,11 +29,11 @@ _FINEST, _NARROW = 30, 1 << 31
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """What every record has spent: as secret as the data. It shows nothing but how many records there are.
+    """The amount that every record has spent: as secret as the data. It shows only how many records there are.
 
     Args:
-        spent: In units of that filter, shape (records,).
-        filter: With which they were started; they cannot be carried to another.
+        spent: In units of the filter, shape (records,).
+        filter: The filter that started them; they cannot be carried to another.
     """
 
     spent: Units = field(repr=False)
@@ -65,11 +52,11 @@ class Records:
 
 
 @dataclass(frozen=True, eq=False)
-class Round:
-    """One round, paid for by every record that takes part; it answers whoever they are. It shows nothing.
+class IndividualRound:
+    """One round, paid for by every record that takes part; it always answers, and shows nothing.
 
     Args:
-        active: Which records take part, shape (records,): as secret as the data.
+        active: Whether each record takes part, shape (records,): as secret as the data.
     """
 
     active: NDArray[np.bool_] = field(repr=False)
@@ -78,7 +65,7 @@ class Round:
         self.active.setflags(write=False)
 
     def answer(self, mechanism: Callable[[NDArray[np.bool_]], Answer]) -> Answer:
-        """What the mechanism answers, run on the records that take part; all others are replaced by nothing.
+        """The answer of the mechanism, run on the records that take part; all others are replaced by nothing.
 
         Args:
             mechanism: From a mask of records to a noisy answer. It adds its noise whatever the mask is, and never
@@ -90,15 +77,18 @@ class Round:
         return "<Round>"
 
 
+Round = IndividualRound
+
+
 @dataclass(frozen=True)
 class IndividualFilter:
     """A filter for every record: each pays its own price in each round, and drops out, unseen, when it cannot.
 
     The price of a record is a function of that record and of the query, a bound in both directions for every set of
-    other records. Then, of the others, nothing depends on whether this record is there, and along every path the
-    charges of this record stay within the limit: the filter's guarantee holds for each person, whatever others spent.
-    Rounds are never refused: the caller gets no decision, no count and no remainder, and averages are not divided
-    by how many took part. In a ledger the whole limit is charged once, at opening (`budget`).
+    other records. Then nothing about the other records depends on whether this one is there, and along every path its
+    charges stay within the limit: the filter's guarantee holds for each person, whatever others spent. Rounds are never
+    refused: the caller gets no decision, no count and no remainder, and averages are not divided by the number that
+    took part. In a ledger the whole limit is charged once, at opening (`budget`).
 
     Amounts are whole numbers of `unit`, prices rounded up, the limit down. A record whose price is not a number >= 0
     takes no part, in silence: an error would depend on the data.
@@ -130,7 +120,7 @@ class IndividualFilter:
     def __post_init__(self) -> None:
         if not isinstance(self.filter, Filter):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("filter", self.filter, "a filter, such as ConcentratedFilter(1.0, delta=0.0)")
-        if self.filter.kind not in _GAUSSIAN | _LAPLACE:
+        if self.filter.individual_gaussian is None and self.filter.individual_laplace is None:
             raise UnsupportedError(
                 f"individual accounting with {self.filter!r}",
                 "proved for pure, zero-concentrated, Renyi and Gaussian prices only",
@@ -163,7 +153,7 @@ class IndividualFilter:
 
     @property
     def budget(self) -> Curators:
-        """What all of it is charged to a budget above, once, before the first round: its whole limit."""
+        """The charge to a budget above, once, before the first round: the whole limit."""
         return Curators(1, filter=self.filter, adjacency=self.adjacency)
 
     def start(self, count: int) -> Records:
@@ -177,7 +167,7 @@ class IndividualFilter:
             raise DomainError("count", count, f"an integer from 0 to {_MOST_RECORDS}")
         return Records(np.zeros(count, dtype=kind), self)
 
-    def step(self, state: Records, *, prices: Any) -> tuple[Records, Round]:
+    def step(self, state: Records, *, prices: Any) -> tuple[Records, IndividualRound]:
         """One round: the state after it, paid, and the round that may now answer. The state before it is unchanged.
 
         Args:
@@ -195,18 +185,18 @@ class IndividualFilter:
         each = _prices(prices, state.count)
         spent, active = np.empty_like(state.spent), np.empty(state.count, dtype=np.bool_)
         scale, limit = 1.0 / self._unit, self.limit
-        # In pieces that stay in the cache: memory is read once and written once.
+        # In pieces that stay in the cache, so that memory is read once and written once.
         with np.errstate(all="ignore"):
             for at in range(0, state.count, _CHUNK):
                 piece = slice(at, at + _CHUNK)
                 before, price = state.spent[piece], each[piece]
-                # Exact, but for what underflows: the unit is a power of two.
+                # Exact unless it underflows: the unit is a power of two.
                 asked = np.maximum(np.ceil(price * scale), price > 0.0)
-                # NaN, what is negative and what is beyond the limit become one unit too many.
+                # NaN, negative prices and those above the limit become one unit too many.
                 asked = np.where((price >= 0.0) & (asked <= limit), asked, limit + 1.0).astype(spent.dtype)
                 fits = np.less_equal(asked, limit - before, out=active[piece])
                 np.add(before, asked * fits, out=spent[piece])
-        return Records(spent, self), Round(active)
+        return Records(spent, self), IndividualRound(active)
 
     def gaussian_prices(self, sensitivity: Any, *, sigma: float) -> Reals:
         """The prices of records whose contributions have these L2 norms, for Gaussian noise of that sigma; rounded up.
@@ -218,10 +208,10 @@ class IndividualFilter:
         Raises:
             UnsupportedError: If Gaussian noise has no price under the filter.
         """
-        rule = _GAUSSIAN.get(self.filter.kind)
+        rule = self.filter.individual_gaussian
         if rule is None:
             raise UnsupportedError("Gaussian noise", "it is not pure", "Use a ConcentratedFilter with delta=0")
-        return _raised(lambda moved: rule(self.filter, np.square(moved)), sensitivity, check.positive("sigma", sigma))
+        return _raised(lambda ratio: rule(np.square(ratio)), sensitivity, check.positive("sigma", sigma))
 
     def laplace_prices(self, sensitivity: Any, *, scale: float) -> Reals:
         """The prices of records whose contributions have these L1 norms, for Laplace noise of that scale; rounded up.
@@ -233,10 +223,10 @@ class IndividualFilter:
         Raises:
             UnsupportedError: Under a GaussianFilter.
         """
-        rule = _LAPLACE.get(self.filter.kind)
+        rule = self.filter.individual_laplace
         if rule is None:
             raise UnsupportedError("Laplace noise", "it is not Gaussian", "Use a ConcentratedFilter with delta=0")
-        return _raised(lambda moved: rule(self.filter, moved), sensitivity, check.positive("scale", scale))
+        return _raised(rule, sensitivity, check.positive("scale", scale))
 
 
 def _prices(prices: Any, count: int) -> Reals:
@@ -259,8 +249,8 @@ def _reals(given: Any) -> Reals | None:
     return found if array.dtype.kind == "f" else np.where(found < 2.0**53, found, np.nextafter(found, np.inf))
 
 
-def _raised(rule: Callable[[Reals], Reals], sensitivity: Any, noise: float) -> Reals:
-    """The price of each sensitivity / noise, a dozen roundings up; infinite for what is no number >= 0."""
+def _raised(rule: PriceRule, sensitivity: Any, noise: float) -> Reals:
+    """The price of each sensitivity / noise, rounded up; infinite for anything that is no number >= 0."""
     moved = _reals(sensitivity)
     if moved is None:
         raise DomainError("sensitivity", f"<{type(sensitivity).__name__}>", "a number, or an array of numbers")

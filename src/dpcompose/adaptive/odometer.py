@@ -25,12 +25,12 @@ NOT_A_GUARANTEE = (
 
 @dataclass(frozen=True)
 class Mileage:
-    """What one answer adds to an odometer, or many: exact sums.
+    """The increment of an odometer by one answer, or by many: exact sums.
 
     Args:
         rho: Of the zero-concentrated guarantee, or of the bounded part of an (epsilon, delta) one.
-        drift: What the unbounded part of (epsilon, delta) may add to the mean loss.
-        failure: With which probability the loss lies outside the bounded part.
+        drift: The increase of the mean loss by the unbounded part of (epsilon, delta).
+        failure: The probability that the loss lies outside the bounded part.
         epsilon: The pure epsilon; infinite (None) if there is none.
     """
 
@@ -55,20 +55,20 @@ class Mileage:
         Raises:
             DomainError: If a number is missing, or none, or below 0.
         """
-        said = mapping(description)
-        numbers = {name: _sum(name, said.get(name)) for name in ("rho", "drift", "failure")}
-        pure = said.get("epsilon")
+        stated = mapping(description)
+        numbers = {name: _sum(name, stated.get(name)) for name in ("rho", "drift", "failure")}
+        pure = stated.get("epsilon")
         return cls(**numbers, epsilon=None if pure is None else _sum("epsilon", pure))
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What an odometer shows.
+    """A reading of an odometer.
 
     Args:
-        epsilon: The loss is at most this, now and at all other times when their readings are shown.
-        failure: But with this probability, under either world; 0 where it holds along every path.
-        meaning: What kind of statement it is.
+        epsilon: The bound on the loss, now and at all other times together with their readings.
+        failure: The probability that it fails, under either world; 0 where it holds along every path.
+        meaning: The kind of statement.
     """
 
     epsilon: float
@@ -78,13 +78,13 @@ class Reading:
 
 @dataclass(frozen=True)
 class Distance:
-    """How far an odometer has come.
+    """The state of an odometer.
 
     Args:
-        odometer: Which.
+        odometer: The odometer.
         adjacency: The adjacency under which every answer is priced.
         mileage: The exact sums.
-        answers: How many answers.
+        answers: The number of answers.
     """
 
     odometer: Odometer
@@ -99,7 +99,7 @@ class Odometer:
 
     For mechanisms that are pure or zero-concentrated the boundary holds directly, with failure probability
     delta - mechanism_delta. An (epsilon, delta_i)-DP one is first cut at e = `stretch` epsilon: its loss is above e, or
-    below -e in the other world, with probability at most d = delta_i / (1 - e^(epsilon - e)). What is left has
+    below -e in the other world, with probability at most d = delta_i / (1 - e^(epsilon - e)). The remaining part has
     E[e^(l L)] <= e^(l (l + 1) e tanh(e / 2) + l c), c = 2 e d (1 + e^-e) / (e^e - 1): the largest over all
     pairs of measures whose losses lie in [-e, e] and which lack at most d (1 + e^-e) of the other world's mass. The
     sum of the c is added to the reading, and the sum of the d may not exceed `mechanism_delta`.
@@ -115,8 +115,8 @@ class Odometer:
     Args:
         delta: The probability that some reading is ever below the loss; in (0, 1).
         boundary: `Line` or `Mixture`.
-        mechanism_delta: What of delta is kept for mechanisms with a delta of their own; in [0, delta).
-        stretch: Where (epsilon, delta) mechanisms are cut, as a multiple of their epsilon; finite, > 1.
+        mechanism_delta: The part of delta reserved for mechanisms with a delta of their own; in [0, delta).
+        stretch: The cut of (epsilon, delta) mechanisms, as a multiple of their epsilon; finite, > 1.
 
     Raises:
         DomainError: If a number is outside its domain.
@@ -143,7 +143,7 @@ class Odometer:
 
     @property
     def _crossing(self) -> float:
-        """What is left of delta for the boundary, rounded down."""
+        """The part of delta for the boundary, rounded down."""
         return double_below(Fraction(self.delta) - Fraction(self.mechanism_delta))
 
     def start(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Distance:
@@ -156,8 +156,9 @@ class Odometer:
 
         Args:
             state: What `start` or the last `step` returned.
-            mechanism: A mechanism, a composition, or whatever else answers as `guarantee.Priced` does.
-            delta: Where on its curve of (epsilon, delta) it is cut, if it is neither pure nor zero-concentrated.
+            mechanism: A mechanism, a composition, or anything else that answers as `guarantee.Priced` does.
+            delta: The delta on its curve of (epsilon, delta) at which it is cut, if it is neither pure nor
+                zero-concentrated.
 
         Raises:
             DomainError: If the state belongs to another odometer, or delta is outside its domain.
@@ -178,28 +179,28 @@ class Odometer:
     def mileage(
         self, mechanism: Priced, *, delta: Number | None = None, adjacency: Adjacency = Adjacency.ADD_REMOVE
     ) -> Mileage:
-        """What a mechanism adds; see `step`."""
+        """The increment by a mechanism; see `step`."""
         named = pricing.request(mechanism, delta, adjacency)
         rho = pricing.known_rho(mechanism, adjacency=adjacency)
         if rho is not None and rho[1] == 0:
             return Mileage(rho=rho[0], epsilon=pricing.known_pure(mechanism, adjacency=adjacency))
-        epsilon, lost = pricing.promise(mechanism, delta=named, adjacency=adjacency)
-        return self._cut(mechanism, rounded_up(epsilon), rounded_up(lost))
+        epsilon, charged = pricing.promise(mechanism, delta=named, adjacency=adjacency)
+        return self._cut(mechanism, rounded_up(epsilon), rounded_up(charged))
 
-    def _cut(self, mechanism: object, epsilon: float, lost: float) -> Mileage:
+    def _cut(self, mechanism: object, epsilon: float, delta: float) -> Mileage:
         """The bounded part of an (epsilon, delta) promise; see the class."""
         cut = up(epsilon * self.stretch)
         if not cut < 700.0:
             raise pricing.refused(mechanism, f"its loss cannot be cut at {cut!r}", "Name a larger delta")
-        slack = 1.0 + 32 * UNIT_ROUNDOFF
-        outside = up(lost / -math.expm1(epsilon - cut) * slack)
+        margin = 1.0 + 32 * UNIT_ROUNDOFF
+        outside = up(delta / -math.expm1(epsilon - cut) * margin)
         if not outside < 1.0:
             raise pricing.refused(
                 mechanism,
                 f"its loss is above {cut!r} with probability up to {outside!r}",
                 "State it with a larger epsilon, which is also true, or open the odometer with a larger stretch",
             )
-        drift = up(2.0 * cut * outside * (1.0 + math.exp(-cut)) / math.expm1(cut) * slack)
+        drift = up(2.0 * cut * outside * (1.0 + math.exp(-cut)) / math.expm1(cut) * margin)
         return Mileage(Fraction(concentrated(cut).rho), Fraction(drift), Fraction(outside), None)
 
     def reading(self, state: Distance) -> Reading:
@@ -207,7 +208,7 @@ class Odometer:
         return self.read(state.mileage)
 
     def read(self, mileage: Mileage) -> Reading:
-        """The reading after so much."""
+        """The reading after that mileage."""
         failure = rounded_up(Fraction(self.mechanism_delta)) if mileage.failure else 0.0
         crossing = self._crossing
         found = up(self.boundary.above(rounded_up(mileage.rho), failure=crossing) + rounded_up(mileage.drift))
@@ -229,13 +230,13 @@ class Odometer:
     @classmethod
     def from_description(cls, description: Mapping[str, Any]) -> Self:
         """The odometer that `description` described."""
-        said = mapping(description)
-        kind = said.get("odometer")
-        if not isinstance(kind, str) or kind not in BOUNDARIES or said.get("version") != 1:
+        stated = mapping(description)
+        kind = stated.get("odometer")
+        if not isinstance(kind, str) or kind not in BOUNDARIES or stated.get("version") != 1:
             raise DomainError("odometer", kind, f"one of {', '.join(BOUNDARIES)}, version 1")
         names = "tight_at", "delta", "mechanism_delta", "stretch"
-        tight_at, delta, kept, stretch = (float(read(name, said.get(name))) for name in names)
-        return cls(delta, boundary=BOUNDARIES[kind](tight_at), mechanism_delta=kept, stretch=stretch)
+        tight_at, delta, reserved, stretch = (float(read(name, stated.get(name))) for name in names)
+        return cls(delta, boundary=BOUNDARIES[kind](tight_at), mechanism_delta=reserved, stretch=stretch)
 
 
 @dataclass(frozen=True)
@@ -255,8 +256,8 @@ class RunningSum:
     def step(self, mechanism: Priced, *, delta: Number | None = None) -> RunningSum:
         """The sum after one more mechanism; see `Filter.price` for delta."""
         named = pricing.request(mechanism, delta, self.adjacency)
-        epsilon, lost = pricing.promise(mechanism, delta=named, adjacency=self.adjacency)
-        return RunningSum(self.epsilon + epsilon, self.delta + lost, self.adjacency)
+        epsilon, charged = pricing.promise(mechanism, delta=named, adjacency=self.adjacency)
+        return RunningSum(self.epsilon + epsilon, self.delta + charged, self.adjacency)
 
     @property
     def reading(self) -> Reading:

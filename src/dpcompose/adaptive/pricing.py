@@ -1,4 +1,7 @@
-"""What a filter asks of anything that is priced. It never asks what it was given; what it cannot use it refuses."""
+"""The prices that filters charge: each is an answer that `guarantee.Priced` promises, checked, and exact.
+
+A mechanism is never asked for its type. An answer that is no finite amount becomes an `UnsupportedError`.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,10 @@ _ZERO, _NOTHING = Fraction(0), TypedAmounts()
 
 
 def request(mechanism: Any, delta: Any, adjacency: Any) -> Fraction | None:
-    """The delta named in a request, a float as its shortest decimal, after a check of all three parts of it.
+    """The delta of a request, a float as its shortest decimal, after a check of all three arguments.
 
     Raises:
-        DomainError: If the delta or the adjacency is not what it should be.
+        DomainError: If the delta or the adjacency is outside its domain.
         UnsupportedError: If the mechanism names no prices at all.
     """
     check.member("adjacency", adjacency, Adjacency)
@@ -87,8 +90,8 @@ def rho(mechanism: Priced, *, delta: Fraction | None, adjacency: Adjacency) -> t
     known = known_rho(mechanism, adjacency=adjacency)
     if known is not None:
         return known
-    epsilon, lost = promise(mechanism, delta=delta, adjacency=adjacency)
-    return Fraction(concentrated(rounded_up(epsilon)).rho), lost
+    epsilon, charged = promise(mechanism, delta=delta, adjacency=adjacency)
+    return Fraction(concentrated(rounded_up(epsilon)).rho), charged
 
 
 def known_rho(mechanism: Priced, *, adjacency: Adjacency) -> tuple[Fraction, Fraction] | None:
@@ -132,7 +135,7 @@ def refused(mechanism: object, reason: str, remedy: str = "") -> UnsupportedErro
 
 
 def label(mechanism: object) -> str:
-    """What a message calls it, even where it cannot say so itself."""
+    """The name of a mechanism in a message, even where its own repr fails."""
     try:
         text = repr(mechanism)
     except Exception:
@@ -141,7 +144,7 @@ def label(mechanism: object) -> str:
 
 
 def _at(mechanism: Priced, delta: float, adjacency: Adjacency) -> Bound:
-    """A point of its curve, whoever orients the pairs inside."""
+    """A point of its curve, for free orientations of the pairs inside."""
     return mechanism.epsilon(delta=delta, adjacency=adjacency, orientation=Orientation.FREE)
 
 
@@ -163,14 +166,14 @@ def _finite(mechanism: object, name: str, value: object) -> float:
 
 
 def _typed(mechanism: Priced, adjacency: Adjacency) -> TypedAmounts:
-    """What is stated of it in typed amounts; nothing, if nothing is."""
+    """Its guarantee in typed amounts; empty if none is stated."""
     return _asked(mechanism, lambda: mechanism.typed(adjacency=adjacency)) or _NOTHING
 
 
 def _upper(
     mechanism: object, bound: object, otherwise: float | None, typed: TypedAmounts = _NOTHING, delta: Fraction = _ZERO
 ) -> Fraction:
-    """The upper end of a bound, or what else is known to hold where that is smaller."""
+    """The upper end of a bound, or another known upper bound if that is smaller."""
     upper = bound.upper if isinstance(bound, Bound) else math.nan
     if otherwise is not None and isinstance(bound, Bound):
         upper = min(upper, otherwise)

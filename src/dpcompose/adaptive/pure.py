@@ -9,9 +9,8 @@ from typing import ClassVar, Self
 
 from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import Number, nonnegative
-from dpcompose.adaptive.filter import Filter
-from dpcompose.adaptive.target import Target
-from dpcompose.adaptive.total import Total, optimal
+from dpcompose.adaptive.filter import Filter, PriceRule
+from dpcompose.adaptive.total import Target, Total, optimal
 from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Priced, TypedAmounts, pure
 from dpcompose.guarantee.optimal import homogeneous_epsilon
 from dpcompose.numerics.exact import exact, rounded_down, rounded_up
@@ -86,5 +85,6 @@ class PureFilter(Filter):
     def _price(self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
         return (pricing.pure(mechanism, adjacency=adjacency),)
 
-    def _fields(self) -> dict[str, float | Fraction]:
-        return {"epsilon": self.epsilon}
+    @property
+    def individual_laplace(self) -> PriceRule:
+        return lambda epsilon: epsilon

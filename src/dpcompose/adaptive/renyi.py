@@ -7,11 +7,12 @@ from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
+import numpy as np
+
 from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import Number, nonnegative
-from dpcompose.adaptive.filter import Filter
-from dpcompose.adaptive.target import Target, largest
-from dpcompose.adaptive.total import Total
+from dpcompose.adaptive.filter import Filter, PriceRule
+from dpcompose.adaptive.total import Target, Total, largest
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import Adjacency, Priced, RenyiDP
 from dpcompose.guarantee.lossless import lossless_epsilon
@@ -102,8 +103,14 @@ class RenyiFilter(Filter):
     def _price(self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
         return (pricing.renyi(mechanism, self.order, adjacency=adjacency),)
 
-    def _fields(self) -> dict[str, float | Fraction]:
-        return {"order": self.order, "budget": self.budget}
+    @property
+    def individual_gaussian(self) -> PriceRule:
+        return lambda mu_squared: mu_squared * (self.order / 2.0)
+
+    @property
+    def individual_laplace(self) -> PriceRule:
+        """The divergence is at most the largest loss, and at most rho times the order."""
+        return lambda epsilon: np.minimum(epsilon, self.order * epsilon * np.tanh(epsilon / 2.0))
 
 
 def _moment_budget(epsilon: float, delta: float, order: float) -> float:

@@ -1,4 +1,7 @@
-"""The total of several fixed budgets at one delta: each theorem that applies is evaluated, and the least kept."""
+"""Totals of fixed budgets, and budgets for a target.
+
+The total at one delta is the least over the theorems that apply. A target asks for the largest budget within it.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dpcompose.adaptive.amount import LARGEST, Number, nonnegative, probability
+from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.guarantee.optimal import homogeneous_epsilon
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
-from dpcompose.numerics.exact import double_below
+from dpcompose.numerics.exact import double_below, exact, rounded_down
+
+SMALLEST = 1e-50
+"""No parameter is searched for below this."""
+_CLOSE = 1.0 + 1e-13
 
 
 @dataclass(frozen=True)
@@ -29,22 +38,64 @@ class Total:
     reference: str
 
 
-def asked(delta: Fraction, lost: Iterable[tuple[Fraction, float, int]]) -> float:
-    """Where to ask what is computed with the losses' deltas rounded up, for the answer at `delta` without rounding.
-
-    With a mass c lost outright, epsilon at delta is that of the rest at (delta - c) / (1 - c). So 1 - delta shrinks by
-    the factor (1 - c'') / (1 - c) = 1 - h for each c that is rounded up to c''; (1 - h)^n <= 1 - n h + (n h)^2 / 2.
-    Rounded down; so that what leaves 1e-6 out has an epsilon at 1e-6, whatever the doubles next to it are.
+@dataclass(frozen=True)
+class Target:
+    """A target of `for_target`, with the part of its delta that is reserved for the charges.
 
     Args:
-        delta: Exactly what was asked.
-        lost: Exact deltas, with what they were rounded up to, and how often each is lost.
+        epsilon: Exactly as given.
+        delta: Exactly as given.
+        mechanism_delta: Exactly as given; at most `delta`.
     """
-    for exactly, rounded, times in lost:
+
+    epsilon: float | Fraction
+    delta: float | Fraction
+    mechanism_delta: float | Fraction
+
+    @classmethod
+    def of(cls, epsilon: Number, delta: Number, mechanism_delta: Number) -> Target:
+        """The checked target."""
+        total, reserved = probability("delta", delta), probability("mechanism_delta", mechanism_delta)
+        if not exact(reserved) <= exact(total):
+            raise DomainError("mechanism_delta", mechanism_delta, f"at most the total delta {delta!r}")
+        return cls(nonnegative("epsilon", epsilon), total, reserved)
+
+    @property
+    def remainder(self) -> Fraction:
+        """The part of delta that the theorem may use."""
+        return exact(self.delta) - exact(self.mechanism_delta)
+
+    @property
+    def floats(self) -> tuple[float, float]:
+        """epsilon and delta, rounded down."""
+        return rounded_down(exact(self.epsilon)), rounded_down(exact(self.delta))
+
+    def without_charged_delta(self, kind: str) -> None:
+        """Refuse a filter that charges no delta where some is kept for charges."""
+        if not self.mechanism_delta == 0:
+            raise UnsupportedError(
+                f"{kind}.for_target with mechanism_delta = {self.mechanism_delta!r}",
+                "this filter charges no delta, and nothing could spend what is kept",
+                "Leave mechanism_delta out, or take a ConcentratedFilter",
+            )
+
+
+def asked(delta: Fraction, omitted: Iterable[tuple[Fraction, float, int]]) -> float:
+    """The delta to ask of bounds whose omitted deltas are rounded up, for the answer at `delta` without that rounding.
+
+    With a mass c omitted, epsilon at delta is that of the remaining mass at (delta - c) / (1 - c). So 1 - delta shrinks
+    by the factor (1 - c'') / (1 - c) = 1 - h for each c that is rounded up to c''; (1 - h)^n <= 1 - n h + (n h)^2 / 2.
+    Rounded down. A budget that omits 1e-6 therefore has an epsilon at 1e-6, whatever the doubles next to it are.
+
+    Args:
+        delta: The exact delta of the question.
+        omitted: Exact deltas, each with the float above it and how often it is omitted.
+    """
+    for exactly, rounded, times in omitted:
         if exactly < min(delta, 1):
             share = times * (Fraction(rounded) - exactly) / (1 - exactly)
-            kept = share - (share * share / 2 if times > 1 else 0)
-            delta += (1 - delta) * max(kept, Fraction(0)) if share < 1 else 0
+            factor = share - (share * share / 2 if times > 1 else 0)
+            delta += (1 - delta) * max(factor, Fraction(0)) if share < 1 else 0
         elif exactly == delta and times == 1:
             delta = Fraction(rounded)
     return double_below(delta)
@@ -67,30 +118,49 @@ def optimal(promise: ApproximateDP, times: int, *, delta: float) -> Total:
 
 
 def sum_of_rho(promise: ConcentratedDP, times: int, *, delta: float) -> Total:
-    """The sum of the rho; what each promise leaves out is left out with probability at most 1 - (1 - delta)^times.
+    """The sum of the rho; the deltas that the promises omit are together at most 1 - (1 - delta)^times.
 
     Reference: [WhitehouseRamdasRogersWu2023, Theorem 1]
     """
     rho = up(promise.rho * times) if times > 1 else promise.rho
-    kept = times * math.log1p(-promise.delta) if promise.delta < 1.0 else -math.inf
-    lost = promise.delta if times == 1 else min(1.0, up(-math.expm1(kept) * (1.0 + 16 * UNIT_ROUNDOFF)))
-    found = ConcentratedDP(rho, delta=lost if promise.delta else 0.0).epsilon(delta=delta) if times else 0.0
+    log_kept = times * math.log1p(-promise.delta) if promise.delta < 1.0 else -math.inf
+    omitted = promise.delta if times == 1 else min(1.0, up(-math.expm1(log_kept) * (1.0 + 16 * UNIT_ROUNDOFF)))
+    found = ConcentratedDP(rho, delta=omitted if promise.delta else 0.0).epsilon(delta=delta) if times else 0.0
     return Total(found, "sum of rho", "[WhitehouseRamdasRogersWu2023, Theorem 1]")
 
 
-def curve(promise: Callable[[float], float], times: int, *, delta: float, lost: float, least_share: float) -> Total:
-    """The optimal composition of one (epsilon, d) of the curve each, the best of a few d between `lost` and delta.
+def curve(promise: Callable[[float], float], times: int, *, delta: float, omitted: float, least_share: float) -> Total:
+    """The optimal composition of one (epsilon, d) of the curve each, the best of a few d between `omitted` and delta.
 
     Args:
         promise: From a delta to the epsilon of one budget.
         times: How many budgets.
         delta: Of all together.
-        lost: The delta that one budget cannot go below.
-        least_share: The smallest part of (delta - times lost) / times that is tried.
+        omitted: The delta that one budget cannot go below.
+        least_share: The smallest part of (delta - times omitted) / times that is tried.
     """
-    spare = delta / times - lost
+    spare = delta / times - omitted
     if not spare > 0.0:
         return Total(math.inf, "optimal composition", "[KairouzOhViswanath2015, Theorem 3.3]")
     shares = [least_share ** (step / 4.0) * 0.9 for step in range(5)]
-    points = [lost + spare * share for share in shares]
+    points = [omitted + spare * share for share in shares]
     return least(optimal(ApproximateDP(promise(point), delta=point), times, delta=delta) for point in points)
+
+
+def largest(within: Callable[[float], bool], *, guess: float) -> float:
+    """About the largest x > 0 that is proved to be within the target, of a claim that holds below it; 0 if none is."""
+    low = high = min(max(guess, SMALLEST), LARGEST)
+    while not within(low):
+        low, high = low / 2.0, low
+        if low < SMALLEST:
+            return 0.0
+    while high == low or within(high):
+        low, high = high, high * 2.0
+        if high > LARGEST:
+            return low
+    while high > low * _CLOSE:
+        middle = math.sqrt(low) * math.sqrt(high)
+        if not low < middle < high:
+            break
+        low, high = (middle, high) if within(middle) else (low, middle)
+    return low
