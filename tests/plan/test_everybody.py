@@ -6,17 +6,17 @@ import pytest
 
 from dpcompose.errors import UnreachableError
 from dpcompose.plan import Plan, account, calibrate, risk_of
-from dpcompose.plan.kind import KINDS
+from dpcompose.plan.schema import MECHANISMS
 
 GIVEN = {"scale": "4.0", "sigma": "4.0", "epsilon": "0.5", "rho": "0.01", "mu": "0.2"}
 
 
 def plan(kind: str, rate: str) -> Plan:
-    keys = "\n".join(f"{name} = {GIVEN[name]}" for name, required in KINDS[kind].parameters.items() if required)
+    keys = "\n".join(f"{name} = {GIVEN[name]}" for name, required in MECHANISMS[kind].parameters.items() if required)
     return Plan.parse(f'delta = 1e-6\n[[mechanism]]\nname = "one"\nkind = "{kind}"\n{keys}\n{rate}times = 3\n')
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", MECHANISMS)
 def test_every_kind_at_rate_one(kind: str) -> None:
     all_of_them, plain = plan(kind, "rate = 1\n"), plan(kind, "")
     assert all_of_them.question is not None

@@ -14,8 +14,7 @@ import dpcompose
 from dpcompose import Adjacency, PlanError
 from dpcompose.errors import DomainError
 from dpcompose.plan import Entry, Plan, Question
-from dpcompose.plan.key import KEYS
-from dpcompose.plan.kind import KINDS
+from dpcompose.plan.schema import MECHANISMS, PARAMETERS
 
 GOOD = """delta = 1e-8
 adjacency = "add-remove"
@@ -46,9 +45,9 @@ SAMPLES = {
 
 @st.composite
 def tables(draw: st.DrawFn) -> str:
-    kind = draw(st.sampled_from(sorted(KINDS)))
+    kind = draw(st.sampled_from(sorted(MECHANISMS)))
     lines = [f'kind = "{kind}"']
-    for name in KINDS[kind].parameters:
+    for name in MECHANISMS[kind].parameters:
         if name in SAMPLES:
             value = draw(SAMPLES[name])
             lines.append(f'{name} = "{value}"' if isinstance(value, str) else f"{name} = {value!r}")
@@ -65,13 +64,13 @@ def test_round_trip(mechanisms: list[str]) -> None:
 
 
 def test_every_constructor_parameter_is_a_key() -> None:
-    for kind, made in KINDS.items():
+    for kind, made in MECHANISMS.items():
         for name in made.parameters:
-            assert name in KEYS, f"{kind}: {name}"
+            assert name in PARAMETERS, f"{kind}: {name}"
     constructors = (getattr(dpcompose, name) for name in dpcompose.__all__)
     mechanisms = [each for each in constructors if inspect.isclass(each) and hasattr(each, "sampled_pairs")]
     plain = {each.__name__ for each in mechanisms} - {"DominatingPair"}
-    assert len(plain) == len(KINDS)
+    assert len(plain) == len(MECHANISMS)
 
 
 def test_what_is_read() -> None:

@@ -2,7 +2,7 @@
 
 from dpcompose.plan.account import PlanAccount, Share, account
 from dpcompose.plan.calibration import PlanCalibration, calibrate
-from dpcompose.plan.curve import Curve, Growth, over_delta, over_times
+from dpcompose.plan.curve import Curve, EpsilonCurve, Growth, over_delta, over_times
 from dpcompose.plan.entry import Entry
 from dpcompose.plan.plan import Plan
 from dpcompose.plan.question import Question
@@ -11,6 +11,7 @@ from dpcompose.plan.risk import PlanRisk, risk_of
 __all__ = [
     "Curve",
     "Entry",
+    "EpsilonCurve",
     "Growth",
     "Plan",
     "PlanAccount",

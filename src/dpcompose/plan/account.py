@@ -1,4 +1,4 @@
-"""The main job: what a plan costs in total, what each theorem says of it, and what each mechanism contributes."""
+"""The account of a plan: its total cost, the bound of each theorem, and the contribution of each mechanism."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Progress = Callable[[str, int, int], None]
 """Called with what comes next, how many steps are done, and how many there are."""
 
 FEW = 12
-"""Plans of at most so many mechanisms are also composed without each of them, unasked."""
+"""A plan of at most this many mechanisms is also composed without each of them, even if `every` is False."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """What one mechanism of a plan contributes.
+    """The contribution of one mechanism of a plan.
 
     Args:
         entry: The mechanism and how often it runs.
@@ -40,11 +40,11 @@ class Share:
 
 @dataclass(frozen=True)
 class PlanAccount:
-    """What a plan costs.
+    """The cost of a plan.
 
     Args:
         plan: The plan.
-        question: What was given: a delta or an epsilon.
+        question: The delta or the epsilon that was given.
         total: The certified answer: epsilon at that delta, or delta at that epsilon.
         limit: The largest epsilon that the total may have, or None without a budget.
         comparisons: Every theorem that applies, at the delta given or found; empty where that delta is 0 or 1.
@@ -67,7 +67,7 @@ class PlanAccount:
 
     @property
     def unbounded(self) -> tuple[str, ...]:
-        """The mechanisms that nothing useful is known of at this question."""
+        """The mechanisms without a useful bound for this question."""
         return tuple(share.entry.name for share in self.shares if not _useful(self.question, share.alone))
 
     @property
@@ -79,14 +79,14 @@ class PlanAccount:
 def account(
     plan: Plan, question: Question, *, limit: float | None = None, every: bool = False, progress: Progress | None = None
 ) -> PlanAccount:
-    """What `plan` costs, as an answer to `question`.
+    """The cost of `plan`, as an answer to `question`.
 
     Args:
         plan: The plan.
         question: A delta, to ask for epsilon; or an epsilon, to ask for delta.
         limit: A largest epsilon to hold the total against; only with a delta. Finite, >= 0.
         every: Whether to compose the rest of the plan for every mechanism even when they are many.
-        progress: Told of each step before it is taken.
+        progress: Called before each step.
 
     Raises:
         DomainError: If a limit is given with an epsilon.
@@ -119,11 +119,11 @@ def account(
         rest = [share.entry for share in shares if _useful(question, share.alone)]
         if 0 < len(rest) < len(shares):
             finite = ask(replace(plan, entries=tuple(rest)).composition())
-    return PlanAccount(plan, question, total, limit, tuple(comparisons), tuple(shares), finite)
+    return PlanAccount(plan, question, total, limit, tuple(comparisons), shares=tuple(shares), finite=finite)
 
 
 def require_common_adjacency(plan: Plan) -> None:
-    """Raise UnsupportedError, with a list, if some mechanisms are not known under the plan's adjacency."""
+    """Raise UnsupportedError, with a list, if some mechanisms have no guarantee under the plan's adjacency."""
     lacking = _lacking(plan, plan.adjacency)
     if lacking:
         others = [each.value for each in Adjacency if each is not plan.adjacency and not _lacking(plan, each)]
@@ -158,7 +158,7 @@ def _useful(question: Question, bound: Bound) -> bool:
 
 @dataclass
 class _Steps:
-    """Counts steps for whoever shows progress."""
+    """A count of steps, reported to `progress`."""
 
     progress: Progress | None
     total: int

@@ -1,4 +1,4 @@
-"""One number of a plan, chosen so that the plan keeps to a target."""
+"""The value of one parameter of a plan for which the plan keeps to a target."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dpcompose.composition import Calibration, Composition
 from dpcompose.composition import calibrate as calibrated
 from dpcompose.errors import UnreachableError
 from dpcompose.plan.account import require_common_adjacency
-from dpcompose.plan.key import KEYS
 from dpcompose.plan.plan import Plan
+from dpcompose.plan.schema import PARAMETERS
 
 UNORDERED = {("discrete-gaussian", "sigma")}
 """Parameters in which epsilon is not monotone, though it falls in the large."""
@@ -21,7 +21,7 @@ class PlanCalibration:
 
     Args:
         plan: The plan with the value found.
-        key: What was varied, such as `mechanism.training.sigma`.
+        key: The parameter that was varied, such as `mechanism.training.sigma`.
         value: The value found.
         epsilon: The target.
         delta: The delta of the target.
@@ -37,11 +37,11 @@ class PlanCalibration:
 
     @property
     def extreme(self) -> str:
-        """Which value it is among those that keep to the target."""
+        """The place of the value among those that keep to the target: smallest, largest or feasible."""
         if not self.found.extreme:
             return "feasible"
         _, parameter = self.plan.locate(self.key)
-        return "smallest" if KEYS[parameter].response == "decreasing" else "largest"
+        return "smallest" if PARAMETERS[parameter].response == "decreasing" else "largest"
 
 
 def calibrate(plan: Plan, key: str, *, epsilon: float, delta: float) -> PlanCalibration:
@@ -60,9 +60,9 @@ def calibrate(plan: Plan, key: str, *, epsilon: float, delta: float) -> PlanCali
     """
     require_common_adjacency(plan)
     entry, parameter = plan.locate(key)
-    known = KEYS[parameter]
+    known = PARAMETERS[parameter]
     direction = "unordered" if (entry.kind, parameter) in UNORDERED else str(known.response)
-    # Twice as far as the domain goes: where that ends, the search ends, and says so by itself.
+    # Twice as far as the domain: the search itself reports where the domain ends.
     bracket = {"rate": (1e-12, 2.0), "delta": (1e-300, 2.0)}.get(parameter)
 
     def family(value: float) -> Composition:

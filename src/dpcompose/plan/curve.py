@@ -1,4 +1,4 @@
-"""What the pictures show: epsilon over delta, and how epsilon grows with the number of answers."""
+"""The curves of a plan: epsilon over delta, and the growth of epsilon with the number of answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENOUGH = 8
 
 
 @dataclass(frozen=True)
-class Curve:
+class EpsilonCurve:
     """One line of a picture: a certified interval at each point, or a single bound or estimate.
 
     Args:
@@ -34,12 +34,15 @@ class Curve:
     lower: tuple[float, ...] = ()
 
 
+Curve = EpsilonCurve
+
+
 @dataclass(frozen=True)
 class Growth:
-    """How epsilon grows: one curve for each theorem.
+    """The growth of epsilon: one curve for each theorem.
 
     Args:
-        unit: What is counted on the abscissa.
+        unit: The unit of the counts on the abscissa.
         stops: The counts.
         delta: The delta at which epsilon is given.
         curves: The theorems, tightest at the last stop first.
@@ -48,15 +51,15 @@ class Growth:
     unit: str
     stops: tuple[int, ...]
     delta: float
-    curves: tuple[Curve, ...]
+    curves: tuple[EpsilonCurve, ...]
 
 
 def drawn_delta(account: PlanAccount) -> float:
-    """The delta that the pictures are about: the account's, or 1e-6 where that is 0 or 1."""
+    """The delta of the pictures: the account's, or 1e-6 where that is 0 or 1."""
     return account.delta if 0 < account.delta < 1 else 1e-6
 
 
-def over_delta(account: PlanAccount, *, progress: Progress | None = None) -> Curve:
+def over_delta(account: PlanAccount, *, progress: Progress | None = None) -> EpsilonCurve:
     """The certified epsilon of a plan from delta = 0.1 to well below the delta it was asked at."""
     last = max(min(2 * math.log10(drawn_delta(account)), -12.0), -300.0)
     composition = account.plan.composition()
@@ -69,11 +72,11 @@ def over_delta(account: PlanAccount, *, progress: Progress | None = None) -> Cur
         bound = composition.epsilon(delta=delta, adjacency=account.plan.adjacency)
         points.append((delta, bound.upper))
         lower.append(bound.lower)
-    return Curve("certified", "certified", tuple(points), tuple(lower))
+    return EpsilonCurve("certified", "certified", tuple(points), tuple(lower))
 
 
 def over_times(account: PlanAccount, *, progress: Progress | None = None) -> Growth:
-    """What each theorem says as the plan grows, to its full size or, if it cannot be divided, to many times that."""
+    """The epsilon of each theorem as the plan grows: to its full size, or by repeating it if it cannot be divided."""
     unit, part, most = _divided(account.plan)
     stops = tuple(sorted({round(most ** (step / (STOPS - 1))) for step in range(STOPS)}))
     delta = drawn_delta(account)
@@ -87,14 +90,14 @@ def over_times(account: PlanAccount, *, progress: Progress | None = None) -> Gro
     return Growth(unit, stops, delta, tuple(_curve(name, rows) for name, rows in found.items()))
 
 
-def _curve(name: str, rows: list[tuple[int, float, float | None, str]]) -> Curve:
+def _curve(name: str, rows: list[tuple[int, float, float | None, str]]) -> EpsilonCurve:
     points = tuple((float(stop), epsilon) for stop, epsilon, _, _ in rows)
     lower = tuple(lower for _, _, lower, _ in rows if lower is not None)
-    return Curve(name, rows[-1][3], points, lower if len(lower) == len(points) else ())
+    return EpsilonCurve(name, rows[-1][3], points, lower if len(lower) == len(points) else ())
 
 
 def _divided(plan: Plan) -> tuple[str, Plan, int]:
-    """What is counted, the plan for a count of one, and the largest count."""
+    """The unit of counting, the plan for a count of one, and the largest count."""
     divisor = math.gcd(*(entry.times for entry in plan.entries))
     if divisor < ENOUGH:
         return "repetitions of the whole plan", plan, 64

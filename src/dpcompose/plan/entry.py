@@ -1,4 +1,4 @@
-"""One mechanism of a plan: what it is, how often it runs, and what it is called."""
+"""One mechanism of a plan: its parameters, how often it runs, and its name."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpcompose.errors import DomainError
-from dpcompose.numerics import check
-from dpcompose.plan.key import KEYS, Value, label
-from dpcompose.plan.kind import KINDS
-from dpcompose.plan.near import choices
+from dpcompose.plan.schema import MECHANISMS, PARAMETERS, Value, choices, label
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One `[[mechanism]]` table, checked: `mechanism` is what it describes, run `times` times.
+    """One `[[mechanism]]` table, checked: it describes `mechanism`, which runs `times` times.
 
     Args:
-        name: What reports call it.
-        kind: A building block, as in `KINDS`.
+        name: Its name in reports.
+        kind: Its kind, a key of `MECHANISMS`.
         parameters: The keys given and their values, in the constructor's order.
         rate: The rate of a Poisson sample, fresh each time; None without sampling.
         times: How often it runs; an integer from 0 to 10^15.
@@ -37,16 +34,16 @@ class Entry:
 
     def __post_init__(self) -> None:
         label("name", self.name)
-        if not isinstance(self.kind, str) or self.kind not in KINDS:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("kind", self.kind, choices(self.kind, KINDS))
+        if not isinstance(self.kind, str) or self.kind not in MECHANISMS:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("kind", self.kind, choices(self.kind, MECHANISMS))
         check.times(self.times)
-        mechanism = KINDS[self.kind].build(**self._given())
+        mechanism = MECHANISMS[self.kind].build(**self._given())
         # A sample of everybody is the mechanism itself.
         sampled = mechanism if self.rate is None or self.rate == 1 else mechanism.sampled(self.rate)
         object.__setattr__(self, "mechanism", sampled)
 
     def _given(self) -> dict[str, Value]:
-        known = KINDS[self.kind].parameters
+        known = MECHANISMS[self.kind].parameters
         try:
             given = dict(self.parameters)
             fits = given.keys() <= known.keys() and all(name in given for name, required in known.items() if required)
@@ -62,4 +59,6 @@ class Entry:
         if self.rate is not None:
             given["rate"] = self.rate
         given["times"] = self.times
-        return "\n".join(["[[mechanism]]", *(f"{key} = {KEYS[key].write(value)}" for key, value in given.items())])
+        return "\n".join(
+            ["[[mechanism]]", *(f"{key} = {PARAMETERS[key].write(value)}" for key, value in given.items())]
+        )

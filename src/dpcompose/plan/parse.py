@@ -12,10 +12,8 @@ from dpcompose.errors import DomainError, PlanError, UnsupportedError
 from dpcompose.files import path_of, read
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.plan.entry import Entry
-from dpcompose.plan.key import KEYS, adjacency, label
-from dpcompose.plan.kind import KINDS, Kind
-from dpcompose.plan.near import choices
 from dpcompose.plan.question import Question
+from dpcompose.plan.schema import MECHANISMS, PARAMETERS, MechanismKind, adjacency, choices, label
 
 LARGEST_FILE = 1_000_000
 """Bytes of a plan file; ten thousand mechanisms fit."""
@@ -30,7 +28,7 @@ _COMMON = ("kind", "name", "rate", "times")
 
 @dataclass(frozen=True)
 class Parsed:
-    """What a plan file says, checked.
+    """The content of a plan file, checked.
 
     Args:
         entries: Its mechanisms, in the order of the file.
@@ -45,7 +43,7 @@ class Parsed:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where in a file something was found."""
+    """A position in a file."""
 
     file: str
     table: str = ""
@@ -71,20 +69,20 @@ def load(path: str | Path) -> str:
     if len(content) > LARGEST_FILE:
         raise place.error("", None, f"a plan file of at most {LARGEST_FILE:,} bytes")
     try:
-        # Some editors begin a file with a mark that is no text.
+        # Some editors begin a file with a byte order mark.
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise place.error("", None, f"UTF-8 text; byte {error.start} is not valid") from None
 
 
 def parse(text: str, *, source: str) -> Parsed:
-    """What the TOML `text` of a plan says; errors call it `source`."""
+    """The content of the TOML `text` of a plan; errors call it `source`."""
     for name, given in (("text", text), ("source", source)):
         if not isinstance(given, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError(name, given, "text")
     place = _Place(source)
     top = _toml(text, place)
-    _refuse_unknown(top, _TOP, place, elsewhere=KEYS, hint="it belongs below a [[mechanism]] line")
+    _refuse_unknown(top, _TOP, place, elsewhere=PARAMETERS, hint="it belongs below a [[mechanism]] line")
     tables = top.get("mechanism", [])
     if not isinstance(tables, list):
         raise place.error("mechanism", _plain(tables), "a list of tables, each begun by [[mechanism]] on its own line")
@@ -142,7 +140,7 @@ def _entry(table: Any, name: str, position: int, source: str) -> Entry:
         if required and key not in keys:
             raise place.error(key, None, f"a value, {kind.name} needs it; a {kind.name} knows {', '.join(known)}")
     try:
-        read = {key: KEYS[key].read(key, value) for key, value in keys.items()}
+        read = {key: PARAMETERS[key].read(key, value) for key, value in keys.items()}
         parameters = tuple((key, read[key]) for key in kind.parameters if key in read)
         optional = {key: read[key] for key in ("rate", "times") if key in read}
         return Entry(name, kind.name, parameters, **cast(dict[str, Any], optional))
@@ -152,17 +150,17 @@ def _entry(table: Any, name: str, position: int, source: str) -> Entry:
         raise UnsupportedError(f"{source}: {place.table}: {error.what}", error.reason, error.remedy) from None
 
 
-def _kind(keys: dict[str, Any], place: _Place) -> Kind:
+def _kind(keys: dict[str, Any], place: _Place) -> MechanismKind:
     if "kind" not in keys:
-        raise place.error("kind", None, f"a value, {choices('', KINDS)}")
+        raise place.error("kind", None, f"a value, {choices('', MECHANISMS)}")
     kind = _plain(keys["kind"])
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise place.error("kind", kind, choices(kind, KINDS))
-    return KINDS[kind]
+    if not isinstance(kind, str) or kind not in MECHANISMS:
+        raise place.error("kind", kind, choices(kind, MECHANISMS))
+    return MECHANISMS[kind]
 
 
 def _names(tables: list[Any]) -> list[str]:
-    """The names given, and for the rest the kind, with the position where that is needed to tell them apart."""
+    """The names given; for the others the kind, with the position where two would be alike."""
     rows = [cast(dict[str, Any], row) if isinstance(row, dict) else {} for row in tables]
     names = [str(_plain(row.get("name", row.get("kind", "")))) for row in rows]
     given = {name for name, row in zip(names, rows, strict=True) if "name" in row}
@@ -188,7 +186,7 @@ def _refuse_unknown(table: dict[str, Any], known: tuple[str, ...], place: _Place
 
 
 def _refuse_container(key: str, table: dict[str, Any], place: _Place) -> None:
-    """Refuse what no key can mean, before anything tries to print it."""
+    """Refuse a value that no key can have, before anything tries to print it."""
     value = table.get(key)
     items = cast(list[Any], value) if isinstance(value, list) else [value]
     if any(isinstance(item, list | dict) for item in items):
@@ -198,7 +196,7 @@ def _refuse_container(key: str, table: dict[str, Any], place: _Place) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """`value` if it can safely be shown, otherwise what it is."""
+    """`value` if it can safely be shown, otherwise its type in words."""
     if isinstance(value, dict):
         return "a table"
     if isinstance(value, list):

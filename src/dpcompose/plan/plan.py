@@ -12,21 +12,19 @@ from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.plan import parse
 from dpcompose.plan.entry import Entry
-from dpcompose.plan.key import KEYS, quoted
-from dpcompose.plan.kind import KINDS
-from dpcompose.plan.near import choices
 from dpcompose.plan.question import Question
+from dpcompose.plan.schema import MECHANISMS, PARAMETERS, choices, quoted
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a plan file says.
+    """The content of a plan file.
 
     Args:
         entries: The mechanisms, each with a name of its own.
         question: The delta or epsilon given, or None when the caller is to give one.
         adjacency: Which data sets are neighbors.
-        source: Where the plan was read from; two plans that differ in nothing else are equal.
+        source: The place that the plan was read from; two plans that differ only in it are equal.
 
     Raises:
         DomainError: If there is no entry, or two have the same name.
@@ -64,7 +62,7 @@ class Plan:
 
     @classmethod
     def read(cls, path: str | Path) -> Plan:
-        """The plan in the file at `path`, text or a path; PlanError says what is wrong with the file, and where."""
+        """The plan in the file at `path`, text or a path; a PlanError names the fault and its place."""
         return cls.parse(parse.load(path), source=str(path))
 
     @classmethod
@@ -109,7 +107,7 @@ class Plan:
         if name not in entries:
             raise DomainError("key", key, f"a mechanism of the plan: {choices(name, entries)}")
         entry = entries[name]
-        numbers = [each for each in (*KINDS[entry.kind].parameters, "rate", "times") if KEYS[each].response]
+        numbers = [each for each in (*MECHANISMS[entry.kind].parameters, "rate", "times") if PARAMETERS[each].response]
         if parameter not in numbers:
             raise DomainError("key", key, f"a number of a {entry.kind}: {choices(parameter, numbers)}")
         return entry, parameter
@@ -117,11 +115,11 @@ class Plan:
     def with_value(self, key: str, value: float) -> Plan:
         """The plan with one number replaced; `key` as in `locate`, `value` in the domain of that parameter."""
         entry, parameter = self.locate(key)
-        argument: Any = KEYS[parameter].read(parameter, value)
+        argument: Any = PARAMETERS[parameter].read(parameter, value)
         if parameter in ("rate", "times"):
             changed = replace(entry, **{parameter: argument})
         else:
             given = dict(entry.parameters) | {parameter: argument}
-            ordered = tuple((each, given[each]) for each in KINDS[entry.kind].parameters if each in given)
+            ordered = tuple((each, given[each]) for each in MECHANISMS[entry.kind].parameters if each in given)
             changed = replace(entry, parameters=ordered)
         return replace(self, entries=tuple(changed if each is entry else each for each in self.entries))

@@ -1,4 +1,4 @@
-"""What a plan asks: epsilon at a delta, or delta at an epsilon."""
+"""The question of a plan: epsilon at a delta, or delta at an epsilon."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from dpcompose.errors import DomainError
 from dpcompose.numerics import check
-from dpcompose.plan.key import number
+from dpcompose.plan.schema import number
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Question:
     """One number is given, the other is asked.
 
     Args:
-        given: Which of the two is given.
+        given: The name of the one that is given.
         value: Its value.
 
     Raises:

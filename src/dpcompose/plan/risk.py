@@ -1,4 +1,4 @@
-"""What an attacker gains from all answers of a plan."""
+"""The gain of an attacker from all answers of a plan."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class PlanRisk:
-    """The numbers and the curve that say it.
+    """The largest success of an attacker, as numbers and as a curve.
 
     Args:
         risk: At even odds, and at a false positive rate of 1 in 1,000.
@@ -39,11 +39,11 @@ class PlanRisk:
 
 
 def risk_of(plan: Plan, *, progress: Progress | None = None) -> PlanRisk:
-    """What someone who sees every answer and knows all but one person's data can do at best.
+    """The best that an attacker can do who sees every answer and knows all but one person's data.
 
     Args:
         plan: The plan.
-        progress: Told of each step before it is taken.
+        progress: Called before each step.
 
     Raises:
         UnsupportedError: If some mechanisms have no sound guarantee under the plan's adjacency; it lists them.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dpcompose.errors import MissingExtraError
 from dpcompose.files import path_of, replacing
-from dpcompose.plan import Curve, Growth, PlanRisk
+from dpcompose.plan import EpsilonCurve, Growth, PlanRisk
 from dpcompose.report.number import above, below, exactly
 
 if TYPE_CHECKING:
@@ -28,7 +28,9 @@ _COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8
 _DASHES = ("-", "--", "-.", ":")
 
 
-def save(path: str | Path, *, over_delta: Curve, growth: Growth, asked: float, risk: PlanRisk | None = None) -> None:
+def save(
+    path: str | Path, *, over_delta: EpsilonCurve, growth: Growth, asked: float, risk: PlanRisk | None = None
+) -> None:
     """Write the pictures side by side to `path`, as PNG.
 
     Raises:
@@ -48,7 +50,7 @@ def save(path: str | Path, *, over_delta: Curve, growth: Growth, asked: float, r
 
 
 def svgs(
-    *, over_delta: Curve, growth: Growth, asked: float, risk: PlanRisk | None = None
+    *, over_delta: EpsilonCurve, growth: Growth, asked: float, risk: PlanRisk | None = None
 ) -> tuple[tuple[str, str], ...]:
     """Captions and SVG elements of the pictures, in the color of the page they are put on."""
     profile, theorems = _figure(7.5), _figure(7.5)
@@ -79,7 +81,7 @@ def _figure(width: float) -> Figure:
     return Figure(figsize=(width, 4.6), layout="constrained")
 
 
-def _draw_profile(axes: Axes, curve: Curve, asked: float) -> None:
+def _draw_profile(axes: Axes, curve: EpsilonCurve, asked: float) -> None:
     points = [(delta, epsilon) for delta, epsilon in curve.points if epsilon < math.inf]
     axes.plot(*_columns(points), color=_COLORS[0], linewidth=2)
     axes.set_xscale("log")

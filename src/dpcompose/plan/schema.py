@@ -1,0 +1,148 @@
+"""The schema of a plan file: the mechanisms that it may name, and how each parameter is read, written and varied."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import json
+import math
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, cast
+
+from dpcompose import mechanism
+from dpcompose.errors import DomainError
+from dpcompose.guarantee.adjacency import Adjacency
+
+Value = float | int | str | tuple[int, ...] | Adjacency
+Response = Literal["increasing", "decreasing"]
+
+
+@dataclass(frozen=True)
+class ParameterSchema:
+    """The schema of one key of a `[[mechanism]]` table.
+
+    Args:
+        read: Turns the TOML value into the argument of the constructor; raises DomainError on a wrong type.
+        write: The TOML text of such an argument; reading it back gives the same argument.
+        response: How epsilon responds when the value grows; None where that is not known, so it cannot be varied.
+        integer: Whether only integers make sense.
+    """
+
+    read: Callable[[str, Any], Value]
+    write: Callable[[Any], str] = repr
+    response: Response | None = None
+    integer: bool = False
+
+
+@dataclass(frozen=True)
+class MechanismKind:
+    """A kind of mechanism: its name in a plan, and the constructor whose parameters are its keys.
+
+    Args:
+        name: The value of `kind`: the name of its class, with dashes.
+        build: The constructor; called with keyword arguments.
+    """
+
+    name: str
+    build: Callable[..., Any]
+
+    @cached_property
+    def parameters(self) -> dict[str, bool]:
+        """The parameters of the constructor, in order, and whether each is required."""
+        signature = inspect.signature(self.build)
+        return {name: each.default is inspect.Parameter.empty for name, each in signature.parameters.items()}
+
+
+def number(name: str, value: Any) -> float:
+    """A TOML float or integer as a float; the constructor checks the domain, and NaN is refused here."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise DomainError(name, value, "a number")
+    try:
+        result = float(value)
+    except OverflowError:
+        raise DomainError(name, value, "a number that a float can hold") from None
+    if math.isnan(result):
+        raise DomainError(name, value, "a number, not NaN")
+    return result
+
+
+def integer(name: str, value: Any) -> int:
+    """A TOML integer; a boolean is none."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise DomainError(name, value, "an integer")
+    return value
+
+
+def integers(name: str, value: Any) -> int | tuple[int, ...]:
+    """A TOML integer, or an array of them as a tuple."""
+    if not isinstance(value, list):
+        return integer(name, value)
+    items = cast("list[Any]", value)
+    if not items or any(isinstance(item, bool) or not isinstance(item, int) for item in items):
+        raise DomainError(name, items, "an integer, or an array of integers, one for each coordinate")
+    return tuple(items)
+
+
+def adjacency(name: str, value: Any) -> Adjacency:
+    """The adjacency of that name."""
+    names = [member.value for member in Adjacency]
+    if value not in names:
+        raise DomainError(name, value, "one of " + ", ".join(f'"{each}"' for each in names))
+    return Adjacency(value)
+
+
+def label(name: str, value: Any) -> str:
+    """A name to show: printable, on one line, at most 100 characters."""
+    if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) <= 100 or value != value.strip():
+        raise DomainError(name, value, "printable text of 1 to 100 characters, without blanks around it")
+    return value
+
+
+def quoted(text: str) -> str:
+    """Text as a TOML string."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _array(value: int | tuple[int, ...]) -> str:
+    return repr(list(value)) if isinstance(value, tuple) else repr(value)
+
+
+def choices(given: object, known: Iterable[str]) -> str:
+    """The sentence "one of a, b, c; did you mean b?"; the question only where some name is similar."""
+    names = list(known)
+    nearest = difflib.get_close_matches(given[:100], names, n=1, cutoff=0.6) if isinstance(given, str) else []
+    return f"one of {', '.join(names)}" + (f"; did you mean {nearest[0]}?" if nearest else "")
+
+
+def _dashed(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
+
+
+# A dominating pair is given as arrays or as a function, which no plan file can hold.
+MECHANISMS: dict[str, MechanismKind] = {
+    _dashed(name): MechanismKind(_dashed(name), getattr(mechanism, name))
+    for name in mechanism.__all__
+    if name != "DominatingPair"
+}
+# A test holds this list against the parameters of every constructor.
+PARAMETERS: dict[str, ParameterSchema] = {
+    "scale": ParameterSchema(number, response="decreasing"),
+    "sigma": ParameterSchema(number, response="decreasing"),
+    "sensitivity": ParameterSchema(number, response="increasing"),
+    "replace_sensitivity": ParameterSchema(number, response="increasing"),
+    "epsilon": ParameterSchema(number, response="increasing"),
+    "delta": ParameterSchema(number, response="increasing"),
+    "rho": ParameterSchema(number, response="increasing"),
+    "mu": ParameterSchema(number, response="increasing"),
+    "shift": ParameterSchema(integers, _array),
+    "replace": ParameterSchema(integers, _array),
+    "categories": ParameterSchema(integer),
+    "holds_under": ParameterSchema(adjacency, lambda member: quoted(member.value)),
+    "rate": ParameterSchema(number, response="increasing"),
+    "times": ParameterSchema(integer, response="increasing", integer=True),
+    "name": ParameterSchema(label, quoted),
+    "kind": ParameterSchema(label, quoted),
+}
