@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpcompose.errors import DomainError
+from dpcompose.numerics import check
 from dpcompose.plan.schema import MECHANISMS, PARAMETERS, Value, choices, label
 
 
