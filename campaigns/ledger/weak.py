@@ -30,7 +30,7 @@ class Checking(SQLiteStore):
             for path in paths_down_to(request.path):
                 batch.node(path)
         time.sleep(0.002)
-        with self._turn():
+        with self._turn:
             self._writer.execute("BEGIN IMMEDIATE")
             batch._heads.clear()  # the chain goes on from where it is; only balances are old
             try:
@@ -47,7 +47,7 @@ class Early(SQLiteStore):
     """Acknowledges first and commits with the next request, a moment later: most kills fall before it."""
 
     def _commit(self, requests: Sequence[Request]) -> list[Any]:
-        with self._turn():
+        with self._turn:
             if self._writer.in_transaction:
                 time.sleep(0.01)
                 self._writer.execute("COMMIT")
@@ -62,7 +62,7 @@ class Careless(SQLiteStore):
     """Takes no notice of errors while it commits."""
 
     def _commit(self, requests: Sequence[Request]) -> list[Any]:
-        with self._failures(_Progress()), self._turn():
+        with self._failures(_Progress()), self._turn:
             self._writer.execute("BEGIN IMMEDIATE")
             batch = Batch(self._stored)
             outcomes = batch.decide_all(requests)

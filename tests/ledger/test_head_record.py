@@ -217,11 +217,19 @@ def test_an_open_ledger_stops_when_one_of_its_files_is_not_there(
             ledger.balance("world")
 
 
-def test_a_log_that_goes_while_a_charge_is_committed_acknowledges_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_believed", [False, True])
+def test_a_log_that_goes_while_a_charge_is_committed_acknowledges_nothing(
+    tmp_path: Path, is_believed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where its directory had not changed for long, and was believed without asking the log."""
+    monkeypatch.setattr("dpcompose.ledger.sqlite.COARSEST", -1 if is_believed else 10**12)
     path = tmp_path / "city.db"
     make(path)
     with Ledger.open(path) as ledger:
         store: Any = ledger.store
+        time.sleep(0.05)
+        charge(ledger, "first")
+        assert (store._unchanged_since != 0) == is_believed
         write = store._stored.write
         store._stored.write = lambda batch: (write(batch), beside(path, "-wal").unlink())
         with pytest.raises(StoreError, match="deleted") as raised:
@@ -300,7 +308,7 @@ def test_nobody_waits_for_ever_for_a_turn(tmp_path: Path, monkeypatch: pytest.Mo
 def test_looking_takes_no_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "city.db"
     make(path)
-    monkeypatch.setattr(turn.Turn, "__call__", lambda _: pytest.fail("took a turn"))
+    monkeypatch.setattr(turn.Turn, "__enter__", lambda _: pytest.fail("took a turn"))
     with Ledger.open(path, create=False) as ledger:
         assert len(ledger.scopes()) == 1
         ledger.verify()
@@ -314,7 +322,7 @@ def test_a_stopped_writer_is_waited_for_and_then_passed(tmp_path: Path, monkeypa
     def client() -> None:
         with Ledger.open(path) as ledger:
             store: Any = ledger.store
-            with store._turn():
+            with store._turn:
                 (tmp_path / "holds").touch()
                 time.sleep(60)
 

@@ -44,19 +44,7 @@ class Amount:
             DomainError: Negative, infinite, no number, 1e40 or more, or not a multiple of 1e-40.
         """
         require_text("name", name)
-        if isinstance(value, Amount):
-            return value
-        plain = _PLAIN.fullmatch(value if isinstance(value, str) else str(value) if type(value) is float else "")
-        if plain is not None:  # what is typed nearly always; nothing but speed hangs on it
-            whole, rest, exponent = plain.groups("")
-            shift = PLACES - len(rest) + int(exponent or "0")
-            if shift >= 0 and (units := int(whole + rest) * 10**shift) < LIMIT:
-                return cls(units)
-        units = _typed(name, value) * SCALE
-        if units.denominator != 1:
-            remedy = "Amount.up rounds a cost up, Amount.down rounds a cap down"
-            raise DomainError(name, sayable(value), "a multiple of 1e-40", remedy)
-        return cls(_within(name, value, units.numerator))
+        return value if isinstance(value, Amount) else cls(typed_units(name, value))
 
     @classmethod
     def up(cls, value: Amount | int | Decimal | Fraction | float, *, name: str = "amount") -> Amount:
@@ -91,6 +79,31 @@ def text_of(units: int) -> str:
     """The decimal text of so many units, without an exponent and without zeros at its end."""
     whole, rest = divmod(units, SCALE)
     return f"{whole}.{rest:040d}".rstrip("0") if rest else str(whole)
+
+
+def typed_units(name: str, value: Amount | int | str | Decimal | Fraction | float) -> int:
+    """The units of what a person typed; see `Amount.of`."""
+    if isinstance(value, Amount):
+        return value.units
+    text = value if type(value) is str else str(value) if type(value) is float else ""
+    if (plain := _plain_units(text)) is not None:
+        return plain
+    units = _typed(name, value) * SCALE
+    if units.denominator != 1:
+        remedy = "Amount.up rounds a cost up, Amount.down rounds a cap down"
+        raise DomainError(name, sayable(value), "a multiple of 1e-40", remedy)
+    return _within(name, value, units.numerator)
+
+
+@lru_cache(maxsize=4096)
+def _plain_units(text: str) -> int | None:
+    """The units of what is typed nearly always, else None; nothing but speed hangs on it."""
+    if len(text) > _LONGEST or (plain := _PLAIN.fullmatch(text)) is None:
+        return None
+    whole, rest, exponent = plain.groups("")
+    shift = PLACES - len(rest) + int(exponent or "0")
+    units = int(whole + rest) * 10**shift if shift >= 0 else LIMIT
+    return units if units < LIMIT else None
 
 
 def units_of(text: str) -> int:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from dpcompose.errors import DomainError
-from dpcompose.ledger.amount import LIMIT, Amount, require_text, require_units, text_of, units_of
+from dpcompose.ledger.amount import LIMIT, Amount, require_text, require_units, text_of, typed_units, units_of
 from dpcompose.ledger.text import currency_name
 
 MOST_CURRENCIES = 64
@@ -51,7 +51,7 @@ class Amounts(Mapping[str, Amount]):
             return values
         if not len(values) <= MOST_CURRENCIES:
             raise DomainError(name, f"{len(values)} currencies", f"at most {MOST_CURRENCIES} currencies")
-        return cls({each: Amount.of(value, name=f"{name}[{each!r}]").units for each, value in values.items()})
+        return cls({each: typed_units(f"{name}[{each!r}]", value) for each, value in values.items()})
 
     @classmethod
     def read(cls, texts: Mapping[str, str]) -> Amounts:

@@ -47,6 +47,7 @@ class Batch:
 
     def decide(self, request: Request) -> Decision:
         """The decision, whose changes are then part of the batch; what the rules raise changes nothing."""
+        self.head(root_of(request.path))  # first: what is stored may be another history than before
         decision = request.decide(self, time=now())
         if decision.entry is not None:
             self._append(request, decision.entry)
@@ -70,8 +71,6 @@ class Batch:
     def node(self, path: str) -> Node | None:
         node = self._seen.get(path)
         if node is None:
-            if (root := root_of(path)) not in self._heads:
-                self.head(root)  # first: what is stored may be another history than before
             node = self.stored.node(path)
             if node is not None:
                 self._seen[path] = node

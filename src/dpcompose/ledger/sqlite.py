@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from time import monotonic, sleep
+from time import monotonic, sleep, time_ns
 from typing import Any
 from weakref import finalize
 
@@ -51,6 +51,9 @@ from dpcompose.ledger.verification import verify
 LOOK_AGAIN = 1.0
 """Seconds after which a commit looks at the names of all files again."""
 
+COARSEST = 2 * 10**9
+"""Nanoseconds: no file system tells the times of changes apart less well than this."""
+
 VERSION = "SELECT coalesce(max(number), 0) FROM migration"
 HEAD_AND_VERSION = f"SELECT sequence, hash, ({VERSION}) FROM entry WHERE root = ? ORDER BY sequence DESC LIMIT 1"
 _OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT IN ('sqlite_stat1', 'sqlite_stat4')"
@@ -80,7 +83,7 @@ class SQLiteStore:
             self._engine = engine_of(path)
             opened.callback(self._engine.dispose)
             is_new = not path.exists() or not path.stat().st_size
-            with self._turn() if is_new else nullcontext():
+            with self._turn if is_new else nullcontext():
                 self._writer = connect(path)
             opened.callback(self._writer.close)
             if restored or not self._is_ready():
@@ -88,8 +91,8 @@ class SQLiteStore:
             settle(path)
             self._record = HeadRecord(self._head_path)
             opened.callback(self._record.close)
-            self._log = os.open(beside(path, "-wal"), os.O_RDONLY)
-            opened.callback(finalize(self, os.close, self._log))
+            self._log, self._directory = (self._open(each, opened) for each in (beside(path, "-wal"), path.parent))
+            self._unchanged_since = 0
             self._known_log = log_of(self._log)
             files = [*(str(beside(path, end)) for end in BESIDE[:3]), str(path), str(named)]
             self._files = [(each, identity(each)) for each in dict.fromkeys(files)]
@@ -99,6 +102,11 @@ class SQLiteStore:
         self._writing = Lock()
         self._stored = _Claimed(_Writer(self._writer), record=self._record, where=self.where)
         self._convoy = Convoy(self._commit)
+
+    def _open(self, path: Path, opened: ExitStack) -> int:
+        handle = os.open(path, os.O_RDONLY)
+        opened.callback(finalize(self, os.close, handle))
+        return handle
 
     def _is_ready(self) -> bool:
         """Whether the ledger is whole and nothing is to be written before it is used."""
@@ -150,7 +158,7 @@ class SQLiteStore:
     def _prepare(self, *, create: bool, restored: bool) -> None:
         """Bring the schema up to date, and give this file a head record of its own."""
         path, record = self._path, self._head_path
-        with self._turn(), self._engine.connect().execution_options(begin="IMMEDIATE") as connection:
+        with self._turn, self._engine.connect().execution_options(begin="IMMEDIATE") as connection:
             before = log_at(path)
             with connection.begin():
                 if not create and version_of(connection, where=self.where) == 0:
@@ -177,7 +185,7 @@ class SQLiteStore:
         progress = _Progress()
         with self._writing, self._failures(progress):
             self._require_in_place()
-            with self._turn():
+            with self._turn:
                 return self._committed(requests, progress)
 
     def _committed(self, requests: Sequence[Request], progress: _Progress) -> list[Outcome]:
@@ -202,7 +210,7 @@ class SQLiteStore:
 
     def _acknowledge(self, heads: Mapping[str, Head]) -> None:
         """Record what was committed: it is on disk, if the log still has a name, where the next one looks for it."""
-        if not os.fstat(self._log).st_nlink:
+        if not self._log_has_name():
             raise self._misplaced(uncertain=True)
         if (log := log_of(self._log)) != self._known_log:
             self._known_log = log
@@ -211,6 +219,22 @@ class SQLiteStore:
                 self._record.begin_log(log, root, self._record.claim(root))
         for root, head in heads.items():
             self._record.advance(root, head)
+
+    def _log_has_name(self) -> bool:
+        """Whether the log is still in a directory.
+
+        A file whose times were read gets new ones with its next write, which costs as much as a tenth of a commit. So
+        the log is asked only if its directory has changed. A change may carry the time of one that came shortly
+        before it: the directory is believed once its last change is old.
+        """
+        changed = os.fstat(self._directory).st_ctime_ns
+        if changed == self._unchanged_since:
+            return True
+        if not os.fstat(self._log).st_nlink:
+            return False
+        if time_ns() - changed > COARSEST:
+            self._unchanged_since = changed
+        return True
 
     @contextmanager
     def snapshot(self) -> Generator[Reading]:
@@ -306,7 +330,9 @@ class _Claimed(Stored):
         found, claimed, kept = self._last(root), self.record.claim(root), self.known[root]
         if not kept.is_at(found):
             kept.head = found
-        if claimed != found and (what := Claim(label_of(root), claimed).missing(self._hash, lambda: [root])):
+        if claimed is found or claimed == found:
+            return found
+        if what := Claim(label_of(root), claimed).missing(self._hash, lambda: [root]):
             raise LossError(what)
         return found
 

@@ -6,8 +6,7 @@ Only fairness hangs on it. Without it, or on a system that has no `flock`, SQLit
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock, Thread
 
@@ -33,19 +32,21 @@ class Turn:
             self._handle = os.open(path, os.O_RDONLY | os.O_CREAT, 0o666)  # whoever may read it may wait his turn
         self._waiter: Thread | None = None
 
-    @contextmanager
-    def __call__(self) -> Generator[None]:
+    def __enter__(self) -> None:
         """Wait for the turn, and keep it inside the block."""
         if fcntl is None or self._handle is None:
-            yield
             return
         try:
             try:
                 fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 self._wait(self._handle)
-            yield
-        finally:  # also where a signal handler raises while we wait, or just after
+        except BaseException:  # what a signal handler raises while we wait, or just after
+            fcntl.flock(self._handle, fcntl.LOCK_UN)
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        if fcntl is not None and self._handle is not None:
             fcntl.flock(self._handle, fcntl.LOCK_UN)
 
     def _wait(self, handle: int) -> None:
