@@ -14,16 +14,14 @@ from dpcompose.loss.mixture import AddedMoments, MixtureMoments, RemovedMoments,
 from dpcompose.loss.product import Product
 from dpcompose.loss.theta import ThetaMoments
 from dpcompose.loss.two_term import BoundedRangeMoments, LaplaceMoments, TwoPointMoments
-from dpcompose.proof import plan
 from dpcompose.proof.ball import Ball, field
 from dpcompose.proof.crossing import crossing
 from dpcompose.proof.finite_sums import Residues, expanded
 from dpcompose.proof.line import draw
 from dpcompose.proof.moments import Moments, exponential_sums
 from dpcompose.proof.normal import NormalMoments
-from dpcompose.proof.tail import Rest
-from oracles.law import DiscreteGaussian
-from oracles.normal import Direction, SampledGaussian
+from dpcompose.proof.plan import LinePlan, plan
+from dpcompose.proof.tail import TailBound
 
 FIELD = field()
 EXACT = FIELD.exact
@@ -94,7 +92,7 @@ def test_the_rest_of_a_line_is_not_more_than_its_bound(name: str) -> None:
     with FIELD.precision(120):
         moments = FAMILIES[name]()
         order, edge = 2.5, EXACT(2.0)
-        rest = Rest(FIELD, [(moments, times)], order, times * 0.1, 8.0)
+        rest = TailBound(FIELD, [(moments, times)], order, times * 0.1, 8.0)
         bound = rest.beyond(edge, EXACT(step), EXACT(0))
         frequencies = [edge + EXACT(step) * j for j in range(300)]
         whole, *values = moments.at(order, [EXACT(0), *frequencies])
@@ -108,7 +106,7 @@ def test_residues_and_the_smoothed_contour_agree() -> None:
     with FIELD.precision(160):
         factors = [(LaplaceMoments(FIELD, EXACT(0.2)), times)]
         exact = Residues(FIELD, expanded(FIELD, factors)).value(EXACT(x))
-        planned = plan.plan(transform, x, tolerance=1e-4, most=3000, falling=False)
+        planned = plan(transform, x, tolerance=1e-4, most_nodes=3000, falling=False)
         assert planned is not None and planned.smoothing > 0
         found = draw(FIELD, factors, planned).enclosure(EXACT(x))
     assert found.lower < exact < found.upper and found.upper - found.lower < 2e-4 * exact
@@ -121,7 +119,16 @@ def test_the_line_may_stand_anywhere(share: float) -> None:
         factors = [(NormalMoments(FIELD, EXACT(0.5)), 1), (NormalMoments(FIELD, EXACT(0.25)), 2)]
         exact = NormalMoments(FIELD, EXACT(1)).profile(EXACT(1.5))
         for smoothing, last in ((0.0, 16.0), (0.05, 160.0)):
-            line = plan.Route(1.75 * share, 30.0, 4.0, last, smoothing, 1.0, 1e-30, 8.0)
+            line = LinePlan(
+                order=1.75 * share,
+                period=30.0,
+                beyond=4.0,
+                last=last,
+                smoothing=smoothing,
+                variance=1.0,
+                error=1e-30,
+                magnitude=8.0,
+            )
             found = draw(FIELD, factors, line).enclosure(EXACT(1.5))
             assert found.lower <= exact <= found.upper
             assert found.upper - found.lower < (1e-15 if smoothing == 0 else 2e-2) * exact

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dpcompose.contour.transform import Transform
-from dpcompose.proof import plan
 from dpcompose.proof.ball import Ball, Field
 from dpcompose.proof.crossing import Crossing, crossing
 from dpcompose.proof.finite_sums import Enumeration, Residues, expanded, states
 from dpcompose.proof.line import Enclosure, ProvedLine, draw
 from dpcompose.proof.moments import Factors
-from dpcompose.proof.tail import Rest
+from dpcompose.proof.plan import FINE, LinePlan, plan
+from dpcompose.proof.tail import TailBound
 
 MOST_STATES, MOST_COEFFICIENTS, MOST_BITS = 20_000, 60_000, 4096
 _MOST_NODES, _MOST_WORK = 30_000, 6e6
@@ -83,7 +83,7 @@ class ProvedSum:
         factor, distance = self._doubt
         return not (factor == 1 and distance.is_zero())
 
-    def near(self, x: float, *, tolerance: float, digits: float = plan.FINE) -> Proved:
+    def near(self, x: float, *, tolerance: float, digits: float = FINE) -> Proved:
         """The cheapest proof of g around x; its smoothing may stop at the relative `tolerance`, all else at
         e^-`digits`."""
         level = self.field.exact(x)
@@ -202,13 +202,13 @@ class ProvedSum:
         transform = self.transform()
         with self.field.precision(64):
             effort = sum(moments.effort for moments, _ in self.factors())
-        most = min(_MOST_NODES, math.ceil(_MOST_WORK / effort))
+        most_nodes = min(_MOST_NODES, math.ceil(_MOST_WORK / effort))
         for falling in (True, False):
-            planned = plan.plan(transform, x, tolerance=tolerance, digits=digits, most=most, falling=falling)
+            planned = plan(transform, x, tolerance=tolerance, digits=digits, most_nodes=most_nodes, falling=falling)
             if planned is None:
                 return Proved(lambda _: self._within(self.field.exact(0), False), "no saddle point: nothing is proved")
             if planned.smoothing > 0 and falling:
-                planned = self._ended(x, digits, most) or planned
+                planned = self._ended(x, digits, most_nodes) or planned
             line, bits, found = self._drawn(planned, x)
             narrow = found.truncation <= found.upper * self.field.exact(tolerance)
             if narrow or planned.smoothing > 0 or line.grid is not None:
@@ -220,17 +220,17 @@ class ProvedSum:
 
         return Proved(enclosure, f"{line.name}, {line.nodes} nodes, {bits} bits", planned.order)
 
-    def _ended(self, x: float, digits: float, most: int) -> plan.Route | None:
+    def _ended(self, x: float, digits: float, most_nodes: int) -> LinePlan | None:
         """A line that ends where the variables' own bounds prove that it may, if that takes at most `most` nodes."""
-        planned = plan.plan(self.transform(), x, tolerance=0.5, digits=digits, most=most, last=1.0)
+        planned = plan(self.transform(), x, tolerance=0.5, digits=digits, most_nodes=most_nodes, last=1.0)
         if planned is None:
             return None
         with self.field.precision(512):
-            rest = Rest(self.field, self.factors(), planned.order, planned.variance, planned.magnitude)
-            last = rest.reach(self.field.exact(planned.share), limit=most * 2 * math.pi / planned.period)
+            rest = TailBound(self.field, self.factors(), planned.order, planned.variance, planned.magnitude)
+            last = rest.reach(self.field.exact(planned.error), limit=most_nodes * 2 * math.pi / planned.period)
         return None if last is None else replace(planned, last=last)
 
-    def _drawn(self, planned: plan.Route, x: float) -> tuple[ProvedLine, int, Enclosure]:
+    def _drawn(self, planned: LinePlan, x: float) -> tuple[ProvedLine, int, Enclosure]:
         with self.field.precision(64):
             copies = sum(times for _, times in self.factors())
         bits = 96 + copies.bit_length() + math.ceil(planned.magnitude)

@@ -24,7 +24,7 @@ _STRIDES = (0, 2, 5, 9, 14, 20, 27, 35, 44)
 
 
 @dataclass(frozen=True)
-class Rest:
+class TailBound:
     """The far part of the line through `order` for a sum of independent variables, relative to M(order).
 
     Args:
