@@ -30,7 +30,6 @@ from dpcompose.book import promise
 from dpcompose.composition.container import Composable
 from dpcompose.composition.numerical import Question
 from dpcompose.errors import DomainError
-from dpcompose.guarantee import tradeoff
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.numerics.bound import Bound
 from oracles import chains
@@ -154,12 +153,15 @@ def test_every_epsilon_bounds_it_from_below(composition: Composable) -> None:
             assert curve.upper >= 1 - delta.upper - math.exp(epsilon) * alpha - 1e-15
 
 
-def test_it_agrees_with_the_dual_of_one_level() -> None:
-    composition = Gaussian(2.0) * 3 + BlackBox(0.2)
-    profile = composition.profile()
+def test_it_is_the_best_line_under_the_profile() -> None:
+    """One epsilon is nearly the best at each level: it comes within 1e-3 of the curve, and never above."""
+    profile = (Gaussian(2.0) * 3 + BlackBox(0.2)).profile()
+    epsilons = np.linspace(-6.0, 12.0, 300)
+    lines = [(epsilon, profile.question.delta(epsilon)) for epsilon in epsilons.tolist()]
     for alpha in (1e-3, 0.1, 0.7):
-        found, other = profile.tradeoff(alpha), tradeoff.from_profile(alpha, profile=profile.question.delta)
-        assert max(float(found.lower), other.lower) <= min(float(found.upper), other.upper)
+        found = profile.tradeoff(alpha)
+        best = max(1 - delta.upper - math.exp(epsilon) * alpha for epsilon, delta in lines)
+        assert found.upper - 1e-3 <= best <= found.upper
         assert found.upper - found.lower <= 2e-9
 
 

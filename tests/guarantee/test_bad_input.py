@@ -11,15 +11,14 @@ import pytest
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import (
     advanced,
+    approximate,
     concentrated,
     gaussian,
     group,
     heterogeneous,
-    lossless,
     optimal,
     pure,
     renyi,
-    tradeoff,
 )
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.guarantee.concentrated import ConcentratedDP
@@ -81,7 +80,7 @@ CALLS: list[tuple[str, Callable[..., Any], dict[str, Any], dict[str, list[Any]]]
             {"rho": 1.0, "order": 2.0, "delta": 0.1},
             {"rho": NEGATIVE, "order": ORDER, "delta": PROBABILITY},
         )
-        for function in (renyi.mironov_epsilon, renyi.optimal_moment_epsilon, lossless.lossless_epsilon)
+        for function in (renyi.mironov_epsilon, renyi.optimal_moment_epsilon, renyi.lossless_epsilon)
     ),
     (
         "renyi.optimal_moment_delta",
@@ -121,24 +120,18 @@ CALLS: list[tuple[str, Callable[..., Any], dict[str, Any], dict[str, list[Any]]]
         {"target_epsilon": FINITE, "size": SIZE},
     ),
     (
-        "tradeoff.blowup",
-        tradeoff.blowup,
+        "approximate.blowup",
+        approximate.blowup,
         {"alpha": 0.1, "promise": PROMISE},
         {"alpha": PROBABILITY, "promise": [0.5, None, RHO]},
     ),
     (
-        "tradeoff.approximate",
-        tradeoff.approximate,
+        "approximate.tradeoff",
+        approximate.tradeoff,
         {"alpha": 0.1, "promise": PROMISE},
         {"alpha": PROBABILITY, "promise": [0.5, None, RHO]},
     ),
-    ("tradeoff.gaussian", tradeoff.gaussian, {"alpha": 0.1, "mu": 1.0}, {"alpha": PROBABILITY, "mu": FINITE}),
-    (
-        "tradeoff.from_profile",
-        tradeoff.from_profile,
-        {"alpha": 0.1, "profile": lambda e: gaussian.profile(e, mu=1.0)},
-        {"alpha": PROBABILITY},
-    ),
+    ("gaussian.tradeoff", gaussian.tradeoff, {"alpha": 0.1, "mu": 1.0}, {"alpha": PROBABILITY, "mu": FINITE}),
     *(
         (f"advanced.{function.__name__}", function, {"promises": [(PROMISE, 3)], "slack": 0.1}, {"slack": OPEN})
         for function in (advanced.printed, advanced.tight, advanced.half_squares)

@@ -13,9 +13,9 @@ import pytest
 from flint import arb, ctx
 
 from dpcompose.adaptive import ConcentratedFilter
-from dpcompose.guarantee import concentrated, gaussian, lossless, optimal, pure, renyi
+from dpcompose.guarantee import concentrated, gaussian, optimal, pure, renyi
 from dpcompose.guarantee.concentrated import ConcentratedDP
-from dpcompose.guarantee.lossless import lossless_epsilon
+from dpcompose.guarantee.renyi import lossless_epsilon
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_text())["golden"]
 
@@ -207,13 +207,13 @@ def test_randomized_response_is_rounded_up_and_below_its_concentrated_line(seed:
 def counted_tangents(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """One entry for each tangent that is taken in decimals, which is what a conversion costs."""
     taken: list[None] = []
-    known = lossless._tangent
+    known = renyi._tangent
 
     def counted(*arguments: Any) -> Any:
         taken.append(None)
         return known(*arguments)
 
-    monkeypatch.setattr(lossless, "_tangent", counted)
+    monkeypatch.setattr(renyi, "_tangent", counted)
     return taken
 
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 from flint import arb, ctx
 
-from dpcompose.guarantee import ApproximateDP, staircase
+from dpcompose.guarantee import ApproximateDP, optimal
 from dpcompose.guarantee.heterogeneous import heterogeneous_delta
 from dpcompose.guarantee.optimal import homogeneous_delta, homogeneous_epsilon
 from dpcompose.numerics import fixed_point
@@ -57,13 +57,13 @@ def test_values_and_roots_enclose_the_truth(block: int, careful: bool) -> None:
     for _ in range(150):
         epsilon, times = losses(rng, 20_000 if block == 0 else 800)
         at = target(rng, epsilon, times)
-        found = staircase.value(at, epsilon=epsilon, times=times, careful=careful)
+        found = optimal.piecewise_value(at, epsilon=epsilon, times=times, careful=careful)
         if found is not None:
             true = truth.homogeneous(at, epsilon=epsilon, delta=0, times=times)
             assert not (true < arb(found[0]) or true > arb(found[1])), (epsilon, times, at)
             assert found[1] - found[0] <= 1.2e-12 * found[0] + 1e-300, (epsilon, times, at)
         wanted = mass(rng, epsilon, times)
-        root = staircase.root(wanted, wanted, epsilon=epsilon, times=times, careful=careful)
+        root = optimal.piecewise_root(wanted, wanted, epsilon=epsilon, times=times, careful=careful)
         if root is None:
             continue
         above = truth.homogeneous(root[1], epsilon=epsilon, delta=0, times=times)
@@ -92,9 +92,9 @@ def test_failures_leave_a_target_that_is_enclosed(block: int) -> None:
 @pytest.mark.parametrize(("times", "epsilon"), [(10, 0.1), (100, 0.1), (1000, 0.03), (10**4, 0.01), (10**6, 0.001)])
 @pytest.mark.parametrize("wanted", [1e-3, 1e-6, 1e-30, 1e-300])
 def test_usual_questions_are_answered_in_floats_alone(times: int, epsilon: float, wanted: float) -> None:
-    root = staircase.root(wanted, wanted, epsilon=epsilon, times=times)
+    root = optimal.piecewise_root(wanted, wanted, epsilon=epsilon, times=times)
     assert root is not None and root[1] - root[0] <= 1e-12 * root[1]
-    found = staircase.value(0.9 * root[0], epsilon=epsilon, times=times)
+    found = optimal.piecewise_value(0.9 * root[0], epsilon=epsilon, times=times)
     assert found is not None and found[1] - found[0] <= 1e-12 * found[0]
 
 

@@ -15,7 +15,7 @@ from dpcompose.adaptive.filter import Filter, PriceRule
 from dpcompose.adaptive.total import Target, Total, largest
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import Adjacency, Priced, RenyiDP
-from dpcompose.guarantee.lossless import lossless_epsilon
+from dpcompose.guarantee.renyi import lossless_epsilon
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import up
 from dpcompose.numerics.exact import exact, rounded_down, rounded_up

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 from scipy.special import ndtri
 
 from dpcompose.errors import DomainError
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, around, down, up
-from dpcompose.numerics.normal_tail import FARTHEST, mills, mills_drop
+from dpcompose.numerics.normal_tail import FARTHEST, mills, mills_drop, upper_quantile, upper_tail
 from dpcompose.numerics.roots import increasing_root, walk
 
 _CLOSED_FORM = Certificate("Gaussian closed form (Mills' ratio)", unit="relative delta")
+_TRADEOFF = Certificate("closed form, round-off bounded", unit="relative type II error")
 _TINY = 5e-324
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 
@@ -49,10 +51,8 @@ class GaussianTradeoff:
         return epsilon(delta, mu=self.mu)
 
     def tradeoff(self, alpha: float) -> Bound:
-        """The smallest type II error at type I error alpha; see `guarantee.tradeoff`."""
-        from dpcompose.guarantee import tradeoff
-
-        return tradeoff.gaussian(alpha, mu=self.mu)
+        """The smallest type II error at type I error alpha: the function `tradeoff`."""
+        return tradeoff(alpha, mu=self.mu)
 
 
 def profile(epsilon: float, *, mu: float) -> Bound:
@@ -124,6 +124,29 @@ def epsilon(delta: float, *, mu: float) -> Bound:
     upper = walk(point, margin, lambda candidate: _sides(candidate, mu).at_most(delta))
     lower = walk(point, -margin, lambda candidate: candidate <= 0.0 or _sides(candidate, mu).at_least(delta))
     return _certified_epsilon(max(0.0, lower), upper)
+
+
+def tradeoff(alpha: float, *, mu: float) -> Bound:
+    """The trade-off function of mu-GDP: Phi(Phi^-1(1 - alpha) - mu), certified.
+
+    >>> tradeoff(0.05, mu=1.0).contains(0.7404889771585559)
+    True
+
+    Args:
+        alpha: The type I error, in [0, 1].
+        mu: The distance of the means in standard deviations; finite, >= 0.
+
+    Raises:
+        DomainError: If alpha is outside [0, 1], or mu is not a finite number >= 0.
+
+    Reference: [DongRothSu2022, Definition 2.6]
+    """
+    alpha, mu = check.probability("alpha", alpha), check.nonnegative("mu", mu)
+    if alpha in (0.0, 1.0):
+        return Bound(1.0 - alpha, 1.0 - alpha, _TRADEOFF)
+    quantile = upper_quantile(alpha)
+    lower = upper_tail(Fraction(mu) - Fraction(quantile.lower)).lower
+    return Bound(lower, upper_tail(Fraction(mu) - Fraction(quantile.upper)).upper, _TRADEOFF)
 
 
 def mu_for(epsilon: float, *, delta: float) -> Bound:

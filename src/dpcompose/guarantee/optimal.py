@@ -1,24 +1,40 @@
-"""The optimal composition of equal (epsilon, delta) promises (Kairouz, Oh, Viswanath), certified, for any number."""
+"""The optimal composition of equal (epsilon, delta) promises (Kairouz, Oh, Viswanath), certified, for any number.
+
+Two ways lead to the same number. In floats: with the sums D and B of `numerics.binomial`, on the cell
+l_(m+1) <= t <= l_m between neighboring losses the profile is D_m + B_m (1 - e^(t - l_m)). It is convex in e^t, so the
+line of each cell is below it everywhere: a lower end needs no proof that it lies in the right cell. Where those sums
+would leave the range of floats or be too long: a window of masses around an anchor in decimals.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from scipy.special import ndtri
 
-from dpcompose.guarantee import failure, staircase
+from dpcompose.guarantee import failure
 from dpcompose.guarantee.approximate import ApproximateDP, epsilon_of
 from dpcompose.numerics import binomial, check
-from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
+from dpcompose.numerics.binomial import BinomialLaw, Sums, first_sums
+from dpcompose.numerics.bound import Bound, Certificate, down, up
+from dpcompose.numerics.elementary import U
 from dpcompose.numerics.exact import nearest, rounded_down, rounded_up
 from dpcompose.numerics.roots import walk
 
 _CERTIFICATE = Certificate("optimal composition (Kairouz-Oh-Viswanath), binomial sum", unit="relative delta")
 _TINY = 5e-324
 _NARROW = 1e-12
+_FEW = 160
+"""Up to so many losses the sums start from the largest one."""
+_STEPS, _CAREFUL_STEPS = 280, 32
+"""A window longer than this is summed as an array; the recurrence is continued no farther."""
+_LONGEST = 1 << 15
+_SMALLEST, _LARGEST, _MOST = 1e-100, 100.0, 10**10
+_LEAST_MASS = 1e-280
 
 
 def homogeneous_delta(target_epsilon: float, *, epsilon: float, delta: float = 0.0, times: int) -> Bound:
@@ -45,9 +61,8 @@ def homogeneous_delta(target_epsilon: float, *, epsilon: float, delta: float = 0
     """
     target, promise = check.real("target_epsilon", target_epsilon), ApproximateDP(epsilon, delta=delta)
     times = check.times(times)
-    if target < 0.0:
-        return failure.mirrored(target, lambda positive: _delta(positive, promise, times), _CERTIFICATE)
-    return _delta(target, promise, times)
+    delta_at = partial(_delta, promise=promise, times=times)
+    return failure.mirrored(target, delta_at, _CERTIFICATE) if target < 0.0 else delta_at(target)
 
 
 def homogeneous_epsilon(target_delta: float, *, epsilon: float, delta: float = 0.0, times: int) -> Bound:
@@ -84,7 +99,7 @@ def homogeneous_epsilon(target_delta: float, *, epsilon: float, delta: float = 0
     if promise.epsilon == 0.0:
         return Bound(0.0, 0.0 if rest.lower >= 0.0 else math.inf, _CERTIFICATE)
     for careful in (False, True):
-        found = staircase.root(rest.lower, rest.upper, epsilon=promise.epsilon, times=times, careful=careful)
+        found = piecewise_root(rest.lower, rest.upper, epsilon=promise.epsilon, times=times, careful=careful)
         if found is not None and found[1] - found[0] <= _NARROW * found[1]:
             return Bound(*found, _CERTIFICATE)
     return _exact_root(rest, promise.epsilon, times)
@@ -116,19 +131,17 @@ def _delta(target: float, promise: ApproximateDP, times: int) -> Bound:
     # target >= 0.
     if times == 0:
         return Bound(0.0, 0.0, _CERTIFICATE)
-    if promise.epsilon == math.inf:
-        pure = Bound(0.0, 0.0) if target == math.inf else Bound(1.0, 1.0)
-    elif promise.epsilon == 0.0 or target == math.inf:
+    if promise.epsilon == 0.0 or target == math.inf:
         pure = Bound(0.0, 0.0)
     else:
-        pure = _finite(target, promise.epsilon, times)
+        pure = Bound(1.0, 1.0) if promise.epsilon == math.inf else _finite(target, promise.epsilon, times)
     return failure.combined(pure, ((promise.delta, times),), _CERTIFICATE)
 
 
 def _finite(target: float, epsilon: float, times: int) -> Bound:
     # target >= 0; 0 < epsilon < inf.
     for careful in (False, True):
-        found = staircase.value(target, epsilon=epsilon, times=times, careful=careful)
+        found = piecewise_value(target, epsilon=epsilon, times=times, careful=careful)
         if found is not None and found[1] - found[0] <= _NARROW * found[0]:
             return Bound(*found)
     return _pure(target, epsilon, times).bound()
@@ -157,10 +170,9 @@ class _Tail:
             return Bound(0.0, 0.0)
         if self.scale > -690.0:
             size = math.exp(self.scale) * (1.0 + self.fine)
-            value, error = size * self.total, self.error + 16 * UNIT_ROUNDOFF
+            value, error = size * self.total, self.error + 16 * U
         else:
-            logarithm = self.scale + self.fine + math.log(self.total)
-            value, error = math.exp(logarithm), self.error + UNIT_ROUNDOFF * (4.0 * abs(self.scale) + 32.0)
+            value, error = math.exp(self.logarithm()), self.error + U * (4.0 * abs(self.scale) + 32.0)
         lower = down(value * (1.0 - error) - _TINY)
         return Bound(max(0.0, lower), min(1.0, up(value * (1.0 + error + self.dropped / self.total) + _TINY)))
 
@@ -188,7 +200,7 @@ def _pure(target: float, epsilon: float, times: int) -> _Tail:
     terms = window.masses * shares
     total = float(np.sum(terms))
     # Shares err by 12 u (expm1, and distance, whose terms are positive); the pairwise sum by 40 u.
-    error = float(np.dot(terms, window.errors)) / total * (1.0 + 1e-9) + 52 * UNIT_ROUNDOFF
+    error = float(np.dot(terms, window.errors)) / total * (1.0 + 1e-9) + 52 * U
     # Above the window shares grow by at most 2 epsilon a step, and never beyond 1; below it they only fall.
     above, below = binomial.geometric(window.above), binomial.geometric(window.below)
     growth = min(1.0, float(shares[-1])) * above + min(above, 2.0 * min(epsilon, 1e3) * above * (1.0 + above))
@@ -243,3 +255,133 @@ def _in_cell(tail: _Tail, target: float, width: float) -> float | None:
     if not 0.0 <= share <= -math.expm1(-width):
         return None
     return tail.lattice + (math.log1p(-share) if share < 1.0 else -width)
+
+
+def piecewise_root(
+    least: float, most: float, *, epsilon: float, times: int, careful: bool = False
+) -> tuple[float, float] | None:
+    """(lower, upper) >= 0: the profile is at most `least` from the upper on; `most` or more up to the lower, if not 0.
+
+    Args:
+        least: In (0, 1).
+        most: At least `least`, below 1.
+        epsilon: Of each loss.
+        times: How many losses; at least 1.
+        careful: Whether to spend more on digits.
+    """
+    if not (_SMALLEST <= epsilon <= _LARGEST and times <= _MOST and 1e-300 <= least <= most < 1.0):
+        return None
+    start = _sums_below(least, epsilon, times, careful)
+    if start is None:
+        return None
+    first, value, weight, mass, error, left, unit, (odds, shrink, growth, drift) = start
+    if math.log(most) - unit * math.log(2.0) > 690.0:
+        return None
+    wanted = math.ldexp(least, -unit)
+    index, last, before = first, (times - 1) // 2, 0.0
+    following = value + weight * growth
+    while following < wanted and index < last:
+        index += 1
+        mass *= (times - index + 1) * odds / index
+        before = weight * shrink
+        weight = before + mass
+        value = following
+        following += weight * growth
+    if not mass > _LEAST_MASS:
+        return None
+    error += drift * (index - first) + 16.0 * U
+    width, lattice = 2.0 * epsilon, (times - 2 * index) * epsilon
+    above = _before_lattice_point(wanted - (value * (1.0 + error) + left), weight * (1.0 + error) + left, width)
+    if above > 0.0:
+        above = _past_lattice_point((value * (1.0 + error) + left) - wanted, before * (1.0 - error))
+        if not above <= width:
+            return None
+    short = math.ldexp(most, -unit) - value * (1.0 - error)
+    share = short / (weight * (1.0 - error)) * (1.0 + 4.0 * U) if short >= 0.0 else 0.0
+    below = math.log1p(-share) if share < 1.0 else -math.inf
+    upper, lower = lattice + above, lattice + below
+    upper = max(upper + U * (2.0 * lattice + 2.0 * abs(upper)), 0.0)
+    if upper >= times * epsilon:
+        upper = rounded_up(Fraction(epsilon) * times)
+    lower = max(lower - U * (2.0 * lattice + 2.0 * lower - 9.0 * below), 0.0) if lower > 0.0 else 0.0
+    return min(lower, upper), upper
+
+
+def _before_lattice_point(short: float, weight: float, width: float) -> float:
+    """How far above the lattice point, at most, weight (1 - e^y) reaches `short`, y in [-width, 0]; positive if not."""
+    if not short >= 0.0:
+        return math.inf
+    # Below the cell the profile is at most what it is at the lower edge.
+    share = short / weight * (1.0 - 4.0 * U)
+    return max(math.log1p(-share) * (1.0 - 9.0 * U), -width) if share < 1.0 else -width
+
+
+def _past_lattice_point(excess: float, weight: float) -> float:
+    """How far above the lattice point, on the line of the next cell, the profile has fallen by `excess`."""
+    return math.log1p(excess / weight * (1.0 + 4.0 * U)) * (1.0 + 9.0 * U) if weight > 0.0 else math.inf
+
+
+def piecewise_value(target: float, *, epsilon: float, times: int, careful: bool = False) -> tuple[float, float] | None:
+    """Between which floats the profile at `target` >= 0 lies."""
+    if not (_SMALLEST <= epsilon <= _LARGEST and times <= _MOST and target < times * epsilon * (1.0 - 4.0 * U)):
+        return None
+    index = min(int((times - target / epsilon) / 2.0), times)
+    while (gap := _distance(target, epsilon, times - 2 * index)) <= 0.0:
+        index -= 1
+    while (further := _distance(target, epsilon, times - 2 * index - 2)) > 0.0:
+        index, gap = index + 1, further
+    sums = _sums_at(index, epsilon, times, careful)
+    if sums is None or not sums.mass > _LEAST_MASS:
+        return None
+    total = sums.value - sums.weight * math.expm1(-gap)
+    error = sums.error + 16.0 * U
+    low, high = total * (1.0 - error), total * (1.0 + error) + sums.left
+    if sums.unit:
+        low, high = math.ldexp(low, sums.unit) - 5e-324, math.ldexp(high, sums.unit) + 5e-324
+    return max(low, 0.0), min(high, 1.0)
+
+
+def _distance(target: float, epsilon: float, count: int) -> float:
+    """count epsilon - target, exact before it is rounded to nearest."""
+    (factor, below), (term, under) = epsilon.as_integer_ratio(), target.as_integer_ratio()
+    return (count * factor * under - term * below) / (below * under)
+
+
+def _sums_at(index: int, epsilon: float, times: int, careful: bool) -> Sums | None:
+    """The sums at one index."""
+    if times <= _FEW and not careful:
+        return first_sums(epsilon, times).continued(index, times)
+    law = BinomialLaw(epsilon, times)
+    first = law.first(index)
+    if index > law.far or index - first > _LONGEST:
+        return None
+    window = index - first > (_CAREFUL_STEPS if careful else _STEPS)
+    return law.window(index, first, careful=careful) if window else law.start(first).continued(index, times)
+
+
+def _sums_below(target: float, epsilon: float, times: int, careful: bool) -> Sums | None:
+    """The sums at an index where D is not yet the target, and not far from it."""
+    if times <= _FEW and not careful:
+        return first_sums(epsilon, times)
+    law = BinomialLaw(epsilon, times)
+    guess, steep = law.guess(math.log(target))
+    first = law.first(int(guess))
+    if int(guess) - first > _LONGEST:
+        return None
+    if int(guess) - first <= (_CAREFUL_STEPS if careful else _STEPS):
+        return law.start(first)
+    index = max(int(guess - 0.02 / steep) - 1, first)
+    for _ in range(6):
+        sums = law.window(index, first, careful=careful)
+        ratio = math.ldexp(target, -sums.unit) / sums.value if sums.value else 1.0
+        # log D is concave: a step of Newton's method from below ends below.
+        step = math.log(ratio) * sums.value / (sums.weight * sums.factors.growth)
+        if 0.0 <= step <= (_CAREFUL_STEPS if careful else _STEPS):
+            return sums
+        step = step if step > 0.0 else max(1.1 * step, -law.deviation) - 3.0
+        moved = min(max(index + int(step), 0), int(law.far))
+        if moved == index:
+            return sums
+        index = moved
+        first = law.first(index)
+    return None

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import decimal
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.approximate import epsilon_of
-from dpcompose.guarantee.lossless import estimated_epsilon, lossless_epsilon
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
-from dpcompose.numerics.roots import parabolic_minimum
+from dpcompose.numerics.exact import digits
+from dpcompose.numerics.roots import bracketed_root, largest, parabolic_minimum, walk
 
-Curve = Callable[[float], float]
+RenyiCurve = Callable[[float], float]
 """From an order in (1, inf) to an upper bound on the Renyi divergence of that order, in both directions."""
 
 _FARTHEST = 700.0
@@ -37,7 +40,7 @@ class RenyiDP:
     Reference: [Mironov2017, Definition 4]
     """
 
-    curve: Curve
+    curve: RenyiCurve
 
     def __post_init__(self) -> None:
         if not callable(self.curve):
@@ -155,7 +158,7 @@ def _log_delta(rho: float, *, order: float, epsilon: float) -> float:
     return math.fsum(terms) + slack if slack < math.inf else math.inf
 
 
-def best_epsilon(curve: Curve, *, delta: float, exact: bool = True) -> Converted:
+def best_epsilon(curve: RenyiCurve, *, delta: float, exact: bool = True) -> Converted:
     """An epsilon >= 0 that a Renyi curve implies: the least that a search over all orders finds; an upper bound.
 
     Every order gives a true statement at the same delta, so that the least of them is true whatever the search missed.
@@ -204,7 +207,7 @@ def best_epsilon(curve: Curve, *, delta: float, exact: bool = True) -> Converted
     return Converted(epsilon, _order_at(least), *how)
 
 
-def best_delta(curve: Curve, *, epsilon: float) -> float:
+def best_delta(curve: RenyiCurve, *, epsilon: float) -> float:
     """A delta that a Renyi curve implies at `epsilon`: the least that a search over all orders finds; an upper bound.
 
     >>> best_delta(lambda order: 5e-30 * order, epsilon=1e-13) < 1e-200
@@ -238,11 +241,176 @@ def _order_at(point: float) -> float:
     return max(1.0 + math.exp(point), math.nextafter(1.0, 2.0))
 
 
-def _last_finite(curve: Curve, point: float) -> list[float]:
+def _last_finite(curve: RenyiCurve, point: float) -> list[float]:
     """The largest order at which a curve is finite, if that lies within a step beyond `point`: it may be the best."""
-    low, high = point, point + 1.0
-    if not curve(_order_at(low)) < math.inf or curve(_order_at(high)) < math.inf:
+    if not curve(_order_at(point)) < math.inf or curve(_order_at(point + 1.0)) < math.inf:
         return []
-    while low < (middle := (low + high) / 2.0) < high:
-        low, high = (middle, high) if curve(_order_at(middle)) < math.inf else (low, middle)
-    return [low]
+    return [largest(lambda each: curve(_order_at(each)) < math.inf, low=point, high=point + 1.0)]
+
+
+LEAST_DELTA = 1e-290
+"""Below it no conversion of this module is finite."""
+
+
+def lossless_epsilon(rho: float, *, order: float, delta: float) -> float:
+    """The smallest epsilon >= 0 that a Renyi divergence of at most `rho` at one order implies with `delta`; rounded up.
+
+    By data processing only pairs of two-point distributions matter, (p, 1 - p) against (q, 1 - q), and those within
+    rho form the convex set G(p, q) = p^a q^(1 - a) + (1 - p)^a (1 - q)^(1 - a) <= e^((a - 1) rho), a the order. Its
+    tangent at any point (p, q) gives p' - e^epsilon q' <= delta' for all of the set, e^epsilon = -G_q / G_p: an upper
+    bound whether or not the point is the best one. The best one is found in floats; its tangent is evaluated in sixty
+    or more digits. For delta >= 1 / order the corner p = 1 is best, and epsilon = rho + log(1 - delta).
+
+    >>> lossless_epsilon(0.5, order=10.0, delta=1e-6) >= 1.672612290475518
+    True
+
+    Args:
+        rho: The bound on the divergence, in nats; >= 0, infinite allowed.
+        order: The order; finite, > 1.
+        delta: In [0, 1].
+
+    Raises:
+        DomainError: If a number lies outside its domain.
+
+    Reference: [Asoodeh2021, Section III]
+    """
+    rho, order, delta = epsilon_of("rho", rho), check.order(order), check.probability("delta", delta)
+    if rho == 0.0 or delta == 1.0:
+        return 0.0
+    if delta == 0.0 or rho == math.inf or not (order - 1.0) * rho < 1e12:
+        return math.inf
+    if delta * order >= 1.0 - 1e-12 and Fraction(delta) * Fraction(order) >= 1:
+        return max(0.0, up((rho + math.log1p(-delta)) + 8e-16 * (rho - math.log1p(-delta))))
+    if not delta > LEAST_DELTA:
+        return math.inf  # the best p is no float: the use of one moment loses nothing to speak of
+    if delta * order >= 1.0 - 1e-6:
+        # So near to the corner the best point is not told from it; a smaller delta has a larger epsilon.
+        return min(_inside(rho, order=order, delta=delta * (1.0 - share)) for share in (0.0, 1e-12, 1e-9, 1e-6))
+    return _inside(rho, order=order, delta=delta)
+
+
+def _inside(rho: float, *, order: float, delta: float) -> float:
+    """The tangent at the best point between the corners."""
+    found = [math.inf]
+
+    def proved(point: float) -> bool:
+        if not point > -700.0:
+            found[:] = [math.inf]
+            return True
+        success = _logistic(point)
+        epsilon, slack = _tangent(success, _gap(success, rho, order), rho, order, delta)
+        found[:] = [epsilon]
+        return slack >= 0
+
+    best = _best(rho, order, delta)
+    walk(best, -4.0 * math.ulp(best) - 1e-300, proved)
+    return max(0.0, found[0])
+
+
+def estimated_epsilon(rho: float, *, order: float, delta: float) -> float:
+    """`lossless_epsilon` in floats, proved by nothing: for a search over orders, whose result is then proved."""
+    if rho == 0.0 or delta == 1.0:
+        return 0.0
+    if delta * order >= 1.0:
+        return max(0.0, rho + math.log1p(-delta))
+    if not (delta > LEAST_DELTA and (order - 1.0) * rho < 1e12):
+        return math.inf
+    success = _logistic(_best(rho, order, delta))
+    gap = _gap(success, rho, order)
+    return max(0.0, gap + _log_ratio(success, gap, order))
+
+
+def _best(rho: float, order: float, delta: float) -> float:
+    # The log odds of the p where p - e^epsilon q is delta.
+    def excess(point: float) -> float:
+        return _log_tangent_delta(_logistic(point), rho, order) - math.log(delta)
+
+    return bracketed_root(excess, lower=max(math.log(delta) - 40.0, -690.0), upper=650.0)
+
+
+def _logistic(point: float) -> tuple[float, float]:
+    # p and 1 - p at the log odds `point`.
+    if point >= 0.0:
+        return 1.0 / (1.0 + math.exp(-point)), math.exp(-point) / (1.0 + math.exp(-point))
+    return math.exp(point) / (1.0 + math.exp(point)), 1.0 / (1.0 + math.exp(point))
+
+
+def _gap(success: tuple[float, float], rho: float, order: float) -> float:
+    # log(p / q) for the smallest q with G(p, q) <= e^((a - 1) rho). log G is convex and increasing in it; Newton's
+    # method starts to the right, where the first term alone is as large as allowed, and stays to the right.
+    slope, most = order - 1.0, (order - 1.0) * rho
+    point = rho - math.log(success[0]) / slope
+    for _ in range(300):
+        value, steepness = _log_power(success, point, order)
+        following = point - (value - most) / steepness if steepness > 0.0 else point
+        if not 0.0 < following < point:
+            break
+        point = following
+    return point
+
+
+def _log_power(success: tuple[float, float], gap: float, order: float) -> tuple[float, float]:
+    # log G(p, p e^-gap) and its slope in the gap; G - 1 is a sum of two positive terms, q f(gap) and (1 - q) f(-fall).
+    p, rest = success
+    other = rest - p * math.expm1(-gap)
+    fall = math.log(other / rest) if rest < 0.5 else math.log1p(-p * math.expm1(-gap) / rest)
+    if order * gap < 500.0 and fall < 500.0:
+        power = p * (math.exp(-gap) * _convex(gap, order)) + other * _convex(-fall, order)
+        growth = math.exp((order - 1.0) * gap) - math.exp(-order * fall - gap)
+        return math.log1p(power), (order - 1.0) * p * growth / (1.0 + power)
+    first = (order - 1.0) * gap + math.log(p)
+    second = order * math.log(rest) - (order - 1.0) * math.log(other)
+    top = max(first, second)
+    total = math.exp(first - top) + math.exp(second - top)
+    return top + math.log(total), (order - 1.0) * math.exp(first - top) / total
+
+
+def _convex(exponent: float, order: float) -> float:
+    # e^(a x) - 1 - a (e^x - 1) >= 0
+    if abs(order * exponent) > 0.02:
+        return math.expm1(order * exponent) - order * math.expm1(exponent)
+    total, power, small, factorial = 0.0, order * exponent, exponent, 1.0
+    for term in range(2, 9):
+        power, small, factorial = power * (order * exponent), small * exponent, factorial * term
+        total += (power - order * small) / factorial
+    return total
+
+
+def _log_tangent_delta(success: tuple[float, float], rho: float, order: float) -> float:
+    # log of p - e^epsilon q at the boundary point of that p, in floats.
+    gap = _gap(success, rho, order)
+    if success[1] < 1e-300:
+        return -math.log(order)
+    return math.log(success[0]) + math.log(max(-math.expm1(_log_ratio(success, gap, order)), 5e-324))
+
+
+def _log_ratio(success: tuple[float, float], gap: float, order: float) -> float:
+    # log(e^epsilon q / p) for the tangent at the boundary point of that p, in floats.
+    fall = math.log1p(-success[0] * math.expm1(-gap) / max(success[1], 1e-300))
+    whole = gap + fall
+    return _log_minus(order * whole) - _log_minus((order - 1.0) * whole) - math.log1p(1.0 / (order - 1.0))
+
+
+def _log_minus(positive: float) -> float:
+    # log(1 - e^-x)
+    return math.log(max(-math.expm1(-positive), 5e-324))
+
+
+def _tangent(success: tuple[float, float], gap: float, rho: float, order: float, delta: float) -> tuple[float, Decimal]:
+    # epsilon, rounded up, and delta minus the delta' that the tangent of G at (p, q) proves for it.
+    places = 60 + 3 * max(0, math.ceil(-math.log10(rho))) + max(0, math.ceil(-math.log10(delta)))
+    with decimal.localcontext(digits(places)):
+        rest = 1 - Decimal(success[0]) if success[0] < 0.5 else Decimal(success[1])
+        p = 1 - rest
+        q = p * (-Decimal(gap)).exp()
+        if not (rest > 0 and 0 < q < 1):
+            return math.inf, Decimal(-1)
+        power = Decimal(order) - 1
+        more, less = p / q if q > 0 else Decimal(0), rest / (1 - q)
+        if not more > 1 > less:
+            return math.inf, Decimal(-1)
+        high, low = (power * more.ln()).exp(), (power * less.ln()).exp() if less > 0 else Decimal(0)
+        ratio = power * (more * high - less * low) / ((power + 1) * (high - low))
+        excess = (power * Decimal(rho)).exp() - (p * high + rest * low)
+        proved = p - ratio * q + excess / ((power + 1) * (high - low))
+        return up(float(ratio.ln())), Decimal(delta) - proved * (1 + Decimal(10) ** -30)

@@ -30,8 +30,7 @@ from numpy.typing import NDArray
 
 from dpcompose.errors import UnsupportedError
 from dpcompose.numerics import fixed_point
-from dpcompose.numerics.bound import UNIT_ROUNDOFF
-from dpcompose.numerics.bound import UNIT_ROUNDOFF as U
+from dpcompose.numerics.elementary import U
 from dpcompose.numerics.exact import STIRLING, digits, log_factorial
 
 Reals = NDArray[np.float64]
@@ -159,7 +158,7 @@ def _recurrence(times: int, epsilon: float, anchor: int, first: int, last: int) 
     above = np.cumprod((times - upward) / (upward + 1.0) * math.exp(min(epsilon, 700.0)))
     below = np.cumprod(downward / (times - downward + 1.0) * math.exp(-epsilon))
     masses = np.concatenate((below[::-1], [1.0], above))
-    return masses, 12 * UNIT_ROUNDOFF * np.abs(np.arange(first - anchor, last - anchor + 1, dtype=np.float64))
+    return masses, 12 * U * np.abs(np.arange(first - anchor, last - anchor + 1, dtype=np.float64))
 
 
 def deviance(times: int, *, anchor: int, first: int, last: int, drift: float) -> tuple[Reals, Reals]:
@@ -175,7 +174,7 @@ def deviance(times: int, *, anchor: int, first: int, last: int, drift: float) ->
     failures, failures_rest, failures_error = _growth(times - anchor, -steps)
     logarithm = linear - successes - failures - successes_rest - failures_rest
     magnitude = np.abs(linear) + successes + failures + np.abs(successes_rest) + np.abs(failures_rest)
-    return np.exp(logarithm), successes_error + failures_error + UNIT_ROUNDOFF * (9.0 * magnitude + 16.0)
+    return np.exp(logarithm), successes_error + failures_error + U * (9.0 * magnitude + 16.0)
 
 
 def _growth(base: int, steps: Reals) -> tuple[Reals, Reals, Reals]:
@@ -196,7 +195,7 @@ def _growth(base: int, steps: Reals) -> tuple[Reals, Reals, Reals]:
     deviance = base * np.where(near, small, large)
     half = np.where(empty, -0.5 * math.log(2.0 * math.pi * base), 0.5 * logarithm)
     rest = half + _stirling_error(count) - float(_stirling_error(np.array([float(base)]))[0])
-    return deviance, rest, UNIT_ROUNDOFF * (np.where(near, 24.0, 130.0) * deviance + 16.0 * np.abs(half) + 4.0)
+    return deviance, rest, U * (np.where(near, 24.0, 130.0) * deviance + 16.0 * np.abs(half) + 4.0)
 
 
 def _stirling_error(count: Reals) -> Reals:
@@ -214,7 +213,7 @@ _SUMMED = 80 * U
 _DEPTH = 43.0
 
 
-class Factors(NamedTuple):
+class Ratios(NamedTuple):
     """x, e^(-2 epsilon), 1 - e^(-2 epsilon), and what a step of the recurrences adds to the relative errors."""
 
     odds: float
@@ -233,9 +232,9 @@ class Sums(NamedTuple):
     error: float
     left: float
     unit: int
-    factors: Factors
+    factors: Ratios
 
-    def climbed(self, index: int, times: int) -> Sums:
+    def continued(self, index: int, times: int) -> Sums:
         """The sums at a higher place."""
         first, value, weight, mass, error, left, unit, factors = self
         odds, shrink, growth, drift = factors
@@ -246,16 +245,16 @@ class Sums(NamedTuple):
         return Sums(index, value, weight, mass, error + drift * (index - first) + 10.0 * U, left, unit, factors)
 
 
-def top(epsilon: float, times: int) -> Sums:
+def first_sums(epsilon: float, times: int) -> Sums:
     """The sums at 0: w_0 = (1 + x)^-k, whose exponent errs by 17 u of itself."""
     odds = math.exp(-epsilon)
     exponent = times * math.log1p(odds)
     mass = math.exp(-exponent)
-    factors = Factors(odds, math.exp(-2.0 * epsilon), -math.expm1(-2.0 * epsilon), 12.1 * U)
+    factors = Ratios(odds, math.exp(-2.0 * epsilon), -math.expm1(-2.0 * epsilon), 12.1 * U)
     return Sums(0, 0.0, mass, mass, U * (18.0 * exponent + 9.0), 0.0, 0, factors)
 
 
-class Law:
+class BinomialLaw:
     """The masses of one law, their logarithms in fixed point: good to 1e-20 before they are rounded to floats."""
 
     def __init__(self, epsilon: float, times: int) -> None:
@@ -263,7 +262,7 @@ class Law:
         mantissa, power = fixed_point.exponential(-self.exponent)
         square = mantissa * mantissa >> fixed_point.BITS
         odds, shrink = mantissa / fixed_point.ONE, square / fixed_point.ONE
-        self.factors = Factors(
+        self.factors = Ratios(
             math.ldexp(odds, power), math.ldexp(shrink, 2 * power), -math.expm1(-2.0 * epsilon), 5.1 * U
         )
         self.normal = fixed_point.logarithm(fixed_point.ONE + (mantissa >> -power))

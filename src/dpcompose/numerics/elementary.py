@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcompose.numerics.bound import UNIT_ROUNDOFF
+
 Reals = NDArray[np.floating[Any]]
 Complexes = NDArray[np.complexfloating[Any, Any]]
 
 ULPS = 4
-U = 2.0**-53
+U = UNIT_ROUNDOFF
 _SMALL = 1e-2
 
 

@@ -1,4 +1,4 @@
-"""The root of a smooth increasing function, to be certified by whoever asked for it."""
+"""Roots, least values and largest arguments of functions of one number, to be certified by whoever asked."""
 
 from __future__ import annotations
 
@@ -52,6 +52,26 @@ def walk(point: float, margin: float, proved: Callable[[float], bool]) -> float:
     while not proved(point + margin):
         margin *= 2.0
     return point + margin
+
+
+def _mean(low: float, high: float) -> float:
+    return (low + high) / 2
+
+
+def largest(
+    holds: Callable[[float], bool], *, low: float, high: float, middle: Callable[[float, float], float] = _mean
+) -> float:
+    """The largest number at which a claim that holds below some point holds, by bisection; proved by `holds` alone.
+
+    Args:
+        holds: The claim; not asked at the two ends.
+        low: A number at which it holds.
+        high: A number at which it does not.
+        middle: A number between two others; the search ends where there is none.
+    """
+    while low < (between := middle(low, high)) < high:
+        low, high = (between, high) if holds(between) else (low, between)
+    return low
 
 
 def bracketed_root(function: Callable[[float], float], *, lower: float, upper: float, steps: int = 100) -> float:

@@ -14,6 +14,7 @@ from dpcompose.guarantee import advanced
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.mechanism import Gaussian, Laplace
 from dpcompose.numerics import check
+from dpcompose.numerics.roots import largest
 
 MOST_UNITS, MOST_QUERIES, MOST_POINTS = 10**9, 10**15, 10**4
 LEAST_CONFIDENCE = 1e-6
@@ -196,10 +197,7 @@ def _most(fits: Callable[[int], bool]) -> int:
     low, high = 1, 2
     while high < MOST_QUERIES and fits(high):
         low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+    return int(largest(lambda each: fits(int(each)), low=low, high=high, middle=lambda one, two: (one + two) // 2))
 
 
 def _row(method: str, reference: str, queries: int, noise: float, units: int, power: int) -> Counted:
@@ -243,15 +241,12 @@ def _laplace_error(scale: float, found: CountingPlan) -> float:
 
 def _each(times: int, found: CountingPlan) -> float:
     """The epsilon that Theorem 3.20 leaves each of so many queries."""
-    low, high = 0.0, found.epsilon
-    for _ in range(60):
-        middle = (low + high) / 2
-        fits = (
-            middle == 0
-            or advanced.printed([(ApproximateDP(middle), times)], slack=found.delta).epsilon <= found.epsilon
-        )
-        low, high = (middle, high) if fits else (low, middle)
-    return max(low, 1e-300)
+
+    def fits(each: float) -> bool:
+        total = advanced.printed([(ApproximateDP(each), times)], slack=found.delta)
+        return each < 1e-300 or total.epsilon <= found.epsilon
+
+    return max(largest(fits, low=0.0, high=found.epsilon), 1e-300)
 
 
 def _tight_scale(times: int, found: CountingPlan) -> float:
