@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from dpcompose import BlackBox, Gaussian
 from dpcompose.cli.app import app
 from dpcompose.plan import Plan, risk_of
-from dpcompose.report.risk import risk_document, risk_table
+from dpcompose.report.account import risk_document, risk_table
 
 PLAN = """delta = 1e-6
 [[mechanism]]

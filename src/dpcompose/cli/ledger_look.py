@@ -132,7 +132,7 @@ def export(
         _require_harmless("--out", out)
     with outcome(), patience() as progress, opened(url) as ledger:
         from dpcompose.report import dumps
-        from dpcompose.report.deployments import deployments_document
+        from dpcompose.report.ledger import deployments_document
 
         progress("reading", 0, 1)
         producer = f"dpcompose {package_version()}"

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from dpcompose.cli.outcome import emit
 from dpcompose.errors import printable
-from dpcompose.report import Page, Table
+from dpcompose.report import Page, PageTable
 
 PIPED_WIDTH = 110
 """Columns to fill when standard output is no terminal and COLUMNS does not say."""
@@ -70,7 +70,7 @@ def _facts(facts: list[tuple[str, str]]) -> RichTable:
     return grid
 
 
-def _table(table: Table) -> RichTable:
+def _table(table: PageTable) -> RichTable:
     shown = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for column in table.columns:
         shown.add_column(Text(column.title), justify=column.align, overflow="fold", no_wrap=not column.wrap)

@@ -5,13 +5,17 @@ from dpcompose.report.calibration import calibration_document, calibration_page
 from dpcompose.report.counting import counting_page, save_counting
 from dpcompose.report.document import dumps
 from dpcompose.report.html import html
-from dpcompose.report.page import Column, Fact, Page, Table
+from dpcompose.report.page import Fact, Heading, Page, PageTable
 from dpcompose.report.release import quote_document, quote_page, release_document, release_page
+
+Column, Table = Heading, PageTable
 
 __all__ = [
     "Column",
     "Fact",
+    "Heading",
     "Page",
+    "PageTable",
     "Table",
     "account_document",
     "account_page",

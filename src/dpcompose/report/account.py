@@ -1,4 +1,4 @@
-"""The page and the document of a plan's account."""
+"""Pages and documents of a plan's account, and of the gain of an attacker."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from typing import Any
 from dpcompose.composition import Comparison
 from dpcompose.plan import PlanAccount, PlanRisk, Share
 from dpcompose.report.document import bound_document, plan_document
-from dpcompose.report.number import above, digits_of, exactly, interval, near
-from dpcompose.report.page import Column, Fact, Page, Table, Tone
-from dpcompose.report.risk import risk_document, risk_table
+from dpcompose.report.number import above, below, digits_of, exactly, interval, near
+from dpcompose.report.page import Fact, Heading, Page, PageTable, Tone
 
 NUMBER = "right"
-
-
+_RATES = (1e-4, 1e-3, 1e-2, 1e-1)
+_ATTACKER = (
+    "The attacker sees every answer and knows all data but one person's. A secret that is guessed right with "
+    "probability p without the answers is reconstructed with at most the true positive rate at p."
+)
 _TONES: dict[bool | None, Tone] = {None: "plain", True: "good", False: "bad"}
 
 
@@ -49,6 +51,39 @@ def account_document(account: PlanAccount, *, risk: PlanRisk | None = None) -> d
         "unbounded": list(account.unbounded),
         "total_without_unbounded": None if account.finite is None else bound_document(account.finite),
     } | ({} if risk is None else {"risk": risk_document(risk)})
+
+
+def risk_table(found: PlanRisk) -> PageTable:
+    """The success of each attack at best, rounded against the victim, beside that of blind guessing."""
+    risk, prior = found.risk, exactly(found.risk.prior)
+    rows = [
+        (f"true positive rate at false positive rate {exactly(rate)}", _at_most(found.power(rate).upper), exactly(rate))
+        for rate in _RATES
+    ]
+    rows += [
+        ("advantage: the largest difference of the two rates", _at_most(risk.advantage.upper), "0"),
+        (f"Bayes error: the wrong world named, at prior {prior}", f">= {below(risk.bayes_error.lower)}", prior),
+        (f"reconstruction of a secret with {prior} chance to guess", _at_most(risk.reconstruction.upper), prior),
+    ]
+    columns = (Heading("attack", wrap=True), Heading("at best", "right"), Heading("guessing blindly", "right"))
+    return PageTable("What an attacker gains", columns, tuple(rows), (_ATTACKER,))
+
+
+def risk_document(found: PlanRisk) -> dict[str, Any]:
+    """The same for programs: both ends of every number."""
+    risk = found.risk
+    return {
+        "prior": risk.prior,
+        "false_positive_rate": risk.false_positive_rate,
+        "true_positive_rate": bound_document(risk.true_positive_rate),
+        "advantage": bound_document(risk.advantage),
+        "bayes_error": bound_document(risk.bayes_error),
+        "reconstruction": bound_document(risk.reconstruction),
+        "curve": [
+            {"false_positive_rate": rate, "lower": power.lower, "upper": power.upper}
+            for rate, power in zip(found.rates, found.powers, strict=True)
+        ],
+    }
 
 
 def _headline(account: PlanAccount) -> str:
@@ -95,15 +130,15 @@ def _notes(account: PlanAccount, explain: bool) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _mechanisms(account: PlanAccount) -> Table:
+def _mechanisms(account: PlanAccount) -> PageTable:
     asked = account.question.asked
     several = any(share.without is not None for share in account.shares)
-    columns = [Column("mechanism", wrap=True), Column("what it is", wrap=True), Column("times", NUMBER)]
-    columns.append(Column(f"{asked} alone", NUMBER))
+    columns = [Heading("mechanism", wrap=True), Heading("what it is", wrap=True), Heading("times", NUMBER)]
+    columns.append(Heading(f"{asked} alone", NUMBER))
     if several:
-        columns.append(Column(f"{asked} without it", NUMBER))
+        columns.append(Heading(f"{asked} without it", NUMBER))
     rows = tuple(_share_row(share, several) for share in account.shares)
-    return Table("What each mechanism contributes", tuple(columns), rows)
+    return PageTable("What each mechanism contributes", tuple(columns), rows)
 
 
 def _share_row(share: Share, several: bool) -> tuple[str, ...]:
@@ -113,13 +148,13 @@ def _share_row(share: Share, several: bool) -> tuple[str, ...]:
     return (*row, "" if share.without is None else above(share.without.upper))
 
 
-def _theorems(account: PlanAccount, explain: bool) -> Table:
-    columns = [Column("theorem", wrap=True), Column("epsilon", NUMBER), Column("", NUMBER), Column("reference")]
+def _theorems(account: PlanAccount, explain: bool) -> PageTable:
+    columns = [Heading("theorem", wrap=True), Heading("epsilon", NUMBER), Heading("", NUMBER), Heading("reference")]
     if explain:
-        columns.append(Column("note", wrap=True))
+        columns.append(Heading("note", wrap=True))
     certified = next((each.epsilon for each in account.comparisons if each.kind == "certified"), 0.0)
     rows = tuple(_theorem_row(each, certified, explain) for each in account.comparisons)
-    return Table(f"What each theorem says at delta = {exactly(account.delta)}", tuple(columns), rows)
+    return PageTable(f"What each theorem says at delta = {exactly(account.delta)}", tuple(columns), rows)
 
 
 def _theorem_row(each: Comparison, certified: float, explain: bool) -> tuple[str, ...]:
@@ -135,10 +170,10 @@ def _excess(excess: float) -> str:
     return f"+{100 * excess:.3g} %" if excess >= 5e-5 else ""
 
 
-def _certificate(account: PlanAccount) -> Table:
+def _certificate(account: PlanAccount) -> PageTable:
     certificate = account.total.certificate
     rows = tuple((name, above(size, 3)) for name, size in certificate.budget)
-    return Table("Where the width comes from", (Column("error"), Column(certificate.unit, NUMBER)), rows)
+    return PageTable("Where the width comes from", (Heading("error"), Heading(certificate.unit, NUMBER)), rows)
 
 
 def _compared(each: Comparison) -> dict[str, Any]:
@@ -159,3 +194,7 @@ def _shared(share: Share) -> dict[str, Any]:
         "alone": bound_document(share.alone),
         "without": None if share.without is None else bound_document(share.without),
     }
+
+
+def _at_most(value: float) -> str:
+    return f"<= {above(value)}"

@@ -28,7 +28,8 @@ def calibration_page(found: PlanCalibration) -> Page:
     headline = f"{found.key} = {exactly(found.value)} is the {found.extreme} value"
     if not found.found.extreme:
         headline = f"{found.key} = {exactly(found.value)} keeps to the target"
-    return Page(f"Calibration of {found.key}", headline, "good", tuple(facts), (), notes, found.plan.toml())
+    title, source = f"Calibration of {found.key}", found.plan.toml()
+    return Page(title, headline, "good", tuple(facts), (), notes=notes, source=source)
 
 
 def calibration_document(found: PlanCalibration) -> dict[str, Any]:

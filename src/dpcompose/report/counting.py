@@ -1,7 +1,4 @@
-"""How many counting queries: the table and the picture of a plan.
-
-One of the files that touch matplotlib, and only when a picture is drawn.
-"""
+"""The table and the picture of a plan of counting queries."""
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -11,10 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpcompose.files import path_of, replacing
 from dpcompose.report import picture
 from dpcompose.report.number import below, exactly
-from dpcompose.report.page import Column, Fact, Page, Table
+from dpcompose.report.page import Fact, Heading, Page, PageTable
 
 if TYPE_CHECKING:
     from dpcompose.release import AccuracyCurve, CountingPlan
@@ -30,7 +26,13 @@ _STYLES = {
 
 def counting_page(plan: CountingPlan) -> Page:
     """The numbers of queries, method by method."""
-    columns = (Column("method"), Column("queries", "right"), Column("grows like"), Column("error"), Column("reference"))
+    columns = (
+        Heading("method"),
+        Heading("queries", "right"),
+        Heading("grows like"),
+        Heading("error"),
+        Heading("reference"),
+    )
     rows = tuple(
         (row.method, _queries(row.queries), row.growth, _holds(row.accuracy), row.reference) for row in plan.rows
     )
@@ -40,7 +42,7 @@ def counting_page(plan: CountingPlan) -> Page:
         Fact("privacy", f"epsilon = {exactly(plan.epsilon)}, delta = {exactly(plan.delta)}, for all answers together"),
     )
     notes = (f"Coordinated answering is for units of {plan.domain:,} kinds, and queries known in advance.",)
-    return Page("", "How many counting queries", "plain", facts, (Table("Queries", columns, rows),), notes)
+    return Page("", "How many counting queries", "plain", facts, (PageTable("Queries", columns, rows),), notes)
 
 
 def save_counting(path: str | Path, plan: CountingPlan, curves: Sequence[AccuracyCurve]) -> None:
@@ -51,23 +53,19 @@ def save_counting(path: str | Path, plan: CountingPlan, curves: Sequence[Accurac
         DomainError: If `path` is neither text nor a path.
         OSError: If the file cannot be written; a file that was there stays as it was.
     """
-    picture.require()
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.0, 4.6), layout="constrained")
-    axes = figure.subplots()
+    drawing = picture.figure(7.0)
+    axes = drawing.subplots()
     for curve in curves:
         points = [(queries, error) for queries, error in curve.points if error < 1]
         if points:
             xs, ys = zip(*points, strict=True)
             axes.plot(xs, ys, linestyle=_STYLES.get(curve.method, "-"), label=curve.method, linewidth=1.8)
-    axes.axhline(plan.accuracy, color="#5a5b5c", linewidth=0.8)
+    axes.axhline(plan.accuracy, color=picture.INK, linewidth=0.8)
     title = f"{plan.units:,} units, epsilon {exactly(plan.epsilon)}, delta {exactly(plan.delta)}"
     axes.set(xscale="log", yscale="log", xlabel="counting queries", ylabel="error, as a part of the units", title=title)
     axes.legend(frameon=False, fontsize=8)
     axes.grid(True, alpha=0.2)
-    with replacing(path_of("path", path)) as beside:
-        figure.savefig(beside, format="png", dpi=130, facecolor="white")
+    picture.write(drawing, path)
 
 
 def _queries(number: float) -> str:

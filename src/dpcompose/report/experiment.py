@@ -1,13 +1,15 @@
-"""An experiment as a page and as a document: what was told apart, beside what the theorems certify."""
+"""The page and the document of an experiment: the measured delta beside the certified one."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from dpcompose.composition import Composable
+from dpcompose.composition.container import Part
 from dpcompose.experiment import Summary
 from dpcompose.report.document import bound_document
 from dpcompose.report.number import above, below, exactly, interval, near
-from dpcompose.report.page import Column, Fact, Page, Table
+from dpcompose.report.page import Fact, Heading, Page, PageTable
 
 SHOWN = 9
 
@@ -16,8 +18,8 @@ def experiment_page(found: Summary, *, adversary: str, budget: str = "") -> Page
     """The experiment for people.
 
     Args:
-        found: What was measured.
-        adversary: What the adversary is called.
+        found: The results.
+        adversary: The name of the adversary.
         budget: A claim that the experiment refutes, or empty.
     """
     game, limits = found.game, found.at
@@ -81,14 +83,14 @@ def experiment_document(found: Summary, *, adversary: str, seed: int) -> dict[st
     }
 
 
-def _label(mechanism: Any) -> str:
-    return getattr(mechanism, "label", repr(mechanism))
+def _label(mechanism: Composable) -> str:
+    return mechanism.label if isinstance(mechanism, Part) else repr(mechanism)
 
 
-def _curve(found: Summary) -> Table:
-    columns = [Column("epsilon", "right"), Column("delta, at least", "right"), Column("estimate", "right")]
-    columns += [Column("at most", "right")] + ([Column("exact", "right")] if found.walked is not None else [])
-    columns.append(Column("certified", "right"))
+def _curve(found: Summary) -> PageTable:
+    columns = [Heading("epsilon", "right"), Heading("delta, at least", "right"), Heading("estimate", "right")]
+    columns += [Heading("at most", "right")] + ([Heading("exact", "right")] if found.walked is not None else [])
+    columns.append(Heading("certified", "right"))
     rows: list[tuple[str, ...]] = []
     for place in range(0, len(found.epsilons), (len(found.epsilons) - 1) // (SHOWN - 1)):
         limits = found.curve
@@ -98,16 +100,16 @@ def _curve(found: Summary) -> Table:
         ]  # fmt: skip
         row += [] if found.walked is None else [above(float(found.walked[place]), 6)]
         rows.append((*row, above(float(found.ceiling[place]), 4)))
-    return Table("What the adversary tells apart", tuple(columns), tuple(rows))
+    return PageTable("What the adversary tells apart", tuple(columns), tuple(rows))
 
 
-def _promised(found: Summary) -> Table:
-    """At the delta in the middle of those asked: what each theorem promises."""
+def _promised(found: Summary) -> PageTable:
+    """The epsilon of each theorem at the middle one of its deltas."""
     points = [(each, each.points[len(each.points) // 2]) for each in found.theorems]
     delta = points[0][1][1] if points else 0.0
     rows = sorted(
         ((point[0], each.name, each.reference) for each, point in points if point[1] == delta),
     )
-    columns = (Column("theorem", wrap=True), Column("epsilon", "right"), Column("reference"))
+    columns = (Heading("theorem", wrap=True), Heading("epsilon", "right"), Heading("reference"))
     cells = tuple((name, above(epsilon), reference) for epsilon, name, reference in rows)
-    return Table(f"What the theorems promise of every adversary at delta = {exactly(delta)}", columns, cells)
+    return PageTable(f"What the theorems promise of every adversary at delta = {exactly(delta)}", columns, cells)

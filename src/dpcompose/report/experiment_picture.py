@@ -1,4 +1,4 @@
-"""The pictures of an experiment: the losses in both worlds, and delta over epsilon below what the theorems certify."""
+"""The pictures of an experiment: the losses in both worlds, and the measured delta below the certified one."""
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpcompose.experiment import Summary
-from dpcompose.files import path_of, replacing
 from dpcompose.report.number import exactly
-from dpcompose.report.picture import INK, quiet, require
+from dpcompose.report.picture import INK, figure, style, write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,9 +22,9 @@ def save(path: str | Path, found: Summary, *, adversary: str, budget: tuple[floa
     """Write both pictures side by side to `path`, as PNG.
 
     Args:
-        path: Where to.
-        found: What was measured.
-        adversary: What the adversary is called.
+        path: The file.
+        found: The results.
+        adversary: The name of the adversary.
         budget: An (epsilon, delta) that was claimed, drawn as a mark.
 
     Raises:
@@ -33,17 +32,13 @@ def save(path: str | Path, found: Summary, *, adversary: str, budget: tuple[floa
         DomainError: If `path` is neither text nor a path.
         OSError: If the file cannot be written; a file that was there stays as it was.
     """
-    require()
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(15.0, 4.8), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    drawing = figure(15.0, 4.8)
+    left, right = drawing.subplots(1, 2)
     _losses(left, found)
     _curves(right, found, budget)
     title = f"{adversary}, {found.game.rounds} rounds, {found.transcripts:,} transcripts in each world"
-    figure.suptitle(title, color=INK, fontsize=10)
-    with replacing(path_of("path", path)) as beside:
-        figure.savefig(beside, format="png", dpi=130, facecolor="white")
+    drawing.suptitle(title, color=INK, fontsize=10)
+    write(drawing, path)
 
 
 def _losses(axes: Axes, found: Summary) -> None:
@@ -55,7 +50,7 @@ def _losses(axes: Axes, found: Summary) -> None:
     axes.set(xlabel="ln of the likelihood of world 0 over that of world 1", ylabel="share of transcripts")
     axes.set(title="What the views give away")
     axes.legend(frameon=False, fontsize=8, labelcolor=INK)
-    quiet(axes)
+    style(axes)
 
 
 def _curves(axes: Axes, found: Summary, budget: tuple[float, float] | None) -> None:
@@ -63,11 +58,11 @@ def _curves(axes: Axes, found: Summary, budget: tuple[float, float] | None) -> N
     lower, upper = ([max(value, floor) for value in ends.tolist()] for ends in (limits.lower, limits.upper))
     label = f"measured, with limits that fail with probability {exactly(found.measured.failure)}"
     axes.fill_between(x, lower, upper, color=WORLDS[0], alpha=0.3, linewidth=0, label=label)
-    axes.plot(x, _seen(limits.estimate.tolist(), floor), color=WORLDS[0], linewidth=1.2)
+    axes.plot(x, _visible(limits.estimate.tolist(), floor), color=WORLDS[0], linewidth=1.2)
     if found.walked is not None:
-        walked = _seen(found.walked.tolist(), floor)
+        walked = _visible(found.walked.tolist(), floor)
         axes.plot(x, walked, color="black", linewidth=1.0, linestyle="--", label="this adversary, exact")
-    ceiling = _seen(found.ceiling.tolist(), floor)
+    ceiling = _visible(found.ceiling.tolist(), floor)
     axes.plot(x, ceiling, color=WORLDS[1], linewidth=2.4, label="certified, every adversary")
     for place, theorem in enumerate(each for each in found.theorems if each.name != "certified composition"):
         points = [(epsilon, delta) for epsilon, delta in theorem.points if epsilon <= 3 * x[-1]]
@@ -82,8 +77,8 @@ def _curves(axes: Axes, found: Summary, budget: tuple[float, float] | None) -> N
     axes.set(yscale="log", ylim=(max(floor, min(upper) / 10), 1.3), xlabel="epsilon", ylabel="delta")
     axes.set(title=f"delta over epsilon, asked at {exactly(found.epsilon)}")
     axes.legend(frameon=False, fontsize=7.5, labelcolor=INK, loc="upper left", bbox_to_anchor=(1.01, 1.0))
-    quiet(axes)
+    style(axes)
 
 
-def _seen(values: list[float], floor: float) -> list[float]:
+def _visible(values: list[float], floor: float) -> list[float]:
     return [value if value > floor else math.nan for value in values]

@@ -1,4 +1,4 @@
-"""What one person is exposed to: what is promised and what is spent, each with where it holds."""
+"""The page and the document of one person's exposure: promised and spent, and where each holds."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from typing import Any
 
 from dpcompose.account import Exposure, Statement
 from dpcompose.report.number import above, exactly
-from dpcompose.report.page import Column, Fact, Page, Table
+from dpcompose.report.page import Fact, Heading, Page, PageTable
 
 
 def exposure_page(found: Exposure) -> Page:
     """Both numbers, labelled."""
     columns = (
-        Column(""), Column("epsilon at most", "right"), Column("but with probability", "right"), Column("regime"),
-        Column("holds", wrap=True),
+        Heading(""), Heading("epsilon at most", "right"), Heading("but with probability", "right"),
+        Heading("regime"), Heading("holds", wrap=True),
     )  # fmt: skip
     rows = tuple(
-        (name, above(said.epsilon), _failure(said), said.regime, " ".join(filter(None, (said.holds, said.theorem))))
-        for name, said in (("promised", found.promised), ("spent", found.spent))
+        (name, above(each.epsilon), _failure(each), each.regime, " ".join(filter(None, (each.holds, each.theorem))))
+        for name, each in (("promised", found.promised), ("spent", found.spent))
     )
     facts = (
         Fact("present in", ", ".join(found.paths)),
@@ -28,16 +28,16 @@ def exposure_page(found: Exposure) -> Page:
     if not found.promised.available:
         headline = f"Nothing finite is promised at delta = {exactly(found.delta)}"
     notes = ("Promised holds whatever is asked from now on; spent is about what was charged so far.",)
-    return Page("Exposure of one person", headline, "plain", facts, (Table("At most", columns, rows),), notes)
+    return Page("Exposure of one person", headline, "plain", facts, (PageTable("At most", columns, rows),), notes)
 
 
 def _adjacency(found: Exposure) -> str | None:
     return None if found.adjacency is None else found.adjacency.value
 
 
-def _failure(said: Statement) -> str:
-    """With which probability the loss of an odometer is larger: it replaces the delta."""
-    return above(said.failure) if said.failure else ""
+def _failure(statement: Statement) -> str:
+    """The probability that the loss of an odometer is larger, in place of the delta."""
+    return above(statement.failure) if statement.failure else ""
 
 
 def exposure_document(found: Exposure) -> dict[str, Any]:
@@ -51,12 +51,12 @@ def exposure_document(found: Exposure) -> dict[str, Any]:
     }
 
 
-def _statement(said: Statement) -> dict[str, Any]:
+def _statement(statement: Statement) -> dict[str, Any]:
     return {
-        "available": said.available,
-        "epsilon": said.epsilon,
-        "regime": said.regime,
-        "holds": said.holds,
-        "theorem": said.theorem,
-        "failure": said.failure,
+        "available": statement.available,
+        "epsilon": statement.epsilon,
+        "regime": statement.regime,
+        "holds": statement.holds,
+        "theorem": statement.theorem,
+        "failure": statement.failure,
     }

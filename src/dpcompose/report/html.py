@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from dpcompose.report.page import Page, Table
+from dpcompose.report.page import Page, PageTable
 
 _STYLE = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #1b1f24; --soft: #5c6570; --rule: #d5dae0; --tint: #f4f6f8;
@@ -38,9 +38,9 @@ def html(page: Page, *, pictures: tuple[tuple[str, str], ...] = (), producer: st
     """`page` as an HTML document.
 
     Args:
-        page: What to show; all its text is escaped.
-        pictures: Captions with SVG elements of our own making, shown as they are.
-        producer: What the footer says made the page.
+        page: The page; all its text is escaped.
+        pictures: Captions with SVG elements that dpcompose drew, shown as they are.
+        producer: The text of the footer.
     """
     facts = "".join(f"<dt>{escape(fact.name)}</dt><dd>{escape(fact.value)}</dd>" for fact in page.facts)
     body = [
@@ -67,7 +67,7 @@ def html(page: Page, *, pictures: tuple[tuple[str, str], ...] = (), producer: st
 """
 
 
-def _table(table: Table) -> str:
+def _table(table: PageTable) -> str:
     sides = [' class="right"' if column.align == "right" else "" for column in table.columns]
     head = "".join(
         f'<th scope="col"{side}>{escape(column.title)}</th>' for column, side in zip(table.columns, sides, strict=True)

@@ -1,4 +1,4 @@
-"""A ledger for people and for programs: the tree with what is spent and left, its log, its checks."""
+"""Pages and documents of a ledger: the tree of budgets, the log, receipts, checks, and an export for registries."""
 
 from __future__ import annotations
 
@@ -6,29 +6,31 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any, cast
 
-from dpcompose.ledger import Amount, Amounts, Balance, Entry, Kind, Receipt, Verification
-from dpcompose.report.page import Column, Fact, Page, Table
+from dpcompose.ledger import Amount, Amounts, Anchor, Balance, Entry, Kind, Receipt, Verification
+from dpcompose.report.page import Fact, Heading, Page, PageTable
 
 BAR = 16
 """Cells of a bar."""
+FORMAT = "dpcompose deployments 1"
+_UNSTATED = "not said"
 
 
 def tree_page(balances: Sequence[Balance], *, where: str, headline: str = "") -> Page:
-    """Every scope with what is spent and left, currency by currency, and a bar where there is a cap."""
+    """Every scope with the amounts spent and left, currency by currency, and a bar where there is a cap."""
     columns = (
-        Column("scope"),
-        Column("kind"),
-        Column("currency"),
-        Column("spent", "right"),
-        Column("left", "right"),
-        Column("of", "right"),
-        Column("", wrap=False),
+        Heading("scope"),
+        Heading("kind"),
+        Heading("currency"),
+        Heading("spent", "right"),
+        Heading("left", "right"),
+        Heading("of", "right"),
+        Heading("", wrap=False),
     )
     shallow = min((balance.scope.path.count("/") for balance in balances), default=0)
     rows = tuple(row for balance in balances for row in _rows(balance, shallow))
     notes = ("Spent is rounded up, left is rounded down; --json has the exact amounts.",) if rows else ()
     headline = headline or f"{where}: {len(balances)} scope{'s' * (len(balances) != 1)}"
-    return Page(where, headline, "plain", (), (Table("Scopes", columns, rows, notes),) if rows else ())
+    return Page(where, headline, "plain", (), (PageTable("Scopes", columns, rows, notes),) if rows else ())
 
 
 def _rows(balance: Balance, shallow: int) -> Iterator[tuple[str, ...]]:
@@ -62,7 +64,7 @@ def _currencies(balance: Balance) -> Iterator[tuple[str, ...]]:
 
 
 def bar(spent: Amount, cap: Amount) -> str:
-    """How much of a cap is spent, never shown as less than it is; nothing where nothing may be spent."""
+    """The spent part of a cap as a bar, rounded up; empty where the cap is 0."""
     if cap.units == 0:
         return ""
     filled, share = -(-spent.units * BAR // cap.units), -(-spent.units * 100 // cap.units)
@@ -102,45 +104,47 @@ def balance_document(balance: Balance) -> dict[str, Any]:
 
 
 def _without_key(description: dict[str, Any]) -> dict[str, Any]:
-    """What a scope holds for, without the key that a release drew for it: this stays in the ledger."""
-    said = description.get("release")
-    if not (isinstance(said, dict) and "key" in said):
+    """The description of a scope without the secret key of a release, which stays in the ledger."""
+    release = description.get("release")
+    if not (isinstance(release, dict) and "key" in release):
         return description
-    return description | {"release": cast("dict[str, Any]", said) | {"key": "(not shown)"}}
+    return description | {"release": cast("dict[str, Any]", release) | {"key": "(not shown)"}}
 
 
 def log_page(entries: Iterable[Entry], *, path: str) -> Page:
     """Entries, oldest first."""
     columns = (
-        Column("entry", "right"),
-        Column("time"),
-        Column("kind"),
-        Column("scope", wrap=True),
-        Column("actor", wrap=True),
-        Column("what", wrap=True),
+        Heading("entry", "right"),
+        Heading("time"),
+        Heading("kind"),
+        Heading("scope", wrap=True),
+        Heading("actor", wrap=True),
+        Heading("what", wrap=True),
     )
     rows = tuple(
-        (str(entry.sequence), entry.time[:19], entry.kind, entry.scope, entry.actor, _said(entry)) for entry in entries
+        (str(entry.sequence), entry.time[:19], entry.kind, entry.scope, entry.actor, _details(entry))
+        for entry in entries
     )
-    return Page(path, f"{path}: {len(rows)} entries", "plain", (), (Table("Entries", columns, rows),) if rows else ())
+    tables = (PageTable("Entries", columns, rows),) if rows else ()
+    return Page(path, f"{path}: {len(rows)} entries", "plain", (), tables)
 
 
-def _said(entry: Entry) -> str:
-    said: list[str] = []
+def _details(entry: Entry) -> str:
+    details: list[str] = []
     if entry.redeems is not None:
-        said.append(f"entry {entry.redeems}")
+        details.append(f"entry {entry.redeems}")
     if "definition" in entry.fields:
-        said.append(str(entry.fields["definition"]["kind"]))
-    said += [f"{name} {at_least(amount)}" for name, amount in entry.cost.items()]
+        details.append(str(entry.fields["definition"]["kind"]))
+    details += [f"{name} {at_least(amount)}" for name, amount in entry.cost.items()]
     mechanism = entry.description.get("mechanism")
     if isinstance(mechanism, str):
-        said.append("".join(letter if letter.isprintable() else "?" for letter in mechanism[:120]))
+        details.append("".join(letter if letter.isprintable() else "?" for letter in mechanism[:120]))
     if "short" in entry.fields:
         short = entry.fields["short"]
-        said.append(f"short of {short['currency']} at {short['scope']}: {short['left']} left")
+        details.append(f"short of {short['currency']} at {short['scope']}: {short['left']} left")
     if entry.key is not None:
-        said.append(f"key {entry.key}")
-    return "; ".join(said)
+        details.append(f"key {entry.key}")
+    return "; ".join(details)
 
 
 def entry_document(entry: Entry) -> dict[str, Any]:
@@ -157,13 +161,8 @@ def receipt_page(receipt: Receipt, *, left: Amounts) -> Page:
         Fact("key", receipt.key),
         Fact("receipt", receipt.hash),
     )
-    return Page(
-        receipt.scope,
-        f"Granted: entry {receipt.sequence} of {receipt.root}, charged to {receipt.scope}",
-        "good",
-        facts,
-        (),
-    )
+    headline = f"Granted: entry {receipt.sequence} of {receipt.root}, charged to {receipt.scope}"
+    return Page(receipt.scope, headline, "good", facts, ())
 
 
 def receipt_document(receipt: Receipt, *, left: Amounts) -> dict[str, Any]:
@@ -180,12 +179,81 @@ def receipt_document(receipt: Receipt, *, left: Amounts) -> dict[str, Any]:
 
 
 def verification_page(found: Verification, *, where: str) -> Page:
-    """A ledger that agrees with itself."""
+    """The result of a verification that found no fault."""
     facts = [Fact("entries", f"{found.entries:,}"), Fact("scopes", f"{found.scopes:,}")]
     facts += [Fact(f"head of {root}", f"{head.sequence} {head.hash}") for root, head in found.anchor.heads]
     notes = () if found.anchored else ("No anchor was given: that nothing was cut off the end is not known.",)
     agrees = "Every hash, every decision and every balance agrees"
     return Page(where, agrees + (", and so does the anchor" * found.anchored), "good", tuple(facts), (), notes)
+
+
+def deployments_document(
+    balances: Sequence[Balance], entries: Iterable[Entry], *, anchor: Anchor, producer: str
+) -> dict[str, Any]:
+    """A ledger for a public registry of deployments: the mechanisms that ran, on which data, for how much in total.
+
+    It has one deployment for each scope that was charged itself, the totals of all scopes, and the anchor that pins the
+    history. It has no actors and no keys.
+    """
+    charged: dict[str, dict[str, dict[str, Any]]] = {}
+    counts: dict[str, dict[str, int]] = {}
+    times: dict[str, list[str]] = {}
+    for entry in entries:
+        counted = counts.setdefault(entry.scope, {"granted": 0, "refused": 0, "redeemed": 0})
+        if entry.kind in counted:
+            counted[entry.kind] += 1
+            times.setdefault(entry.scope, []).append(entry.time)
+        if entry.kind == "granted":
+            _add_charge(charged.setdefault(entry.scope, {}), entry)
+    return {
+        "format": FORMAT,
+        "producer": producer,
+        "deployments": [
+            _deployment(balance, charged.get(path, {}), counts.get(path, {}), times.get(path, []))
+            for balance in balances
+            if (path := balance.scope.path) in charged or not balance.scope.parent
+        ],
+        "totals": {
+            balance.scope.path: {"spent": balance.spent.texts(), "caps": balance.scope.caps.texts()}
+            for balance in balances
+        },
+        "anchor": {root: {"entries": head.sequence, "hash": head.hash} for root, head in anchor.heads},
+    }
+
+
+def _add_charge(mechanisms: dict[str, dict[str, Any]], entry: Entry) -> None:
+    """Add a charge to the line of its mechanism, which has their number and their sum."""
+    description = entry.description
+    name = description.get("mechanism") or description.get("opaque") or _UNSTATED
+    line = mechanisms.setdefault(str(name), {"times": 0, "units": {}})
+    line["times"] += 1
+    for currency, units in entry.cost.units.items():
+        line["units"][currency] = line["units"].get(currency, 0) + units
+
+
+def _deployment(
+    balance: Balance, mechanisms: dict[str, dict[str, Any]], counts: dict[str, int], times: list[str]
+) -> dict[str, Any]:
+    scope, description = balance.scope, balance.scope.description
+    budget: dict[str, Any] = description.get("budget") or {}
+    note: dict[str, Any] = description.get("note") or {}
+    return {
+        "name": scope.path,
+        "unit": note.get("unit", _UNSTATED),
+        "neighbors": budget.get("adjacency", _UNSTATED),
+        "budget": budget.get("filter"),
+        "caps": scope.caps.texts(),
+        "spent": balance.spent.texts(),
+        "left": {} if scope.kind is Kind.SLOTS else balance.left.texts(),
+        "closed": balance.closed,
+        "charges": {"granted": 0, "refused": 0, "redeemed": 0} | counts,
+        "first": min(times, default=None),
+        "last": max(times, default=None),
+        "mechanisms": [
+            {"mechanism": name, "times": line["times"], "cost": Amounts(line["units"]).texts()}
+            for name, line in sorted(mechanisms.items())
+        ],
+    }
 
 
 def listed(amounts: Mapping[str, Amount], shown: Callable[[Amount], str]) -> str:

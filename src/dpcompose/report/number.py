@@ -22,12 +22,12 @@ def below(value: float, digits: int = 6) -> str:
 
 
 def near(value: float, digits: int = 6) -> str:
-    """`value` rounded to nearest, for what is no bound."""
+    """`value` rounded to nearest, for a number that is no bound."""
     return _rounded(value, digits, ROUND_HALF_EVEN)
 
 
 def exactly(value: float) -> str:
-    """The shortest decimal that reads back as this double; for what somebody typed."""
+    """The shortest decimal that reads back as this double, for a number that was typed."""
     return "infinite" if value == math.inf else repr(value).removesuffix(".0")
 
 

@@ -1,4 +1,4 @@
-"""What every face renders: a page of headlines, tables and notes, without any markup."""
+"""A page of headlines, tables and notes, without any markup: text and HTML are made from it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ Tone = Literal["plain", "good", "bad"]
 
 
 @dataclass(frozen=True)
-class Column:
-    """One column of a table.
+class Heading:
+    """The heading of a column, and how the column is set.
 
     Args:
-        title: Its heading.
+        title: The text.
         align: Numbers to the right, words to the left.
         wrap: Whether its text may be broken into lines.
     """
@@ -24,25 +24,25 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """Rows of text under columns.
 
     Args:
-        title: What the table shows.
+        title: Its title.
         columns: Its columns.
         rows: As many cells each as there are columns.
         notes: Sentences below it.
     """
 
     title: str
-    columns: tuple[Column, ...]
+    columns: tuple[Heading, ...]
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Fact:
-    """One line of the summary above the tables: what, and how much."""
+    """One line of the summary above the tables: a name and a value."""
 
     name: str
     value: str
@@ -53,12 +53,12 @@ class Page:
     """A report, ready for text or HTML.
 
     Args:
-        title: What was examined.
+        title: The subject.
         headline: The answer in one line.
         tone: How the answer reads: "plain", "good" (within budget) or "bad" (over budget, or nothing certified).
         facts: The lines below the headline.
         tables: The tables, most important first.
-        notes: What a reader should know.
+        notes: Remarks for the reader.
         source: The plan as TOML, or empty.
     """
 
@@ -66,6 +66,6 @@ class Page:
     headline: str
     tone: Tone
     facts: tuple[Fact, ...]
-    tables: tuple[Table, ...]
+    tables: tuple[PageTable, ...]
     notes: tuple[str, ...] = ()
     source: str = ""

@@ -1,6 +1,6 @@
-"""The pictures of an account: epsilon over delta, how epsilon grows for each theorem, and what an attacker gains.
+"""The pictures of an account: epsilon over delta, its growth under each theorem, and the gain of an attacker.
 
-One of the files that touch matplotlib, and only when a picture is drawn.
+This file holds what all pictures share; matplotlib is imported only when one is drawn.
 """
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK = "#5a5b5c"
-"""The color of text and axes: a tone no curve has, so that an SVG can take the color of the page instead."""
-# Okabe and Ito's palette, without the yellow that vanishes on white: told apart by the color-blind, in light and dark.
+"""The color of text and axes, which no curve has, so that an SVG can take the color of the page instead."""
+# Okabe and Ito's palette for the color-blind, in light and dark, without its yellow, which is invisible on white.
 _COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8a6d3b", "#7a68c8")
 _DASHES = ("-", "--", "-.", ":")
 
@@ -39,28 +39,27 @@ def save(
         OSError: If the file cannot be written; a file that was there stays as it was.
     """
     count = 2 if risk is None else 3
-    figure = _figure(6.5 * count)
-    panels = figure.subplots(1, count)
+    drawing = figure(6.5 * count)
+    panels = drawing.subplots(1, count)
     _draw_profile(panels[0], over_delta, asked)
     _draw_growth(panels[1], growth)
     if risk is not None:
         _draw_risk(panels[2], risk)
-    with replacing(path_of("path", path)) as beside:
-        figure.savefig(beside, format="png", dpi=130, facecolor="white")
+    write(drawing, path)
 
 
 def svgs(
     *, over_delta: EpsilonCurve, growth: Growth, asked: float, risk: PlanRisk | None = None
 ) -> tuple[tuple[str, str], ...]:
     """Captions and SVG elements of the pictures, in the color of the page they are put on."""
-    profile, theorems = _figure(7.5), _figure(7.5)
+    profile, theorems = figure(7.5), figure(7.5)
     _draw_profile(profile.subplots(), over_delta, asked)
     _draw_growth(theorems.subplots(), growth)
     attack: tuple[tuple[str, str], ...] = ()
     if risk is not None:
-        figure = _figure(7.5)
-        _draw_risk(figure.subplots(), risk)
-        attack = (("No attack is above the line; the shaded rest of the square cannot be reached.", _svg(figure)),)
+        attacker = figure(7.5)
+        _draw_risk(attacker.subplots(), risk)
+        attack = (("No attack is above the line; the shaded rest of the square cannot be reached.", _svg(attacker)),)
     return (
         *attack,
         ("The certified epsilon for every delta; the mark is the question that was asked.", _svg(profile)),
@@ -74,11 +73,23 @@ def require() -> None:
         raise MissingExtraError("drawing pictures", "plot")
 
 
-def _figure(width: float) -> Figure:
+def figure(width: float, height: float = 4.6) -> Figure:
+    """An empty figure, in inches. Raises as `require` does."""
     require()
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, 4.6), layout="constrained")
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def write(drawing: Figure, path: str | Path) -> None:
+    """Write a figure as PNG, all of it or nothing.
+
+    Raises:
+        DomainError: If `path` is neither text nor a path.
+        OSError: If the file cannot be written.
+    """
+    with replacing(path_of("path", path)) as beside:
+        drawing.savefig(beside, format="png", dpi=130, facecolor="white")
 
 
 def _draw_profile(axes: Axes, curve: EpsilonCurve, asked: float) -> None:
@@ -89,8 +100,8 @@ def _draw_profile(axes: Axes, curve: EpsilonCurve, asked: float) -> None:
     axes.axvline(asked, color=INK, linewidth=0.8, linestyle=":")
     axes.set(xlabel="delta", ylabel="epsilon", title="Epsilon over delta")
     if not points:
-        _say(axes, "epsilon is infinite at every delta drawn")
-    quiet(axes)
+        _message(axes, "epsilon is infinite at every delta drawn")
+    style(axes)
 
 
 def _draw_growth(axes: Axes, growth: Growth) -> None:
@@ -113,8 +124,8 @@ def _draw_growth(axes: Axes, growth: Growth) -> None:
     if drawn:
         axes.legend(frameon=False, fontsize=8, labelcolor=INK, loc="upper left")
     else:
-        _say(axes, "no theorem gives a finite epsilon here")
-    quiet(axes)
+        _message(axes, "no theorem gives a finite epsilon here")
+    style(axes)
 
 
 def _draw_risk(axes: Axes, found: PlanRisk) -> None:
@@ -129,27 +140,27 @@ def _draw_risk(axes: Axes, found: PlanRisk) -> None:
     axes.set(xscale="log", yscale="log", xlabel="false positive rate", ylabel="true positive rate")
     axes.set(title="What an attacker gains", xlim=(rates[0], 1.0), ylim=(rates[0], 1.0))
     axes.legend(frameon=False, fontsize=8, labelcolor=INK, loc="lower right")
-    said = (
+    lines = (
         f"advantage <= {above(shown.advantage.upper, 4)}",
         f"Bayes error >= {below(shown.bayes_error.lower, 4)} at prior {exactly(shown.prior)}",
         f"true positive rate <= {above(shown.true_positive_rate.upper, 4)}"
         f" at false positive rate {exactly(shown.false_positive_rate)}",
         f"reconstruction <= {above(shown.reconstruction.upper, 4)} of a secret guessed with {exactly(shown.prior)}",
     )
-    axes.text(0.03, 0.96, "\n".join(said), transform=axes.transAxes, va="top", fontsize=8, color=INK)
-    quiet(axes)
+    axes.text(0.03, 0.96, "\n".join(lines), transform=axes.transAxes, va="top", fontsize=8, color=INK)
+    style(axes)
 
 
 def _columns(points: list[tuple[float, float]]) -> tuple[list[float], list[float]]:
     return [x for x, _ in points], [y for _, y in points]
 
 
-def _say(axes: Axes, text: str) -> None:
+def _message(axes: Axes, text: str) -> None:
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", color=INK)
 
 
-def quiet(axes: Axes) -> None:
-    """Grid, ticks, labels and spines in ink."""
+def style(axes: Axes) -> None:
+    """Draw grid, ticks, labels and spines in ink."""
     axes.grid(True, which="major", color=INK, alpha=0.2, linewidth=0.6)
     axes.tick_params(which="both", colors=INK)
     for text in (axes.xaxis.label, axes.yaxis.label, axes.title):
@@ -159,8 +170,8 @@ def quiet(axes: Axes) -> None:
         spine.set_color(INK)
 
 
-def _svg(figure: Figure) -> str:
+def _svg(drawing: Figure) -> str:
     stream = io.StringIO()
-    figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
+    drawing.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
     text = stream.getvalue()
     return text[text.index("<svg") :].strip().replace(INK, "currentColor")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpcompose.report.ledger import at_least, at_most, listed
 from dpcompose.report.number import above, near
-from dpcompose.report.page import Column, Fact, Page, Table
+from dpcompose.report.page import Fact, Heading, Page, PageTable
 
 if TYPE_CHECKING:
     from dpcompose.release import Answer, Quote
@@ -19,7 +19,7 @@ UNITS = {"quantile": "rows"}
 def release_page(
     answers: Sequence[Answer], *, confidence: float, left: Mapping[str, Any], title: str = "", width: int = 24
 ) -> Page:
-    """Answers for people, each number with how far its noise reaches and a bar with that error."""
+    """Answers for people: each number with the error of its noise, and a bar with that error."""
     receipt = answers[0].receipt
     spent = listed(receipt.cost, at_least)
     again = "  (stored: the same key was asked before)" if answers[0].replayed else ""
@@ -47,13 +47,13 @@ def release_document(answers: Sequence[Answer], *, confidence: float, left: Mapp
 
 def quote_page(quotes: Sequence[Quote], *, confidence: float, left: Mapping[str, Any]) -> Page:
     """Prices and errors, before anything is charged."""
-    columns = (Column("question"), Column("price", wrap=True), Column("error", "right"), Column("fits"))
+    columns = (Heading("question"), Heading("price", wrap=True), Heading("error", "right"), Heading("fits"))
     rows = tuple(_quoted(quote, confidence) for quote in quotes)
     facts = (Fact("left", listed(left, at_most)),)
     fit = all(quote.fits for quote in quotes)
     headline = "Nothing was charged" if fit else "Not all of this fits in what is left; nothing was charged"
     notes = (f"Errors hold with probability {confidence:g} for each number by itself.", quotes[0].bias)
-    return Page("", headline, "plain" if fit else "bad", facts, (Table("Quotes", columns, rows),), notes)
+    return Page("", headline, "plain" if fit else "bad", facts, (PageTable("Quotes", columns, rows),), notes)
 
 
 def quote_document(quotes: Sequence[Quote], *, confidence: float, left: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,16 +84,16 @@ def _error(quote: Quote, confidence: float) -> float | None:
     return None if quote.question.kind == "mean" else quote.expected_error(confidence)
 
 
-def _table(answer: Answer, confidence: float, width: int) -> Table:
+def _table(answer: Answer, confidence: float, width: int) -> PageTable:
     by = list(answer.design.aggregation.by)
     released = answer.columns[len(by) :]
     # A mean comes before its count; in a histogram the count comes after its edges.
     main = released[0] if answer.question.kind == "mean" else released[-1]
     errors = _per_row(answer, confidence, len(main.cells))
     unit = UNITS.get(answer.question.kind, "")
-    head = [Column(name, wrap=True) for name in by]
-    head += [Column(values.name, "right") for values in released]
-    head += [Column("error", "right"), *([] if unit or len(main.cells) < 2 else [Column("")])]
+    head = [Heading(name, wrap=True) for name in by]
+    head += [Heading(values.name, "right") for values in released]
+    head += [Heading("error", "right"), *([] if unit or len(main.cells) < 2 else [Heading("")])]
     bars = _bars(main.cells, errors, width)
     rows: list[tuple[str, ...]] = []
     for position in range(min(len(main.cells), MOST_ROWS)):
@@ -102,11 +102,11 @@ def _table(answer: Answer, confidence: float, width: int) -> Table:
         rows.append(row if unit or len(main.cells) < 2 else (*row, bars[position]))
     hidden = len(main.cells) - len(rows)
     notes = (f"{hidden:,} more rows: --out writes them all",) if hidden else ()
-    return Table(answer.question.kind, tuple(head), tuple(rows), notes)
+    return PageTable(answer.question.kind, tuple(head), tuple(rows), notes)
 
 
 def _bars(cells: Sequence[float], errors: Sequence[float], width: int) -> list[str]:
-    """A bar for each number, its last part dashed where the noise reaches: empty if the number may be 0 or less."""
+    """A bar for each number, dashed within its error; empty where the number may be 0 or less."""
     most = max((cell + error for cell, error in zip(cells, errors, strict=True)), default=0) or 1
     bars: list[str] = []
     for cell, error in zip(cells, errors, strict=True):

@@ -1,4 +1,4 @@
-"""Statements of the book as a page and as a document: what they say, what they give, where they fail."""
+"""Pages and documents of the book's statements: their text, their values, their caveats."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpcompose.report.number import above, below, trimmed
-from dpcompose.report.page import Column, Fact, Page, Table
+from dpcompose.report.page import Fact, Heading, Page, PageTable
 
 if TYPE_CHECKING:
     from dpcompose.book import Statement
@@ -16,7 +16,7 @@ Rows = Sequence[tuple[str, float]]
 
 
 def evaluation_page(statement: Statement, given: Given, rows: Rows) -> Page:
-    """One statement with its value, rounded away from what would be too favorable, its caveats below it."""
+    """One statement with its value, rounded in the safe direction, and its caveats."""
     headline = "; ".join(
         f"{name} = {trimmed(below(value, 15) if name in statement.down else above(value, 15))}" for name, value in rows
     )
@@ -52,8 +52,8 @@ def listing_page(statements: Iterable[Statement]) -> Page:
         )
         for statement in statements
     )
-    columns = Column("number"), Column("title", wrap=True), Column("options", wrap=True)
-    table = Table("Statements of sections 2.3 and 3.5", columns, rows)
+    columns = Heading("number"), Heading("title", wrap=True), Heading("options", wrap=True)
+    table = PageTable("Statements of sections 2.3 and 3.5", columns, rows)
     return Page("The book, executable", "dpcompose theorem NUMBER OPTIONS evaluates one", "plain", (), (table,))
 
 
