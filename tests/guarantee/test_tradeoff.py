@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 from numpy.typing import NDArray
-from truth import gaussian as truth
 
 from dpcompose.guarantee import approximate, gaussian
 from dpcompose.guarantee.approximate import ApproximateDP
@@ -21,6 +20,7 @@ from dpcompose.guarantee.best_test import best_test
 from dpcompose.guarantee.gaussian import GaussianTradeoff
 from dpcompose.guarantee.optimal import homogeneous_delta
 from dpcompose.numerics.bound import Bound
+from oracles import gaussian as truth
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_text())["golden"]
 

@@ -22,6 +22,8 @@ from dpcompose.proof.moments import Moments, exponential_sums
 from dpcompose.proof.normal import NormalMoments
 from dpcompose.proof.plan import LinePlan, plan
 from dpcompose.proof.tail import TailBound
+from oracles.law import DiscreteGaussian
+from oracles.normal import Direction, SampledGaussian
 
 FIELD = field()
 EXACT = FIELD.exact

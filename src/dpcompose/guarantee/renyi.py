@@ -321,11 +321,17 @@ def estimated_epsilon(rho: float, *, order: float, delta: float) -> float:
 
 
 def _best(rho: float, order: float, delta: float) -> float:
-    # The log odds of the p where p - e^epsilon q is delta.
+    # The log odds of the p where p - e^epsilon q is delta. One moment alone makes that p = order * delta, and the rest
+    # of G moves it up, mostly by little.
     def excess(point: float) -> float:
         return _log_tangent_delta(_logistic(point), rho, order) - math.log(delta)
 
-    return bracketed_root(excess, lower=max(math.log(delta) - 40.0, -690.0), upper=650.0)
+    mean = order * delta
+    lower = max(math.log(mean / (1.0 - mean)) - 1e-9, -690.0) if mean < 1.0 else -690.0
+    lower, step = (lower, 0.01) if excess(lower) <= 0.0 else (-690.0, 8.0)
+    while lower + step < 650.0 and excess(lower + step) < 0.0:
+        lower, step = lower + step, 8.0 * step
+    return bracketed_root(excess, lower=lower, upper=min(lower + step, 650.0))
 
 
 def _logistic(point: float) -> tuple[float, float]:
