@@ -1,4 +1,4 @@
-"""The command `dpcompose`: its subcommands and how it ends."""
+"""The command `dpcompose`: its subcommands and its exit status."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import Annotated
 
 import typer
 
-from dpcompose.cli.account import account
-from dpcompose.cli.calibrate import calibrate
 from dpcompose.cli.experiment import experiment
 from dpcompose.cli.ledger import app as ledger
-from dpcompose.cli.outcome import DONE, INTERNAL, NOT_AVAILABLE, UnprintedError, emit, say
+from dpcompose.cli.output import DONE, INTERNAL, NOT_AVAILABLE, UnprintedError, package_version, stderr, stdout
+from dpcompose.cli.plan import account, calibrate
 from dpcompose.cli.release import release
 from dpcompose.cli.theorem import theorem
 
@@ -36,9 +35,7 @@ app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options"
 
 def _version(asked: bool) -> None:
     if asked:
-        from dpcompose.cli.output import package_version
-
-        emit(f"dpcompose {package_version()}\n")
+        stdout(f"dpcompose {package_version()}\n")
         raise typer.Exit
 
 
@@ -48,11 +45,11 @@ def dpcompose(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Differential privacy, added up: certified totals of what mechanisms spend together."""
+    """Add up differential privacy: certified totals of the losses of many mechanisms."""
 
 
 def main() -> None:
-    """Run the command; whatever happens ends in an exit status and a sentence, never a traceback."""
+    """Run the command. Every error ends in an exit status and a sentence, never in a traceback."""
     _open_standard_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -61,7 +58,7 @@ def main() -> None:
 
 
 def _open_standard_streams() -> None:
-    """Refuse to work for a closed standard output, and let no file of ours take the number of a closed stream."""
+    """Refuse to run with a closed standard output, and let no file take the number of a closed stream."""
     closed = sys.stdout is None  # pyright: ignore[reportUnnecessaryComparison]
     while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
@@ -69,7 +66,7 @@ def _open_standard_streams() -> None:
     if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison]
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     if closed:
-        say("dpcompose: standard output is closed: nothing was done. Redirect it to a file or to /dev/null")
+        stderr("dpcompose: standard output is closed: nothing was done. Redirect it to a file or to /dev/null")
         sys.exit(NOT_AVAILABLE)
 
 
@@ -80,12 +77,12 @@ def _run() -> int | str | None:
     except SystemExit as end:
         return end.code
     except UnprintedError as error:
-        # What is still buffered would fail again when Python ends.
+        # The buffered rest would fail again when Python ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        say(f"dpcompose: standard output cannot be written ({error}). What was asked for may have been done")
+        stderr(f"dpcompose: standard output cannot be written ({error}). What was asked for may have been done")
         return NOT_AVAILABLE
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
-        say(f"dpcompose: a defect, please report it with the plan: {type(error).__name__}: {error} ({place.name})")
+        stderr(f"dpcompose: a defect, please report it with the plan: {type(error).__name__}: {error} ({place.name})")
         return INTERNAL
     return DONE

@@ -1,4 +1,4 @@
-"""`dpcompose experiment`: Definition 3.7, played."""
+"""`dpcompose experiment`: the composition experiment of Definition 3.7."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpcompose.cli.outcome import REFUSED, outcome, say
-from dpcompose.cli.output import emit_document, require_writable, writing
-from dpcompose.cli.patience import patience
+from dpcompose.cli.output import REFUSED, emit, error_boundary, require_writable, stderr, writing
+from dpcompose.cli.progress import progress
 from dpcompose.errors import DomainError
 from dpcompose.experiment import Orientation
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Player(StrEnum):
-    """The adversaries that the command knows."""
+    """The adversaries of the command."""
 
     REPEATER = "repeater"
     DATABASES = "databases"
@@ -57,14 +56,14 @@ def experiment(
         Path | None, typer.Option(help="Write the pictures as PNG.", metavar="FILE.png", show_default=False)
     ] = None,
 ) -> None:
-    """Let an ADVERSARY play against both worlds, and measure what it tells apart beside what the theorems certify."""
-    with outcome(), patience() as progress:
+    """Simulate an attacker and compare it with the certified bound."""
+    with error_boundary(), progress() as steps:
         from dpcompose.experiment import summarize
         from dpcompose.numerics import check
 
         require_writable("--plot", plot, ".png")
         game, asked = _game(adversary, plan, rounds, epsilon, check.count("--seed", seed, least=0), orientation)
-        found = summarize(game, epsilon=asked, transcripts=transcripts, seed=seed, progress=progress)
+        found = summarize(game, epsilon=asked, transcripts=transcripts, seed=seed, progress=steps)
         _show(found, adversary, seed, json, plot)
     if not found.sound:
         raise typer.Exit(REFUSED)
@@ -73,7 +72,7 @@ def experiment(
 def _game(
     player: Player, file: Path | None, rounds: int | None, epsilon: float | None, seed: int, orientation: Orientation
 ) -> tuple[Experiment, float]:
-    """The experiment, and where to ask."""
+    """The experiment, and the epsilon to ask at."""
     from dpcompose.experiment import Experiment, NaturalFilterBreaker
     from dpcompose.plan import Plan
 
@@ -129,15 +128,14 @@ def _show(found: Summary, player: Player, seed: int, json: bool, plot: Path | No
         budget = None if promised is None else (promised.epsilon, promised.delta)
         with writing("--plot", plot):
             experiment_picture.save(plot, found, adversary=player.value, budget=budget)
-        say(f"wrote {plot}")
-    if json:
-        document = experiment_document(found, adversary=player.value, seed=seed)
-        emit_document({"command": "experiment"} | document)
-        return
-    from dpcompose.cli.terminal import show
-
+        stderr(f"wrote {plot}")
     claim = ""
     if promised is not None:
         budget = f"({promised.epsilon:g}, {promised.delta:g})"
         claim = f"Each branch composes to {budget} exactly: the natural filter lets both through."
-    show(experiment_page(found, adversary=player.value, budget=claim))
+    emit(
+        "experiment",
+        lambda: experiment_document(found, adversary=player.value, seed=seed),
+        lambda: experiment_page(found, adversary=player.value, budget=claim),
+        json=json,
+    )

@@ -4,36 +4,33 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpcompose.cli import ledger_look
-from dpcompose.cli.ledger_look import LedgerUrl, opened
-from dpcompose.cli.outcome import REFUSED, emit, outcome, say
-from dpcompose.cli.output import emit_document
+from dpcompose.cli import ledger_read
+from dpcompose.cli.ledger_read import Actor, Json, LedgerUrl, opened
+from dpcompose.cli.output import REFUSED, emit, emit_document, error_boundary, stderr, stdout
 from dpcompose.errors import DomainError, OverdrawnError, printable
 
 if TYPE_CHECKING:
     from dpcompose.account.spelling import Spelling
     from dpcompose.ledger import Ledger, Receipt
 
-app = typer.Typer(no_args_is_help=True, help="A ledger of what has been spent, on which data, and what may still be.")
+app = typer.Typer(no_args_is_help=True, help="Open, charge and audit privacy budgets.")
 Path_ = Annotated[str, typer.Argument(metavar="PATH", help="A scope, such as world/acme.", show_default=False)]
-Actor = Annotated[str, typer.Option(help="Who asks.", envvar="USER")]
-Key = Annotated[str | None, typer.Option(help="Asked again with the same key: the same result, once.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Key = Annotated[str | None, typer.Option(help="Idempotency key: a repeat returns the same result, free.")]
 
 
 @app.command()
 def init(url: LedgerUrl, json: Json = False) -> None:
-    """Make a ledger where there is none; say where it is."""
-    with outcome(), opened(url, create=True) as ledger:
+    """Create a ledger (safe to repeat)."""
+    with error_boundary(), opened(url, create=True) as ledger:
         scopes = len(ledger.scopes())
     if json:
-        emit_document({"ledger": url, "scopes": scopes})
+        emit_document("ledger init", {"ledger": url, "scopes": scopes})
     else:
-        emit(f"{printable(url)}: a ledger with {scopes} scopes\n")
+        stdout(f"{printable(url)}: a ledger with {scopes} scopes\n")
 
 
 @app.command()
@@ -48,7 +45,7 @@ def scope(
     epsilon: Annotated[str | None, typer.Option(help="The target of the filter.", show_default=False)] = None,
     delta: Annotated[str | None, typer.Option(help="The target of the filter.", show_default=False)] = None,
     mechanism_delta: Annotated[
-        str | None, typer.Option(help="What of delta is kept for the charges.", show_default=False)
+        str | None, typer.Option(help="Part of delta reserved for (epsilon, delta) charges.", show_default=False)
     ] = None,
     parameter: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Instead of a target.", show_default=False)
@@ -67,20 +64,20 @@ def scope(
         typer.Option(metavar="D", help="Fix an odometer that fails with this probability.", show_default=False),
     ] = None,
     unit: Annotated[
-        str | None, typer.Option(help="Whom privacy is for, in words; kept and exported.", show_default=False)
+        str | None, typer.Option(help="The protected unit, in words; kept and exported.", show_default=False)
     ] = None,
     actor: Actor = "keeper",
     key: Key = None,
     json: Json = False,
 ) -> None:
-    """Open a scope. Opened again in the same words, it is the same scope; it never changes.
+    """Open a scope. Repeating the command is safe; a budget cannot be changed later.
 
     A filter is opened for a target, --filter concentrated --epsilon 1 --delta 1e-6, or with its own parameters,
     --filter concentrated --parameter rho=0.01 --parameter delta=0. A scope in slots takes a slot, and needs neither.
     """
     from dpcompose.account.spelling import Spelling
 
-    with outcome(), opened(url) as ledger:
+    with error_boundary(), opened(url) as ledger:
         note = {} if unit is None else {"unit": unit}
         stated = {"epsilon": epsilon, "delta": delta, "mechanism_delta": mechanism_delta}
         asked = Spelling(
@@ -97,8 +94,11 @@ def scope(
         balance = ledger.balance(path)
     from dpcompose.report.ledger import balance_document, tree_page
 
-    emit_document(balance_document(balance)) if json else _show(
-        tree_page([balance], where=url, headline=f"{path}: open")
+    emit(
+        "ledger scope",
+        lambda: balance_document(balance),
+        lambda: tree_page([balance], where=url, headline=f"{path}: open"),
+        json=json,
     )
 
 
@@ -111,34 +111,44 @@ def charge(
     ] = None,
     cost: Annotated[
         list[str] | None,
-        typer.Option(metavar="CURRENCY=AMOUNT", help="A bare cost instead; every currency.", show_default=False),
+        typer.Option(
+            metavar="CURRENCY=AMOUNT",
+            help="Explicit amounts instead of a plan; name every currency.",
+            show_default=False,
+        ),
     ] = None,
     key: Key = None,
     delta: Annotated[
-        str | None, typer.Option(help="Where on its curve the plan is charged.", show_default=False)
+        str | None, typer.Option(help="The delta at which the plan is charged.", show_default=False)
     ] = None,
     actor: Actor = "keeper",
     redeem: Annotated[bool, typer.Option("--redeem", help="Redeem the receipt at once.")] = False,
     json: Json = False,
 ) -> None:
-    """Charge a scope and all above it, or none of them; before any noise is drawn."""
-    with outcome(), opened(url) as ledger:
+    """Charge a budget and its parents, atomically, before noise is drawn."""
+    with error_boundary(), opened(url) as ledger:
         if key is None:
             raise DomainError("--key", None, "a key that names this request", "Asked again with it, nothing is charged")
         try:
             receipt = _charged(ledger, path, plan, cost, key, delta, actor)
         except OverdrawnError as refusal:
             if json:
-                names = ("scope", "currency", "asked", "left")
-                emit_document({"granted": False} | {name: str(getattr(refusal, name)) for name in names})
-            say(f"dpcompose: {refusal}")
+                amounts = {"asked": str(refusal.asked), "left": str(refusal.left)}
+                refused = {"granted": False, "scope": refusal.scope, "currency": refusal.currency, **amounts}
+                emit_document("ledger charge", refused)
+            stderr(f"dpcompose: {refusal}")
             raise typer.Exit(REFUSED) from None
         if redeem:
             ledger.redeem(receipt, actor=actor)
         left = ledger.available(path)
     from dpcompose.report.ledger import receipt_document, receipt_page
 
-    emit_document(receipt_document(receipt, left=left)) if json else _show(receipt_page(receipt, left=left))
+    emit(
+        "ledger charge",
+        lambda: receipt_document(receipt, left=left),
+        lambda: receipt_page(receipt, left=left),
+        json=json,
+    )
 
 
 def _charged(
@@ -167,21 +177,21 @@ def _charged(
 
 @app.command()
 def close(url: LedgerUrl, path: Path_, key: Key = None, actor: Actor = "keeper") -> None:
-    """Close a scope for good: nothing more is charged in it or below it."""
-    with outcome(), opened(url) as ledger:
+    """Close a scope for good: nothing more can be charged in it or below it."""
+    with error_boundary(), opened(url) as ledger:
         ledger.close_scope(path, actor=actor, key=key or f"close {path}")
-    emit(f"{printable(path)}: closed\n")
+    stdout(f"{printable(path)}: closed\n")
 
 
-app.command()(ledger_look.show)
-app.command()(ledger_look.log)
-app.command()(ledger_look.exposure)
-app.command()(ledger_look.verify)
-app.command()(ledger_look.export)
+app.command()(ledger_read.show)
+app.command()(ledger_read.log)
+app.command()(ledger_read.exposure)
+app.command()(ledger_read.verify)
+app.command()(ledger_read.export)
 
 
 def _require_bare(asked: Spelling) -> None:
-    """Raise DomainError if something was said that a bare cap leaves unheeded."""
+    """Raise DomainError if an option was given that a bare cap ignores."""
     for name in ("filter", "parameters", "target", "slots", "price_delta", "adjacency", "odometer"):
         if getattr(asked, name) != getattr(type(asked)(), name):
             raise DomainError(name, getattr(asked, name), "nothing beside --cap, which caps amounts without a filter")
@@ -198,9 +208,3 @@ def _pairs(option: str, texts: list[str]) -> dict[str, str]:
             raise DomainError(option, text, "name=value, each name once")
         found[match[1]] = match[2]
     return found
-
-
-def _show(page: Any) -> None:
-    from dpcompose.cli.terminal import show
-
-    show(page)

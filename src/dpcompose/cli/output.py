@@ -1,17 +1,100 @@
-"""Files that a command writes, checked before anything is computed."""
+"""All that a command puts out: documents and pages, messages, files, and the exit status."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dpcompose.cli.outcome import emit
-from dpcompose.errors import DomainError
+import typer
+
+from dpcompose.errors import (
+    DomainError,
+    LedgerError,
+    MissingExtraError,
+    PlanError,
+    RefusedRoundError,
+    ReleaseError,
+    UnreachableError,
+    UnsupportedError,
+    printable,
+)
 from dpcompose.files import replacing
+
+if TYPE_CHECKING:
+    from dpcompose.report import Page
+
+DONE = 0
+REFUSED = 1
+"""Refused, over budget, refuted, or not to be reached."""
+BAD_INPUT = 2
+NOT_AVAILABLE = 3
+"""A part that is not installed, a question without a sound answer, or no standard output."""
+INTERNAL = 4
+
+
+@contextmanager
+def error_boundary() -> Generator[None]:
+    """Turn the errors of dpcompose, raised inside, into a sentence and an exit status."""
+    try:
+        yield
+    except (PlanError, DomainError) as error:
+        raise _end(str(error), BAD_INPUT) from None
+    except (UnsupportedError, MissingExtraError) as error:
+        raise _end(str(error), NOT_AVAILABLE) from None
+    except (UnreachableError, RefusedRoundError, LedgerError, ReleaseError) as error:
+        raise _end(str(error), REFUSED) from None
+
+
+class UnprintedError(Exception):
+    """Standard output could not be written; typer would end the command with another status for an OSError."""
+
+
+def emit(command: str, document: Callable[[], Mapping[str, Any]], page: Callable[[], Page], *, json: bool) -> None:
+    """Print the result of a command on standard output: as one JSON document, or as a page.
+
+    Args:
+        command: The words after `dpcompose`, such as "ledger show".
+        document: Makes the document, which is printed with the command and the version of dpcompose.
+        page: Makes the page.
+        json: Whether to print the document.
+    """
+    if json:
+        emit_document(command, document())
+    else:
+        from dpcompose.cli.terminal import show
+
+        show(page())
+
+
+def emit_document(command: str, document: Mapping[str, Any]) -> None:
+    """Print one JSON document on standard output; see `emit`."""
+    from dpcompose.report import dumps
+
+    stdout(dumps({"dpcompose": package_version(), "command": command} | dict(document)) + "\n")
+
+
+def stdout(text: str) -> None:
+    """Write text to standard output and flush it.
+
+    Raises:
+        UnprintedError: If it cannot be written.
+    """
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        raise UnprintedError(error.strerror or str(error)) from None
+
+
+def stderr(text: str) -> None:
+    """Write a line to standard error, without characters that control a terminal."""
+    with suppress(OSError):
+        print(printable(text), file=sys.stderr, flush=True)
 
 
 def require_writable(option: str, path: Path | None, *suffixes: str) -> None:
@@ -49,15 +132,13 @@ def write(option: str, path: Path, text: str) -> None:
         beside.write_text(text, encoding="utf-8")
 
 
-def emit_document(document: Mapping[str, Any]) -> None:
-    """Print one JSON document, with the version that made it."""
-    from dpcompose.report import dumps
-
-    emit(dumps({"dpcompose": package_version()} | dict(document)) + "\n")
-
-
 def package_version() -> str:
     """The version of dpcompose that is installed."""
     from importlib.metadata import version
 
     return version("dpcompose")
+
+
+def _end(message: str, status: int) -> typer.Exit:
+    stderr(f"dpcompose: {message}")
+    return typer.Exit(status)

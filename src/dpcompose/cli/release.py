@@ -6,15 +6,13 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpcompose.cli import release_options as to
-from dpcompose.cli.ledger_look import LedgerUrl
-from dpcompose.cli.outcome import outcome, say
-from dpcompose.cli.output import emit_document, package_version, require_writable, write
-from dpcompose.cli.patience import patience
+from dpcompose.cli.ledger_read import Actor, Json, LedgerUrl
+from dpcompose.cli.output import emit, error_boundary, package_version, require_writable, stderr, write
+from dpcompose.cli.progress import progress
 from dpcompose.errors import DomainError, MissingExtraError, PlanError, UnsupportedError
 from dpcompose.numerics import check
 
@@ -22,9 +20,43 @@ if TYPE_CHECKING:
     from dpcompose.release import Answer, Question, Session, Table
 
 
+def _option(text: str, metavar: str | None = None) -> Any:
+    return typer.Option(help=text, metavar=metavar, show_default=False)
+
+
+Source = Annotated[str, typer.Argument(metavar="TABLE", help="A Parquet or CSV file, or the URL of a database.")]
+Unit = Annotated[list[str], _option("The column of the protected unit; may be repeated.")]
+MaxRows = Annotated[int, _option("Rows kept of one unit.")]
+MaxGroups = Annotated[int | None, _option("Groups in which a unit is kept.")]
+MaxRowsPerGroup = Annotated[int | None, _option("Rows kept of a unit in one group.")]
+Name = Annotated[str | None, _option("The table in a database.")]
+Schema = Annotated[list[str] | None, _option("The type of a text column.", "COLUMN=TYPE")]
+Scope = Annotated[str, _option("The scope that is charged.")]
+Count = Annotated[bool, typer.Option("--count", help="Ask how many rows there are.")]
+Units = Annotated[bool, typer.Option("--units", help="Ask how many units there are.")]
+Sum = Annotated[str | None, _option("Ask for a sum.", "COLUMN")]
+Mean = Annotated[str | None, _option("Ask for a mean.", "COLUMN")]
+Histogram = Annotated[str | None, _option("Ask how many rows lie between --edges.", "COLUMN")]
+Quantile = Annotated[str | None, _option("Ask for the quantile --q.", "COLUMN")]
+Questions = Annotated[Path | None, _option("A TOML file of questions: one charge, all or nothing.", "FILE")]
+By = Annotated[list[str] | None, _option("Group by a column; may be repeated.", "COLUMN")]
+Keys = Annotated[str | None, _option("The groups, a,b,c, or @FILE with one a line. Without: private keys.")]
+Lower = Annotated[str | None, _option("Smaller values count as this.")]
+Upper = Annotated[str | None, _option("Larger values count as this.")]
+Granularity = Annotated[str | None, _option("The step of the grid.")]
+Edges = Annotated[str | None, _option("Of a histogram: 0,10,100.")]
+Share = Annotated[str | None, _option("Of a quantile: 0.5 is the median.")]
+Spend = Annotated[str | None, _option("What it may cost; or rho=R.", "epsilon=E[,delta=D]")]
+Key = Annotated[str | None, _option("Idempotency key: a repeat returns the stored answer, free.")]
+Answers = Annotated[Path | None, _option("A directory that keeps answers for retries.", "DIRECTORY")]
+Confidence = Annotated[float, typer.Option(help="Of the errors shown.")]
+Quote = Annotated[bool, typer.Option("--quote", help="Print price and error; ask and charge nothing.")]
+Out = Annotated[Path | None, _option("Also write the answer as .csv, .parquet or .json.", "FILE")]
+
+
 @dataclass(frozen=True)
 class _Asked:
-    """One question as options spell it."""
+    """One question, as given by options."""
 
     kinds: dict[str, str | bool | None]
     grid: dict[str, str | None]
@@ -33,7 +65,7 @@ class _Asked:
     spend: dict[str, str] | None
 
     def all(self, file: Path | None, out: Path | None) -> Sequence[Question]:
-        """The questions of the file, or the one that the options spell."""
+        """The questions of the file, or the one of the options."""
         from dpcompose.release.file import questions
 
         spelled = [name for name, value in {**self.kinds, **self.grid}.items() if value not in (None, False)]
@@ -69,43 +101,43 @@ class _Asked:
 
 
 def release(
-    table: to.Source,
-    unit: to.Unit,
-    max_rows: to.MaxRows,
+    table: Source,
+    unit: Unit,
+    max_rows: MaxRows,
     ledger: LedgerUrl,
-    scope: to.Scope,
-    actor: to.Actor = "analyst",
-    count: to.Count = False,
-    units: to.Units = False,
-    sum: to.Sum = None,
-    mean: to.Mean = None,
-    histogram: to.Histogram = None,
-    quantile: to.Quantile = None,
-    by: to.By = None,
-    keys: to.Keys = None,
-    lower: to.Lower = None,
-    upper: to.Upper = None,
-    granularity: to.Granularity = None,
-    edges: to.Edges = None,
-    q: to.Share = None,
-    spend: to.Spend = None,
-    questions: to.Questions = None,
-    max_groups: to.MaxGroups = None,
-    max_rows_per_group: to.MaxRowsPerGroup = None,
-    name: to.Name = None,
-    schema: to.Schema = None,
-    key: to.Key = None,
-    answers: to.Answers = None,
-    confidence: to.Confidence = 0.95,
-    quote: to.Quote = False,
-    json: to.Json = False,
-    out: to.Out = None,
+    scope: Scope,
+    actor: Actor = "analyst",
+    count: Count = False,
+    units: Units = False,
+    sum: Sum = None,
+    mean: Mean = None,
+    histogram: Histogram = None,
+    quantile: Quantile = None,
+    by: By = None,
+    keys: Keys = None,
+    lower: Lower = None,
+    upper: Upper = None,
+    granularity: Granularity = None,
+    edges: Edges = None,
+    q: Share = None,
+    spend: Spend = None,
+    questions: Questions = None,
+    max_groups: MaxGroups = None,
+    max_rows_per_group: MaxRowsPerGroup = None,
+    name: Name = None,
+    schema: Schema = None,
+    key: Key = None,
+    answers: Answers = None,
+    confidence: Confidence = 0.95,
+    quote: Quote = False,
+    json: Json = False,
+    out: Out = None,
 ) -> None:
     """Answer questions about a TABLE privately: charged to a ledger first, with noise of a stated size."""
-    with _charged_or_not(), patience() as progress:
+    with _reporting_no_charge(), progress() as steps:
         check.open_probability("--confidence", confidence)
         require_writable("--out", out, ".csv", ".parquet", ".json")
-        progress("opening the table", 0, 3)
+        steps("opening the table", 0, 3)
         bounds = {"max_groups_per_unit": max_groups, "max_rows_per_group": max_rows_per_group}
         data = _opened(table, schema, unit=unit, max_rows_per_unit=max_rows, name=name, **bounds)
         kinds = {"count": count, "units": units, "sum": sum, "mean": mean, "histogram": histogram, "quantile": quantile}
@@ -118,18 +150,18 @@ def release(
         if quote:
             _quote(session, asked, shared, confidence, json)
             return
-        progress("checking, charging, asking", 1, 3)
+        steps("checking, charging, asking", 1, 3)
         found = session.batch(asked, spend=named if shared else None, key=key)
         left = session.account.left()
     _show(found, confidence, left, json, out)
 
 
 @contextmanager
-def _charged_or_not() -> Generator[None]:
-    """As `outcome`, and for what is refused before the charge a word that there was none; other errors say so."""
+def _reporting_no_charge() -> Generator[None]:
+    """The error boundary, with a line that nothing was charged after an error before the charge."""
     before = False
     try:
-        with outcome():
+        with error_boundary():
             try:
                 yield
             except (DomainError, PlanError, UnsupportedError, MissingExtraError):
@@ -137,7 +169,7 @@ def _charged_or_not() -> Generator[None]:
                 raise
     except typer.Exit:
         if before:
-            say("Nothing was charged")
+            stderr("Nothing was charged")
         raise
 
 
@@ -155,35 +187,32 @@ def _session(data: Table, url: str, **given: Any) -> Session:
 
 
 def _quote(session: Session, asked: Sequence[Question], spend: Any, confidence: float, json: bool) -> None:
-    from dpcompose.cli.terminal import show
     from dpcompose.report import quote_document, quote_page
 
     quotes = [session.quote(question, spend=spend) for question in asked]
     left = session.account.left()
-    if json:
-        emit_document({"command": "release"} | quote_document(quotes, confidence=confidence, left=left))
-    else:
-        show(quote_page(quotes, confidence=confidence, left=left))
+    emit(
+        "release",
+        lambda: quote_document(quotes, confidence=confidence, left=left),
+        lambda: quote_page(quotes, confidence=confidence, left=left),
+        json=json,
+    )
 
 
 def _show(found: Sequence[Answer], confidence: float, left: Any, json: bool, out: Path | None) -> None:
-    from dpcompose.cli.terminal import show
     from dpcompose.report import dumps, release_document, release_page
 
-    document = {"command": "release", "dpcompose": package_version()}
-    document |= release_document(found, confidence=confidence, left=left)
-    if json:
-        emit_document(document)
-    else:
-        show(release_page(found, confidence=confidence, left=left))
+    document = release_document(found, confidence=confidence, left=left)
+    emit("release", lambda: document, lambda: release_page(found, confidence=confidence, left=left), json=json)
     if out is not None:
         # The answer has been shown: what fails now loses a file, not an answer.
-        with outcome():
+        with error_boundary():
             if out.suffix == ".json":
-                write("--out", out, dumps(document))
+                made = {"command": "release", "dpcompose": package_version()}
+                write("--out", out, dumps(made | document))
             else:
                 found[0].write(out)
-        say(f"wrote {out}")
+        stderr(f"wrote {out}")
 
 
 def _pairs(option: str, texts: Sequence[str]) -> list[tuple[str, str]]:

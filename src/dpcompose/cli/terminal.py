@@ -12,12 +12,12 @@ from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from dpcompose.cli.outcome import emit
+from dpcompose.cli.output import stdout
 from dpcompose.errors import printable
 from dpcompose.report import Page, PageTable
 
 PIPED_WIDTH = 110
-"""Columns to fill when standard output is no terminal and COLUMNS does not say."""
+"""Columns to fill when standard output is no terminal and COLUMNS is not set."""
 NARROW = 80
 """Columns below which rows become blocks."""
 
@@ -25,13 +25,13 @@ _TONES = {"plain": "bold", "good": "bold green", "bad": "bold red"}
 
 
 def show(page: Page) -> None:
-    """Print `page` on standard output; nothing in it is taken for markup, and no number is cut."""
+    """Print `page` on standard output. Its text is never markup, and no number is cut."""
     width = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else PIPED_WIDTH
     shown = io.StringIO()
     console = Console(file=shown, force_terminal=sys.stdout.isatty(), width=width, highlight=False)
     for part in _parts(page, console):
         console.print(part, crop=False)
-    emit(shown.getvalue())
+    stdout(shown.getvalue())
 
 
 def _parts(page: Page, console: Console) -> list[RenderableType]:
@@ -51,12 +51,12 @@ def _parts(page: Page, console: Console) -> list[RenderableType]:
 
 
 def _text(text: str, style: str = "") -> Text:
-    # Broken between words, never inside one, however long.
+    # Lines break between words, never inside one.
     return Text(printable(text), style=style, overflow="ignore")
 
 
 def _block(pairs: list[tuple[str, str]]) -> RenderableType:
-    """One pair a line; where a value is empty nothing is said."""
+    """One pair a line; pairs with an empty value are left out."""
     return Group(*(Text.assemble((printable(name), "dim"), "  ", printable(value), overflow="ignore")
                    for name, value in pairs if value))  # fmt: skip
 

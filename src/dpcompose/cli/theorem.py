@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpcompose.cli.outcome import outcome
+from dpcompose.cli.output import emit, error_boundary
 from dpcompose.errors import DomainError
 
 if TYPE_CHECKING:
     from dpcompose.book import Parameter, Statement
-    from dpcompose.report import Page
 
 
 def theorem(
@@ -23,34 +22,29 @@ def theorem(
 ) -> None:
     """Evaluate a statement of the book: dpcompose theorem 3.20 --epsilon 0.1 --times 100 --slack 1e-6.
 
-    Its parameters are options; what it takes, and where the printed statement is loose or wrong, is printed with it.
+    Its parameters are options. The page lists them, and says where the printed statement is loose or wrong.
     """
-    with outcome():
+    with error_boundary():
         from dpcompose.book import STATEMENTS
-        from dpcompose.cli.output import emit_document
         from dpcompose.report.theorem import evaluation_document, evaluation_page, listing_document, listing_page
 
         if number is None:
             if context.args:
                 raise DomainError("NUMBER", context.args[0], "the number of a statement first, such as 3.20")
-            document, page = listing_document(STATEMENTS.values()), listing_page(STATEMENTS.values())
-        else:
-            if number not in STATEMENTS:
-                raise DomainError("NUMBER", number, f"one of {', '.join(STATEMENTS)}")
-            statement = STATEMENTS[number]
-            given = _given(statement, context.args)
-            rows = statement.evaluate(**given)
-            document, page = evaluation_document(statement, given, rows), evaluation_page(statement, given, rows)
-        if json:
-            emit_document({"command": "theorem"} | document)
-        else:
-            _show(page)
-
-
-def _show(page: Page) -> None:
-    from dpcompose.cli.terminal import show
-
-    show(page)
+            known = STATEMENTS.values()
+            emit("theorem", lambda: listing_document(known), lambda: listing_page(known), json=json)
+            return
+        if number not in STATEMENTS:
+            raise DomainError("NUMBER", number, f"one of {', '.join(STATEMENTS)}")
+        statement = STATEMENTS[number]
+        given = _given(statement, context.args)
+        rows = statement.evaluate(**given)
+        emit(
+            "theorem",
+            lambda: evaluation_document(statement, given, rows),
+            lambda: evaluation_page(statement, given, rows),
+            json=json,
+        )
 
 
 def _given(statement: Statement, words: list[str]) -> dict[str, float | list[float]]:

@@ -1,4 +1,4 @@
-"""Progress on standard error for whatever takes longer than a second."""
+"""Progress on standard error for a command that takes longer than a second."""
 
 from __future__ import annotations
 
@@ -11,37 +11,38 @@ from contextlib import contextmanager
 SECOND = 1.0
 
 
-class Patience:
-    """Shows what is being done once a second has passed: a bar on a terminal, otherwise a line now and then."""
+class Progress:
+    """Shows the current step after one second: as a bar on a terminal, otherwise as a line now and then."""
 
     def __init__(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as RichProgress
 
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._bar = RichProgress(*columns, console=Console(stderr=True), transient=True)
         self._task = self._bar.add_task("reading", total=None)
         self._terminal = sys.stderr.isatty()
         self._lock = threading.Lock()
         self._last = ""
         self._timer = threading.Timer(SECOND, self._begin)
         self._timer.daemon = True
-        self._spoke: float | None = None
+        self._shown: float | None = None
 
     def __call__(self, what: str, done: int, total: int) -> None:
         """The next step is `what`, after `done` of `total`."""
         with self._lock:
             self._last = f"{what} ({done + 1} of {total})"
             self._bar.update(self._task, description=what, completed=done, total=total)
-            if self._spoke is not None and time.monotonic() - self._spoke > SECOND:
-                self._speak()
+            if self._shown is not None and time.monotonic() - self._shown > SECOND:
+                self._print()
 
     def start(self) -> None:
         """Begin to count the first second."""
         self._timer.start()
 
     def stop(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         self._timer.cancel()
         with self._lock:
             if self._terminal:
@@ -54,20 +55,20 @@ class Patience:
             if self._terminal:
                 self._bar.start()
             else:
-                self._speak()
+                self._print()
 
-    def _speak(self) -> None:
+    def _print(self) -> None:
         if not self._terminal and self._last:
             print(f"dpcompose: {self._last}", file=sys.stderr)
-        self._spoke = time.monotonic()
+        self._shown = time.monotonic()
 
 
 @contextmanager
-def patience() -> Generator[Patience]:
+def progress() -> Generator[Progress]:
     """Progress while the block runs."""
-    progress = Patience()
-    progress.start()
+    shown = Progress()
+    shown.start()
     try:
-        yield progress
+        yield shown
     finally:
-        progress.stop()
+        shown.stop()

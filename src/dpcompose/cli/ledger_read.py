@@ -1,16 +1,25 @@
-"""`dpcompose ledger`: looking at what is there, without changing it."""
+"""`dpcompose ledger`: the commands that only read."""
 
 from __future__ import annotations
 
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpcompose.cli.outcome import REFUSED, emit, outcome, say
-from dpcompose.cli.output import emit_document, package_version, require_writable, write
-from dpcompose.cli.patience import patience
+from dpcompose.cli.output import (
+    REFUSED,
+    emit,
+    emit_document,
+    error_boundary,
+    package_version,
+    require_writable,
+    stderr,
+    stdout,
+    write,
+)
+from dpcompose.cli.progress import progress
 from dpcompose.errors import DomainError, TamperedError
 from dpcompose.files import read
 
@@ -18,7 +27,7 @@ if TYPE_CHECKING:
     from dpcompose.ledger import Anchor, Ledger
 
 LARGEST_ANCHOR = 100_000_000
-"""Bytes of an anchor; it has a line for each tree."""
+"""Bytes of an anchor, which has a line for each tree."""
 
 LedgerUrl = Annotated[
     str,
@@ -30,6 +39,7 @@ LedgerUrl = Annotated[
         show_default=False,
     ),
 ]
+Actor = Annotated[str, typer.Option(help="Who asks.", envvar="USER")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 MaybePath = Annotated[
     str | None, typer.Argument(metavar="[PATH]", help="A scope; without it, all of them.", show_default=False)
@@ -37,15 +47,17 @@ MaybePath = Annotated[
 
 
 def show(url: LedgerUrl, path: MaybePath = None, json: Json = False) -> None:
-    """Print the tree of scopes with bars of what is spent and left."""
-    with outcome(), opened(url) as ledger:
+    """Print the tree of scopes with the amounts spent and left."""
+    with error_boundary(), opened(url) as ledger:
         balances = ledger.balances(path)
     from dpcompose.report.ledger import balance_document, tree_page
 
-    if json:
-        emit_document({"ledger": url, "scopes": [balance_document(balance) for balance in balances]})
-    else:
-        _show(tree_page(balances, where=url))
+    emit(
+        "ledger show",
+        lambda: {"ledger": url, "scopes": [balance_document(balance) for balance in balances]},
+        lambda: tree_page(balances, where=url),
+        json=json,
+    )
 
 
 def log(
@@ -55,15 +67,17 @@ def log(
     most: Annotated[int, typer.Option(help="At most so many.", min=1)] = 1000,
     json: Json = False,
 ) -> None:
-    """Print what happened in a scope and below it, oldest first."""
-    with outcome(), opened(url) as ledger:
+    """Print the log of a scope and of the scopes below it, oldest first."""
+    with error_boundary(), opened(url) as ledger:
         entries = list(islice(ledger.entries(path, after), most))
     from dpcompose.report.ledger import entry_document, log_page
 
-    if json:
-        emit_document({"ledger": url, "path": path, "entries": [entry_document(entry) for entry in entries]})
-    else:
-        _show(log_page(entries, path=path))
+    emit(
+        "ledger log",
+        lambda: {"ledger": url, "path": path, "entries": [entry_document(entry) for entry in entries]},
+        lambda: log_page(entries, path=path),
+        json=json,
+    )
 
 
 def exposure(
@@ -72,15 +86,15 @@ def exposure(
     delta: Annotated[float, typer.Option(help="At this delta.", metavar="D", show_default=False)],
     json: Json = False,
 ) -> None:
-    """Say what one person, present in all these scopes, is exposed to: what is promised, and what is spent."""
-    with outcome(), patience() as progress, opened(url) as ledger:
+    """Report the worst-case and spent epsilon of someone in all these scopes."""
+    with error_boundary(), progress() as steps, opened(url) as ledger:
         from dpcompose.account import exposure as exposure_of
 
-        progress("composing", 0, 1)
+        steps("composing", 0, 1)
         found = exposure_of(ledger, paths=paths, delta=delta)
     from dpcompose.report.exposure import exposure_document, exposure_page
 
-    emit_document({"ledger": url} | exposure_document(found)) if json else _show(exposure_page(found))
+    emit("ledger exposure", lambda: {"ledger": url} | exposure_document(found), lambda: exposure_page(found), json=json)
 
 
 def verify(
@@ -92,32 +106,34 @@ def verify(
         Path | None, typer.Option(help="Write the new anchor to a file.", metavar="FILE", show_default=False)
     ] = None,
     restored: Annotated[
-        bool, typer.Option("--restored", help="Go on with a file that was put back, and may lack entries.")
+        bool, typer.Option("--restored", help="Accept a file that was restored from a copy and may lack entries.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Check every hash, decide every entry again, compare every balance; with --anchor, that nothing is gone."""
-    with outcome():
+    """Check every hash, decision and balance; with --anchor, also that no entry is gone."""
+    with error_boundary():
         _require_harmless("--keep", keep)
-    with outcome(), patience() as progress, opened(url, restored=restored) as ledger:
+    with error_boundary(), progress() as steps, opened(url, restored=restored) as ledger:
         wanted = None if anchor is None else _anchor(anchor)
         try:
-            found = ledger.verify(wanted, progress)
+            found = ledger.verify(wanted, steps)
         except TamperedError as error:
             if json:
-                emit_document({"ledger": url, "sound": False, "problems": list(error.problems)})
+                emit_document("ledger verify", {"ledger": url, "sound": False, "problems": list(error.problems)})
             for problem in error.problems[:20]:
-                say(f"dpcompose: {problem}")
+                stderr(f"dpcompose: {problem}")
             raise typer.Exit(REFUSED) from None
         if keep is not None:
             write("--keep", keep, found.anchor.to_json() + "\n")
     from dpcompose.report.ledger import verification_page
 
-    if json:
-        counts = {"entries": found.entries, "scopes": found.scopes, "anchored": found.anchored}
-        emit_document({"ledger": url, "sound": True, **counts, "anchor": found.anchor.to_json()})
-    else:
-        _show(verification_page(found, where=url))
+    counts = {"entries": found.entries, "scopes": found.scopes, "anchored": found.anchored}
+    emit(
+        "ledger verify",
+        lambda: {"ledger": url, "sound": True, **counts, "anchor": found.anchor.to_json()},
+        lambda: verification_page(found, where=url),
+        json=json,
+    )
 
 
 def export(
@@ -127,26 +143,28 @@ def export(
     json: Json = False,
 ) -> None:
     """Write a document for a public registry of deployments: mechanisms, units, totals; no actors and no keys."""
-    with outcome():  # before the ledger is open: to look into its file would drop the locks that are on it
+    # Before the ledger is open: opening its file again would drop the locks on it.
+    with error_boundary():
         require_writable("--out", out, ".json")
         _require_harmless("--out", out)
-    with outcome(), patience() as progress, opened(url) as ledger:
+    with error_boundary(), progress() as steps, opened(url) as ledger:
         from dpcompose.report import dumps
         from dpcompose.report.ledger import deployments_document
 
-        progress("reading", 0, 1)
+        steps("reading", 0, 1)
         producer = f"dpcompose {package_version()}"
         with ledger.moment() as moment:
             balances = moment.balances(path)
             tops = [path] if path is not None else [b.scope.path for b in balances if b.scope.parent is None]
             entries = (entry for top in tops for entry in moment.entries(top))
-            document = deployments_document(balances, entries, anchor=moment.anchor(), producer=producer)
+            listed = deployments_document(balances, entries, anchor=moment.anchor(), producer=producer)
+        document = {"command": "ledger export"} | listed
         if out is not None:
             write("--out", out, dumps(document) + "\n")
     if out is None or json:
-        emit(dumps(document) + "\n")
+        stdout(dumps(document) + "\n")
     else:
-        say(f"wrote {out}")
+        stderr(f"wrote {out}")
 
 
 def opened(url: str, *, create: bool = False, restored: bool = False) -> Ledger:
@@ -170,7 +188,7 @@ def _anchor(file: Path) -> Anchor:
 
 
 def _require_harmless(option: str, file: Path | None) -> None:
-    """Raise DomainError before anything is done if `file` cannot be written, or belongs to a ledger, perhaps."""
+    """Raise DomainError if `file` cannot be written, or may belong to a ledger."""
     if file is None:
         return
     require_writable(option, file, file.suffix.lower())
@@ -178,9 +196,3 @@ def _require_harmless(option: str, file: Path | None) -> None:
 
     if is_database(file) or is_of_database(file):
         raise DomainError(option, str(file), "a file of its own, not one of a database, which would be written over")
-
-
-def _show(page: Any) -> None:
-    from dpcompose.cli.terminal import show as show_page
-
-    show_page(page)

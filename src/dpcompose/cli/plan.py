@@ -1,0 +1,141 @@
+"""`dpcompose account` and `dpcompose calibrate`: the commands about a plan file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpcompose.cli.output import (
+    REFUSED,
+    emit,
+    error_boundary,
+    package_version,
+    require_writable,
+    stderr,
+    stdout,
+    write,
+    writing,
+)
+from dpcompose.cli.progress import Progress, progress
+from dpcompose.errors import PlanError
+
+if TYPE_CHECKING:
+    from dpcompose.plan import Plan, PlanAccount, PlanRisk, Question
+
+PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file (TOML).", show_default=False)]
+
+
+def account(
+    plan: PlanFile,
+    delta: Annotated[
+        float | None, typer.Option(help="Ask for epsilon at this delta.", metavar="D", show_default=False)
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="Ask for delta at this epsilon. Together with --delta: a budget, exceeded with exit status 1.",
+            metavar="E",
+            show_default=False,
+        ),
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Also explain how the total was certified, and what each theorem assumes.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")] = False,
+    html: Annotated[
+        Path | None, typer.Option(help="Write one self-contained page.", metavar="FILE", show_default=False)
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Write the pictures as PNG.", metavar="FILE.png", show_default=False)
+    ] = None,
+    risk: Annotated[bool, typer.Option("--risk", help="Also report what an attacker gains from all answers.")] = False,
+) -> None:
+    """Certify the total cost of a PLAN.
+
+    Prints an interval that contains the true epsilon (or delta), the bounds of other theorems, and the contribution of
+    each mechanism. The question is the plan's own `delta` or `epsilon`, unless --delta or --epsilon is given.
+    """
+    with error_boundary(), progress() as steps:
+        from dpcompose.plan import Plan, risk_of
+        from dpcompose.plan import account as account_of
+        from dpcompose.report import account_document, account_page
+
+        require_writable("--html", html, ".html", ".htm")
+        require_writable("--plot", plot, ".png")
+        read = Plan.read(plan)
+        question, limit = _question(read, delta, epsilon)
+        found = account_of(read, question, limit=limit, every=explain, progress=steps)
+        attack = risk_of(read, progress=steps) if risk else None
+        if html is not None or plot is not None:
+            _draw(found, attack, html, plot, steps)
+    emit(
+        "account",
+        lambda: account_document(found, risk=attack),
+        lambda: account_page(found, explain=explain, risk=attack),
+        json=json,
+    )
+    if found.within is False:
+        raise typer.Exit(REFUSED)
+
+
+def calibrate(
+    plan: PlanFile,
+    vary: Annotated[
+        str,
+        typer.Option(help="The number to vary, such as mechanism.training.sigma.", metavar="KEY", show_default=False),
+    ],
+    epsilon: Annotated[float, typer.Option(help="The target.", metavar="E", show_default=False)],
+    delta: Annotated[float, typer.Option(help="At this delta.", metavar="D", show_default=False)],
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")] = False,
+    toml: Annotated[bool, typer.Option("--toml", help="Print the plan with that value, as TOML.")] = False,
+) -> None:
+    """Find the least noise (or most steps) that keeps PLAN within epsilon E at delta D.
+
+    It is the smallest sigma or scale, or the largest rate, times or epsilon.
+    """
+    with error_boundary(), progress() as steps:
+        from dpcompose.plan import Plan
+        from dpcompose.plan import calibrate as calibrated
+
+        steps(f"trying values of {vary}", 0, 1)
+        found = calibrated(Plan.read(plan), vary, epsilon=epsilon, delta=delta)
+    if toml and not json:
+        stdout(found.plan.toml())
+    else:
+        from dpcompose.report import calibration_document, calibration_page
+
+        emit("calibrate", lambda: calibration_document(found), lambda: calibration_page(found), json=json)
+
+
+def _question(plan: Plan, delta: float | None, epsilon: float | None) -> tuple[Question, float | None]:
+    """The question, and the budget if one was given."""
+    from dpcompose.plan import Question
+
+    if delta is not None:
+        return Question("delta", delta), epsilon
+    asked = Question.stated(epsilon=epsilon) or plan.question
+    if asked is None:
+        raise PlanError(plan.source, "", "", None, "delta or epsilon, in the plan or as --delta or --epsilon")
+    return asked, None
+
+
+def _draw(found: PlanAccount, attack: PlanRisk | None, html: Path | None, plot: Path | None, steps: Progress) -> None:
+    from dpcompose import report
+    from dpcompose.plan import over_delta, over_times
+    from dpcompose.plan.curve import drawn_delta
+    from dpcompose.report import picture
+
+    picture.require()
+    curve, growth = over_delta(found, progress=steps), over_times(found, progress=steps)
+    asked = drawn_delta(found)
+    if html is not None:
+        pictures = picture.svgs(over_delta=curve, growth=growth, asked=asked, risk=attack)
+        page = report.account_page(found, explain=True, risk=attack)
+        write("--html", html, report.html(page, pictures=pictures, producer=f"Made by dpcompose {package_version()}."))
+        stderr(f"wrote {html}")
+    if plot is not None:
+        with writing("--plot", plot):
+            picture.save(plot, over_delta=curve, growth=growth, asked=asked, risk=attack)
+        stderr(f"wrote {plot}")
