@@ -95,14 +95,16 @@ def sampled_ways(
         inside = _attained(joint())
         return tuple((_with_inside(_iterated(pair, size), inside), times) for pair, times in own())
     curves = [_together(pairs, number) for number in range(1, size + 1)]
-    fuzz = max(curve.fuzz for curve in curves)
+    relative_error = max(curve.relative_error for curve in curves)
     whole = [_mixed([curve.above for curve in curves], number, rate) for number in range(size + 1)]
     removals = [curve.thinned(MOST_ATOMS, above=True) for curve in whole]
-    losses = [_loss(_between(removals[n], removals[size - n].mirrored), 2 * fuzz) for n in range(size + 1)]
+    losses = [_loss(_between(removals[n], removals[size - n].mirrored), 2 * relative_error) for n in range(size + 1)]
     under = [curve.below for curve in curves if curve.below is not None]
     if len(pairs) == 1 and pairs[0][1] == 1 and pairs[0][0].attained and len(under) == size:
         attained = _mixed(under, size, rate)
-        inside = (Pair(_loss(attained, fuzz, above=False), _loss(attained.mirrored, fuzz, above=False)),)
+        inside = (
+            Pair(_loss(attained, relative_error, above=False), _loss(attained.mirrored, relative_error, above=False)),
+        )
     else:
         inside = _attained(joint())
     exact = all(curve.exact for curve in curves)
@@ -126,18 +128,18 @@ def _iterated(pair: Pair, size: int) -> Ways:
     remove, add = _curves(pair)
     exact = remove.exact and add.exact
     all_removed, all_added = remove.repeated(size), add.repeated(size)
-    fuzz, lattice = all_removed.fuzz + all_added.fuzz, _lattice(pair.remove, size)
-    first = _loss(all_removed.above, fuzz, lattice)
-    second = first if pair.symmetric else _loss(all_added.above, fuzz)
+    relative_error, lattice = all_removed.relative_error + all_added.relative_error, _lattice(pair.remove, size)
+    first = _loss(all_removed.above, relative_error, lattice)
+    second = first if pair.symmetric else _loss(all_added.above, relative_error)
     mixed = (first,) * (size - 1)
     if not pair.symmetric:
         chains = (_between(remove.above.repeated(n), add.above.repeated(size - n)) for n in range(1, size))
-        mixed = tuple(_loss(chain, fuzz) for chain in chains)
+        mixed = tuple(_loss(chain, relative_error) for chain in chains)
     if not pair.attained or all_removed.below is None or all_added.below is None:
         # What one member alone can change is attained.
-        return Ways(Pair(first, second, False, (pair,) if pair.attained else pair.inside), mixed, exact)
-    low = _loss(all_removed.below, fuzz, lattice, above=False)
-    inside = Pair(low, low if pair.symmetric else _loss(all_added.below, fuzz, above=False))
+        return Ways(Pair(first, second, False, (pair,) if pair.attained else pair.attained_parts), mixed, exact)
+    low = _loss(all_removed.below, relative_error, lattice, above=False)
+    inside = Pair(low, low if pair.symmetric else _loss(all_added.below, relative_error, above=False))
     same = inside.remove == first and inside.add == second
     return Ways(inside if same else Pair(first, second, False, (inside,)), mixed, exact)
 
@@ -180,12 +182,14 @@ def _between(remove: PowerCurve, add: PowerCurve) -> PowerCurve:
     return remove.after(add).least(add.after(remove))
 
 
-def _loss(curve: PowerCurve, fuzz: float = 0.0, lattice: Lattice | None = None, *, above: bool = True) -> AtomicLoss:
-    return atoms_of(curve.thinned(MOST_ATOMS, above=above), fuzz=fuzz, lattice=lattice)
+def _loss(
+    curve: PowerCurve, relative_error: float = 0.0, lattice: Lattice | None = None, *, above: bool = True
+) -> AtomicLoss:
+    return atoms_of(curve.thinned(MOST_ATOMS, above=above), relative_error=relative_error, lattice=lattice)
 
 
 def _attained(pairs: Pairs) -> tuple[Pair, ...]:
-    return tuple(each for pair, _ in pairs for each in ((pair,) if pair.attained else pair.inside))
+    return tuple(each for pair, _ in pairs for each in ((pair,) if pair.attained else pair.attained_parts))
 
 
 def _with_inside(found: Ways, inside: tuple[Pair, ...]) -> Ways:

@@ -36,7 +36,7 @@ class Choice(Composable):
         found = tuple(_alone(option, adjacency) for option in self.options)
         removed = _above(pair.remove for pair in found)
         added = removed if all(pair.symmetric for pair in found) else _above(pair.add for pair in found)
-        inside = tuple(each for pair in found for each in ((pair,) if pair.attained else pair.inside))
+        inside = tuple(each for pair in found for each in ((pair,) if pair.attained else pair.attained_parts))
         return ((Pair(removed, added, False, inside), 1),)
 
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:

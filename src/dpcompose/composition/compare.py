@@ -110,7 +110,7 @@ def _stated(pairs: Pairs) -> Counted:
     for pair, times in pairs:
         losses = (pair.remove, pair.add)
         largest = max(0.0, *(loss.maximum for loss in losses))
-        mass = max(loss.infinite_mass + loss.slack for loss in losses)
+        mass = max(loss.infinite_mass + loss.unplaced_mass for loss in losses)
         if not (largest < math.inf and mass < 1.0):
             return ()
         counted[ApproximateDP(largest, delta=up(mass) if mass > 0.0 else 0.0)] += times

@@ -165,14 +165,14 @@ def added(pairs: Pairs) -> ApproximateDP | None:
     largest: list[tuple[Fraction, int]] = []
     infinite = 0.0
     for pair, times in pairs:
-        either = pair.inside if pair.turned else (pair,)
+        either = pair.attained_parts if pair.either_order else (pair,)
         losses = [loss for each in either for loss in ((each.remove,) if each.symmetric else (each.remove, each.add))]
         tops = [top for loss in losses if (top := loss.top) is not None]
         if len(tops) < len(losses):
             return None
         largest.append((max(tops), times))
         if not all(loss.finite() for loss in losses):
-            mass = max(loss.infinite_mass * (1 + loss.infinite_doubt) + loss.slack for loss in losses)
+            mass = max(loss.infinite_mass * (1 + loss.infinite_relative_error) + loss.unplaced_mass for loss in losses)
             infinite = up(infinite + up(times * up(up(mass)))) if mass > 0 else infinite
     return ApproximateDP(sum_rounded_up(largest), delta=min(infinite, 1.0))
 

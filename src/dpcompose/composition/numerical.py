@@ -153,7 +153,7 @@ class Question:
     def _told(self) -> bool:
         """Whether every upper end is a closed profile, of which no moment says more."""
         single = [product.single for product in self.above]
-        return all(loss is not None and (self.alone or not loss.loose) for loss in single)
+        return all(loss is not None and (self.alone or not loss.zcdp_of_parts) for loss in single)
 
     def _deltas(self, products: tuple[Product, ...], epsilon: float) -> list[Bound]:
         """delta of each direction, but for those that an upper end proves to be below the first."""
@@ -218,9 +218,11 @@ def question(
     tolerance, proof = check.open_probability("tolerance", tolerance), check.flag("proof", proof)
     pairs, promises = gathered(composition, adjacency, summed=not proof)
     single = pairs[0][0] if not promises and len(pairs) == 1 and pairs[0][1] == 1 else None
-    above = _below(pairs) if single and single.turned else _directions(pairs)
-    alone = single is not None and single.alone
-    below = above if alone or (single and single.turned) or all(pair.attained for pair, _ in pairs) else _below(pairs)
+    above = _below(pairs) if single and single.either_order else _directions(pairs)
+    alone = single is not None and single.tight_alone
+    below = (
+        above if alone or (single and single.either_order) or all(pair.attained for pair, _ in pairs) else _below(pairs)
+    )
     rounds: free.Rounds = ()
     if orientation is Orientation.FREE:
         rounds = free.rounds((((pair.remove, pair.add), times) for pair, times in pairs), alone=not promises)
@@ -341,11 +343,12 @@ def _below(pairs: tuple[tuple[Pair, int], ...], *, turned: bool = False) -> tupl
 
     `turned`: with sequences of orientations too.
     """
-    known = [(pair, times) for pair, times in pairs if pair.attained or pair.inside]
+    known = [(pair, times) for pair, times in pairs if pair.attained or pair.attained_parts]
     found: list[Product] = []
-    for choice in range(max((len(pair.inside) for pair, _ in known), default=0) or 1):
+    for choice in range(max((len(pair.attained_parts) for pair, _ in known), default=0) or 1):
         chosen = tuple(
-            (pair if pair.attained else pair.inside[min(choice, len(pair.inside) - 1)], times) for pair, times in known
+            (pair if pair.attained else pair.attained_parts[min(choice, len(pair.attained_parts) - 1)], times)
+            for pair, times in known
         )
         found.extend(_directions(chosen))
         found.extend(free.below(chosen) if turned else ())

@@ -196,8 +196,8 @@ class Move(Composable):
 
 
 def _mirrored(pair: Pair) -> Pair:
-    inside = tuple(_mirrored(each) for each in pair.inside)
-    return pair._replace(remove=pair.add, add=pair.remove, inside=inside)
+    attained_parts = tuple(_mirrored(each) for each in pair.attained_parts)
+    return pair._replace(remove=pair.add, add=pair.remove, attained_parts=attained_parts)
 
 
 def _added_or_removed(adjacency: Adjacency) -> Adjacency:

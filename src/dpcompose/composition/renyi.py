@@ -337,7 +337,7 @@ class _Term:
     @cached_property
     def loose(self) -> bool:
         """Whether rho may say less than a moment."""
-        return any(loss.loose for loss, _ in self.product.group)
+        return any(loss.zcdp_of_parts for loss, _ in self.product.group)
 
     def gaussian(self, order: float) -> tuple[float, float, float]:
         """K of a Gaussian with this rho, and its first two derivatives."""

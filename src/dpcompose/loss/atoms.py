@@ -51,7 +51,7 @@ class AtomicLoss(Loss):
     log_upper: tuple[float, ...] = ()
 
     @property
-    def slack(self) -> float:
+    def unplaced_mass(self) -> float:
         """What is lost, and outcomes of which no mass is good to `fuzz`."""
         return self._unplaced[1]
 
@@ -61,7 +61,7 @@ class AtomicLoss(Loss):
 
     @cached_property
     def _unplaced(self) -> tuple[float, float]:
-        """The mass of infinite losses, and `slack`."""
+        """The mass of infinite losses, and `unplaced_mass`."""
         (p, q, ratio), masses = self._arrays, self._infinite_masses
         if self._exact:
             return math.fsum(masses), self.lost
@@ -88,7 +88,7 @@ class AtomicLoss(Loss):
         return self.fuzz == 0 and not self.log_ratio
 
     @property
-    def infinite_doubt(self) -> float:
+    def infinite_relative_error(self) -> float:
         return self.fuzz + 8 * U
 
     @cached_property
@@ -176,7 +176,7 @@ class AtomicLoss(Loss):
         if not self._exact:
             doubt += TINY * (np.count_nonzero(p[above:] < TINY) + np.count_nonzero(p[near] < TINY))
         doubt = doubt * (1 + 1e-9) + 4 * U * total + 5e-324 * np.count_nonzero(value < TINY)
-        most = total + doubt + self.slack
+        most = total + doubt + self.unplaced_mass
         return Bound(max(total - doubt, 0.0), min(up(most), max(1.0, total)) if most > 0 else 0.0)
 
     @property
@@ -239,9 +239,9 @@ class AtomicLoss(Loss):
         listed = list(zip(balls, ratio.tolist(), strict=True))
         outside = [mass for mass in self._infinite_masses.tolist() if mass >= TINY]
         below, above = (
-            by_floats(field, listed, outside, self.lattice, masses, moved, side, self.slack) for side in (-1, 1)
+            by_floats(field, listed, outside, self.lattice, masses, moved, side, self.unplaced_mass) for side in (-1, 1)
         )
-        return Ends(below, above if outside or self.slack > 0 else below)
+        return Ends(below, above if outside or self.unplaced_mass > 0 else below)
 
 
 def _log_ratio(p: float, q: float) -> float:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Loss(ABC):
     """One ordered pair's privacy loss L. A member offers its transform; all else has a sound default.
 
-    The finite part of L has mass 1 - `infinite_mass` up to `slack`, and the transform is that of the finite part,
+    The finite part of L has mass 1 - `infinite_mass` up to `unplaced_mass`. The transform is that of the finite part,
     normalized.
     """
 
@@ -32,19 +32,19 @@ class Loss(ABC):
         return 0.0
 
     @property
-    def infinite_doubt(self) -> float:
+    def infinite_relative_error(self) -> float:
         """The relative error of `infinite_mass`."""
         return 8 * 2.0**-53
 
     @property
-    def slack(self) -> float:
+    def unplaced_mass(self) -> float:
         """Mass whose place is not known: it counts as infinite at the upper end and as nothing at the lower."""
         return 0.0
 
     @classmethod
     def finite(cls) -> bool:
         """Whether no member of the family can be infinite or have mass of unknown place."""
-        return cls.infinite_mass is Loss.infinite_mass and cls.slack is Loss.slack
+        return cls.infinite_mass is Loss.infinite_mass and cls.unplaced_mass is Loss.unplaced_mass
 
     @property
     @abstractmethod
@@ -117,7 +117,7 @@ class Loss(ABC):
     def zcdp(self) -> float | None:
         """A rho with D_alpha <= rho alpha for all alpha > 1, rounded up, in this order; None if none is known."""
         largest = max(abs(self.maximum), abs(self.minimum))
-        if self.infinite_mass + self.slack > 0 or not math.isfinite(largest):
+        if self.infinite_mass + self.unplaced_mass > 0 or not math.isfinite(largest):
             return None
         # Two losses of at most epsilon in size: randomized response is the worst, and its supremum is at alpha = 1.
         return largest * math.tanh(largest / 2) * (1 + 16 * 2.0**-53)
@@ -143,7 +143,7 @@ class Loss(ABC):
         )
 
     @property
-    def loose(self) -> bool:
+    def zcdp_of_parts(self) -> bool:
         """Whether `zcdp` is that of the mechanisms below this loss, and may be less than its own."""
         return False
 
@@ -166,17 +166,17 @@ class Pair(NamedTuple):
         remove: The loss of (with the record, without it).
         add: The loss of (without the record, with it).
         attained: Whether one mechanism has both losses; if not, they only dominate.
-        inside: Attained losses below dominating ones, for the lower end of a composition.
-        alone: Whether, composed with nothing, the profile is attained at every epsilon by one mechanism or another.
-        turned: Whether, composed with nothing, the truth is the largest answer of those inside, in either order.
+        attained_parts: Attained losses below dominating ones, for the lower end of a composition.
+        tight_alone: Whether an uncomposed profile is attained at every epsilon, by one mechanism or another.
+        either_order: Whether an uncomposed truth is the largest answer of the attained parts, in either order.
     """
 
     remove: Loss
     add: Loss
     attained: bool = True
-    inside: tuple[Pair, ...] = ()
-    alone: bool = False
-    turned: bool = False
+    attained_parts: tuple[Pair, ...] = ()
+    tight_alone: bool = False
+    either_order: bool = False
 
     @property
     def symmetric(self) -> bool:

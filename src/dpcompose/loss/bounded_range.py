@@ -53,7 +53,7 @@ class BoundedRangeLoss(Loss):
         return min(self.epsilon**2 / 8, self.epsilon * math.tanh(self.epsilon / 2)) * (1 + 16 * U)
 
     @property
-    def loose(self) -> bool:
+    def zcdp_of_parts(self) -> bool:
         return True
 
     @property

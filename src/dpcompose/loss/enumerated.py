@@ -52,7 +52,7 @@ def enumerated(group: Sequence[tuple[Loss, int]]) -> AtomicLoss:
             ratio = np.add.outer(ratio, step).ravel()
         logs = np.add.outer(logs, log_p).ravel() if faint else logs
         fuzz += times * atomic.fuzz + rounded
-        lost += times * atomic.slack
+        lost += times * atomic.unplaced_mass
     # With t + 1 tilted every mean is positive: the sum S has E S^2 at least the sum of E L^2, so that errors of every
     # loss relative to itself are, in the mean, one of S times the root of their number. The largest |S| is half of
     # all |L| together, or more.

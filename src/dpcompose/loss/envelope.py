@@ -64,7 +64,9 @@ def _summed(loss: AtomicLoss, epsilons: Reals) -> Reals:
     other = np.append(np.cumsum(other[::-1])[::-1], 0.0)[above]
     value = np.maximum(mass - np.exp(epsilons) * other, 0.0) * (1 + loss.fuzz)
     value += mass * (6 * doubt + U * (3 * len(p) + 16 + 4 * np.abs(epsilons)))
-    return np.minimum((value + loss.infinite_mass * (1 + loss.infinite_doubt)) * (1 + 16 * U) + loss.slack, 1.0)
+    return np.minimum(
+        (value + loss.infinite_mass * (1 + loss.infinite_relative_error)) * (1 + 16 * U) + loss.unplaced_mass, 1.0
+    )
 
 
 def _highest(losses: Sequence[Loss], nodes: Reals) -> Reals:
@@ -80,7 +82,7 @@ def _points(losses: Sequence[Loss], nodes: Reals) -> list[Point]:
     highest = _highest(losses, inside)
     points += [(Fraction(a), Fraction(h)) for a, h in zip(np.exp(inside).tolist(), highest.tolist(), strict=True)]
     if math.isfinite(last) and last < LAST_EPSILON:
-        masses = [loss.infinite_mass * (1 + loss.infinite_doubt) + loss.slack for loss in losses]
+        masses = [loss.infinite_mass * (1 + loss.infinite_relative_error) + loss.unplaced_mass for loss in losses]
         infinite = max(up(up(mass)) if mass > 0 else 0.0 for mass in masses)
         end = math.exp(last) * (1 + 8 * U * (1 + abs(last)))
         points.append((Fraction(max(up(end), up(float(points[-1][0])))), Fraction(infinite)))

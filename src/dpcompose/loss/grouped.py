@@ -56,7 +56,7 @@ def _(loss: TwoPointLoss, size: int) -> Pair | None:
     if loss.times > 1:
         return None
     fuzz = 4 * U * loss.ulps * size * (1 + loss.epsilon)
-    return _both(chained(loss.epsilon, delta=loss.delta, categories=2, steps=size, fuzz=fuzz))
+    return _both(chained(loss.epsilon, delta=loss.delta, categories=2, steps=size, relative_error=fuzz))
 
 
 @grouped.register
@@ -68,7 +68,7 @@ def _(loss: BoundedRangeLoss, size: int) -> Pair:
             f"a group of {size}", f"a range of {epsilon:.4g} nats is beyond {LARGEST_RANGE:g}", "Use BlackBox"
         )
     inside = tuple(Pair(remove, add) for remove, add in attained_losses(epsilon))
-    return Pair(BoundedRangeLoss(epsilon), BoundedRangeLoss(epsilon), False, inside, alone=True)
+    return Pair(BoundedRangeLoss(epsilon), BoundedRangeLoss(epsilon), False, inside, tight_alone=True)
 
 
 def _both(loss: Loss) -> Pair:

@@ -25,7 +25,7 @@ LARGEST_CHAIN, LARGEST_LOSS = 690.0, 200.0
 _NEGLIGIBLE = 1e-30
 
 
-def chained(epsilon: float, *, delta: float, categories: int, steps: int, fuzz: float = 0.0) -> Loss:
+def chained(epsilon: float, *, delta: float, categories: int, steps: int, relative_error: float = 0.0) -> Loss:
     """The loss of a group of `steps` under k-ary randomized response with delta: its power function, iterated.
 
     The slopes of the power function are e^epsilon, 1 (k > 2) and e^-epsilon after a start at delta; those of the
@@ -45,7 +45,7 @@ def chained(epsilon: float, *, delta: float, categories: int, steps: int, fuzz: 
         middle = (categories - 2) * other
         pieces = [(other, other * growth), (middle, middle), (other * growth, other)]
     curve = PowerCurve.of_segments(Decimal(delta), pieces, Decimal(delta)).repeated(steps)
-    return atoms_of(curve, fuzz=fuzz, lattice=Lattice(epsilon, 0.0) if epsilon > 0 else None)
+    return atoms_of(curve, relative_error=relative_error, lattice=Lattice(epsilon, 0.0) if epsilon > 0 else None)
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,12 @@ class Enclosed:
     Args:
         above: One above.
         below: One below; the same one where the losses are atoms, none where some mass may be anywhere.
-        fuzz: How far the masses of both may be from those meant, relative.
+        relative_error: How far the masses of both may be from those meant, relative.
     """
 
     above: PowerCurve
     below: PowerCurve | None
-    fuzz: float = 0.0
+    relative_error: float = 0.0
 
     @property
     def exact(self) -> bool:
@@ -71,7 +71,7 @@ class Enclosed:
         """Iterated; an error of the masses is an error of the power at most as large, once for every iteration."""
         above = self.above.repeated(times)
         below = above if self.exact else None if self.below is None else self.below.repeated(times)
-        return Enclosed(above, below, 2 * times * self.fuzz)
+        return Enclosed(above, below, 2 * times * self.relative_error)
 
 
 def curves_of(remove: Product, add: Product, *, nodes: int = NODES) -> Enclosed:
@@ -80,8 +80,8 @@ def curves_of(remove: Product, add: Product, *, nodes: int = NODES) -> Enclosed:
     loss = remove.single
     atoms = loss.atoms() if loss is not None and loss.support and max(ends) <= LARGEST_LOSS else None
     if isinstance(atoms, AtomicLoss):
-        exact = PowerCurve.of_atoms(atoms.upper, atoms.lower, lost=atoms.slack)
-        return Enclosed(exact, exact if atoms.slack == 0.0 else None, atoms.fuzz)
+        exact = PowerCurve.of_atoms(atoms.upper, atoms.lower, lost=atoms.unplaced_mass)
+        return Enclosed(exact, exact if atoms.unplaced_mass == 0.0 else None, atoms.fuzz)
     reach = max(_reach(_profile(product), end) for product, end in zip((remove, add), ends, strict=True))
     special = [end * (1 + 4 * U) for end in ends if 0.0 < end < reach]
     grid = np.unique(np.concatenate([np.linspace(0.0, reach * (1 + 4 * U), nodes // 2), special])).tolist()
@@ -90,12 +90,12 @@ def curves_of(remove: Product, add: Product, *, nodes: int = NODES) -> Enclosed:
     return Enclosed(*enclosing(grid, deltas, mirrored, (remove.infinite, add.infinite)))
 
 
-def atoms_of(curve: PowerCurve, *, fuzz: float = 0.0, lattice: Lattice | None = None) -> AtomicLoss:
+def atoms_of(curve: PowerCurve, *, relative_error: float = 0.0, lattice: Lattice | None = None) -> AtomicLoss:
     """The loss of the pair with this power function.
 
     Args:
         curve: The power function.
-        fuzz: How far its masses may be from those meant, relative.
+        relative_error: How far its masses may be from those meant, relative.
         lattice: Where its losses lie, if they lie on one: neighbors at the same place are one.
     """
     with localcontext(Context(prec=60)):
@@ -115,7 +115,7 @@ def atoms_of(curve: PowerCurve, *, fuzz: float = 0.0, lattice: Lattice | None = 
         upper, lower, ratios = [*upper, float(curve.start)], [*lower, 0.0], [*ratios, math.inf]
     if curve.rest > 0:
         upper, lower, ratios = [*upper, 0.0], [*lower, float(curve.rest)], [*ratios, -math.inf]
-    return AtomicLoss(tuple(upper), tuple(lower), tuple(ratios), lattice, fuzz + 8 * U)
+    return AtomicLoss(tuple(upper), tuple(lower), tuple(ratios), lattice, relative_error + 8 * U)
 
 
 def _logarithm(length: Decimal, gain: Decimal) -> float:

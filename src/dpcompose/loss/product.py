@@ -82,9 +82,9 @@ class Product:
             return Bound(0.0, 0.0)
         low = high = 0.0
         for loss, times in self.reduced:
-            mass, doubt = loss.infinite_mass, loss.infinite_doubt
+            mass, doubt = loss.infinite_mass, loss.infinite_relative_error
             low += times * math.log1p(-mass * (1 - doubt)) if mass < 1 else -math.inf
-            worst = mass * (1 + doubt) + loss.slack if mass < 1 else 1.0
+            worst = mass * (1 + doubt) + loss.unplaced_mass if mass < 1 else 1.0
             high += times * math.log1p(-worst) if worst < 1 else -math.inf
         slack = 16 * UNIT_ROUNDOFF * (1 + len(self.reduced))
         return Bound(

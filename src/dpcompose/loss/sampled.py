@@ -147,7 +147,7 @@ class SampledLoss(Loss):
         return self.rate * self.base.product.infinite.lower if self.remove else 0.0
 
     @property
-    def slack(self) -> float:
+    def unplaced_mass(self) -> float:
         """Where the base's infinite mass is an interval; on a sample, (1 - q) P + q Q has all that P has."""
         infinite = self.base.product.infinite
         return up(self.rate * up(infinite.upper - infinite.lower)) if self.remove and infinite.upper > 0 else 0.0

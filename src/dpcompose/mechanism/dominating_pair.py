@@ -113,8 +113,8 @@ class DominatingPair(Mechanism):
         # pair in either order.
         either = envelope((self.pair.remove, self.pair.add))
         attained = self.pair.attained
-        inside = (self.pair,) if attained else self.pair.inside
-        return ((Pair(either, either, False, inside, turned=attained), 1),)
+        inside = (self.pair,) if attained else self.pair.attained_parts
+        return ((Pair(either, either, False, inside, either_order=attained), 1),)
 
 
 def _masses(name: str, given: Any) -> dict[Any, float]:

@@ -68,4 +68,4 @@ class Exponential(Stated):
             return ((Pair(TwoPointLoss(epsilon), TwoPointLoss(epsilon), False, (nothing,)), 1),)
         inside = tuple(Pair(remove, add) for remove, add in attained_losses(epsilon))
         loss = BoundedRangeLoss(epsilon)
-        return ((Pair(loss, loss, False, inside, alone=True), 1),)
+        return ((Pair(loss, loss, False, inside, tight_alone=True), 1),)
