@@ -15,8 +15,8 @@ from flint import arb, ctx
 from dpcompose import Adjacency, DiscreteGaussian, Gaussian, Laplace, RandomizedResponse, compose
 from dpcompose.composition.container import Composable
 from dpcompose.composition.profile import Profile
-from dpcompose.contour import exponential_sums
 from dpcompose.loss.atoms import AtomicSum
+from dpcompose.numerics import elementary
 from dpcompose.numerics.bound import Bound
 
 
@@ -161,8 +161,8 @@ def test_screened_nodes_of_a_line_are_summed_by_blocks(monkeypatch: pytest.Monke
         return known(values)
 
     with monkeypatch.context() as patched:
-        patched.setattr(exponential_sums.np, "exp", counted)
-        found = exponential_sums.exponential_sums(kept, amplitude, rate)
+        patched.setattr(elementary.np, "exp", counted)
+        found = elementary.exponential_sums(kept, amplitude, rate)
     assert sum(taken) < 50 * 2000
     truth = np.exp(kept[:, None] * rate) @ amplitude
     assert np.max(np.abs(found - truth)) < (4 * 50 + 64 + 16 * kept[-1]) * 2.0**-53 * amplitude.sum() * 2

@@ -48,7 +48,7 @@ def test_a_grid_knows_how_far_off_it_is_where_hardly_anybody_is_sampled(rate: fl
     with np.errstate(all="ignore"):
         grid = built(*column, shortened(np.array([[0.01]])), 0)
     with ctx.workprec(2000):
-        for x, found, slant in zip(grid.x[0].tolist(), grid.points.ratio[0], grid.points.slant[0], strict=True):
+        for x, found, slant in zip(grid.x[0].tolist(), grid.points.ratio[0], grid.points.ratio_error[0], strict=True):
             truth, _, _ = exact(x, noise, rate)
             assert float((abs(arb(float(found)) - truth) / abs(truth)).mid()) <= slant, x
 

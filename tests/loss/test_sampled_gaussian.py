@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from dpcompose.contour import invert
-from dpcompose.contour.exponential_sums import exponential_sums
 from dpcompose.contour.reverse import draw_on
 from dpcompose.loss.sampled_gaussian_rows import SampledGaussianRows
 from dpcompose.loss.sampled_gaussian_shifted import _multiples, _stepped_sums
 from dpcompose.loss.sampled_gaussian_sum import SampledGaussianSum
+from dpcompose.numerics.elementary import exponential_sums
 
 SEEDS = range(40)
 

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from dpcompose.contour.exponential_sums import Points, careful_nodes, exponential_sums, logarithm_of_excess
+from dpcompose.contour.exponential_sums import Points, careful_nodes, logarithm_of_excess
 from dpcompose.contour.saddle import short
 from dpcompose.contour.transform import Line, Transform, blockwise
 from dpcompose.loss.base import Loss
 from dpcompose.loss.mixture import ReplacedMoments
 from dpcompose.loss.sampled_gaussian_points import log_ratio
 from dpcompose.numerics.bound import Bound, up
-from dpcompose.numerics.elementary import ULPS, Reals, U, exp_or_inf, log_sum_exp, minus_log1p
+from dpcompose.numerics.elementary import ULPS, Reals, U, exp_or_inf, exponential_sums, log_sum_exp, minus_log1p
 from dpcompose.proof.ball import Field
 from dpcompose.proof.moments import Ends, ends
 
@@ -145,7 +145,7 @@ class OpposedGaussianSum(Transform):
             return Line(np.zeros(len(frequencies), dtype=np.complex128), np.full(len(frequencies), np.inf))
         points = self._grid(low, high, step)
         outside = doubt + self._outside(points, order, step, low, high) * (1 + frequencies)
-        one = points.line(order + 1, frequencies, sign=1.0, outside=outside, careful=careful_nodes(self.times))
+        one = points.line(order + 1, frequencies, sign=1.0, omitted=outside, careful=careful_nodes(self.times))
         return Line(self.times * one.log, self.times * one.error + 4 * U * self.times * np.abs(one.log))
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:

@@ -108,7 +108,7 @@ class SampledGaussianLine:
         # So many copies that an error of first order in the losses of one is too much for all of them.
         plain = not most > _MANY
         return grid.points.line(
-            power, frequencies, sign=self.rows.sign[self.own], outside=outside, careful=careful_nodes(most), plain=plain
+            power, frequencies, sign=self.rows.sign[self.own], omitted=outside, careful=careful_nodes(most), plain=plain
         )
 
     def _powers(self, order: float) -> Reals:

@@ -99,8 +99,8 @@ def near_normal(
         mean,
         second,
         fourth,
-        row_tops(points.slant),
-        row_tops(points.fuzz),
+        row_tops(points.ratio_error),
+        row_tops(points.weight_error),
         *ends,
     ]
     rows = [_Row(*row).bounded(share.shape[-1]) for row in np.concatenate(columns, axis=1).tolist()]

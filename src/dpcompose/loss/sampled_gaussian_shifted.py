@@ -9,10 +9,10 @@ import math
 
 import numpy as np
 
-from dpcompose.contour.exponential_sums import applied, exponential_sums, logarithm_of_excess
+from dpcompose.contour.exponential_sums import logarithm_of_excess
 from dpcompose.contour.transform import Line
 from dpcompose.loss.sampled_gaussian_points import log_ratio, positions, shortened
-from dpcompose.numerics.elementary import ULPS, Complexes, Reals, U, between, row_sums
+from dpcompose.numerics.elementary import ULPS, Complexes, Reals, U, applied, between, exponential_sums, row_sums
 
 _SHIFTS = (0.15, 0.4, 1.0, 1.5)
 _MOST_POINTS = 60_000
