@@ -13,7 +13,7 @@ import sys
 import tokenize
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import pytest
@@ -215,6 +215,7 @@ def references(source: Source) -> Iterator[str]:
 RULES: list[Callable[[Source], Iterator[str]]] = [rooms, third_parties, sizes, names, cancellation, references]
 
 
+@cache
 def _sources() -> list[Source]:
     files = sorted(PACKAGE.rglob("*.py"))
     return [Source(".".join(file.relative_to(PACKAGE).with_suffix("").parts), file.read_text()) for file in files]

@@ -20,6 +20,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+COMMANDS = {page for page in PAGES if "```console" in page.read_text()}
 FENCED = re.compile(r"^```(?P<language>\w+)(?: (?P<file>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = Path(sys.executable).with_name("dpcompose")
 
@@ -90,7 +91,14 @@ def workdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "path",
+    [
+        # Each command is a process of its own.
+        pytest.param(page, id=str(page.relative_to(ROOT)), marks=[pytest.mark.slow] if page in COMMANDS else [])
+        for page in PAGES
+    ],
+)
 def test_page_does_what_it_shows(path: Path, workdir: Path) -> None:
     execute(path.read_text(), str(path.relative_to(ROOT)), workdir)
 

@@ -16,6 +16,7 @@ from dpcompose.errors import DomainError
 from dpcompose.numerics import check
 
 
+@pytest.mark.slow
 def test_every_public_callable_meets_bad_values_with_documented_errors() -> None:
     assert len(VALUES) >= 70
     counts, found = run.calls(every=97)
@@ -23,10 +24,12 @@ def test_every_public_callable_meets_bad_values_with_documented_errors() -> None
     assert found == []
 
 
+@pytest.mark.slow
 def test_generated_plans_give_numbers_or_errors() -> None:
     assert plans.run(12, seed=2) == []
 
 
+@pytest.mark.slow
 def test_a_command_whose_output_is_full_is_told_in_one_sentence() -> None:
     assert commands.run(["--version"], {"full output": ">/dev/full"}) == []
 

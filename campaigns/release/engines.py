@@ -90,9 +90,10 @@ def integers(table: Table, question: release.Question) -> Any:
     return exact(table, question.design(table).aggregation)
 
 
-def differing(here: Table, there: Table) -> list[str]:
-    """The questions whose integers differ."""
-    return [name for name, question in QUESTIONS.items() if integers(here, question) != integers(there, question)]
+def differing(here: Table, there: Table, asked: slice = slice(None)) -> list[str]:
+    """The questions whose integers differ, of those that are asked."""
+    questions = list(QUESTIONS.items())[asked]
+    return [name for name, question in questions if integers(here, question) != integers(there, question)]
 
 
 def run(sources: dict[str, Any], frame: Any) -> Sequence[str]:

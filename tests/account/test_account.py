@@ -334,6 +334,7 @@ def test_a_schedule_that_cannot_be_written_down_is_refused(ledger: Ledger) -> No
 # Wording
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("member", MEMBERS, ids=lambda member: member.name)
 def test_a_mechanism_reads_back_from_its_text(member: Any) -> None:
     for size, variant in [(0.1, 0), (0.3, 1), (0.7, 2)]:

@@ -275,6 +275,7 @@ def adversary(filters: list[Filter], rng: np.random.Generator, *, rounds: int) -
     return Walk(probability, loss, 1 - np.sum(probability, axis=1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "filters",
     [

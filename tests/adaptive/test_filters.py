@@ -500,6 +500,7 @@ def test_parameters_outside_a_theorem_are_refused(build: Callable[[], Any]) -> N
         build()
 
 
+@pytest.mark.slow
 @every_class
 @pytest.mark.parametrize("epsilon", [0.0, 5e-324, 1e-200, 1e-9, 300.0])
 def test_for_target_ends_whatever_the_target(family: type[Filter], epsilon: float) -> None:

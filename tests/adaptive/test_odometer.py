@@ -135,6 +135,7 @@ def crossings(odometer: Odometer, *, runs: int, rounds: int, seed: int, strategy
     return int(np.sum(crossed))
 
 
+@pytest.mark.statistical
 @every_boundary
 @pytest.mark.parametrize("strategy", ["one", "chase"])
 def test_the_reading_is_crossed_no_more_often_than_stated(family: Callable[[float], Boundaries], strategy: str) -> None:

@@ -43,6 +43,7 @@ def divergence(pair: Pair, order: float) -> float:
     return math.log(max(moments)) / (order - 1)
 
 
+@pytest.mark.slow
 def test_no_adversary_who_turns_pairs_is_above_what_a_filter_says() -> None:
     """A short run of the campaign; the control, which prices one orientation, is caught."""
     found = [each for each in map(worst, range(40, 80)) if each is not None]

@@ -62,6 +62,7 @@ def test_budget(plan: Path) -> None:
     assert run("account", str(plan), "--delta", "1e-6", "--epsilon", "0.01").exit_code == 1
 
 
+@pytest.mark.slow
 def test_page_and_picture(plan: Path, tmp_path: Path) -> None:
     page, picture = tmp_path / "page.html", tmp_path / "picture.png"
     result = run("account", str(plan), "--html", str(page), "--plot", str(picture))
@@ -111,6 +112,7 @@ def test_no_common_adjacency(plan: Path) -> None:
     assert "black-box" in result.stderr or "BlackBox" in result.stderr
 
 
+@pytest.mark.slow
 def test_mangled_plans_never_trace_back(plan: Path) -> None:
     rng = Random(7)
     for _ in range(120):
@@ -123,6 +125,7 @@ def test_mangled_plans_never_trace_back(plan: Path) -> None:
         assert "Traceback" not in result.output and not isinstance(result.exception, Exception)
 
 
+@pytest.mark.slow
 def test_what_is_imported() -> None:
     lazy = ["matplotlib", "rich", "typer", "flint", "sqlalchemy"]
     code = f"import dpcompose, sys; print([m for m in {lazy!r} if m in sys.modules])"
@@ -130,6 +133,7 @@ def test_what_is_imported() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_a_missing_extra_says_what_to_type(plan: Path, tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"

@@ -10,6 +10,8 @@ from typer.testing import CliRunner, Result
 
 from dpcompose.cli.app import app
 
+pytestmark = pytest.mark.slow
+
 PLAN = """epsilon = 1.0
 [[mechanism]]
 kind = "laplace"

@@ -120,6 +120,7 @@ def test_export_names_mechanisms_units_and_totals_and_nobody(ask: Ask) -> None:
     assert json.loads(Path("export.json").read_text())["format"] == document["format"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "status", "said"),
     [
@@ -168,6 +169,7 @@ def test_amounts_are_shown_on_the_safe_side() -> None:
     assert bar(Amount.of(0), Amount.of(0)) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line",
     [
@@ -206,6 +208,7 @@ def test_a_place_for_the_anchor_is_looked_for_before_the_work(ask: Ask, monkeypa
     assert "directory that exists" in ask("verify --ledger l.db --keep nowhere/anchor.json", status=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "head",
     ['{"sequence":Infinity,"hash":"H"}', '{"sequence":0,"hash":"H"}', '{"sequence":true,"hash":"H"}',

@@ -64,6 +64,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert "risk" not in json.loads(CliRunner().invoke(app, ["account", plan, "--json"]).stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [PLAN, CURVELESS], ids=["losses", "concentrated"])
 def test_the_picture(tmp_path: Path, text: str) -> None:
     plan, page, picture = written(tmp_path / "plan.toml", text), tmp_path / "page.html", tmp_path / "picture.png"

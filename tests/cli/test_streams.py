@@ -15,6 +15,8 @@ from typer.testing import CliRunner
 
 from dpcompose.cli.app import app
 
+pytestmark = pytest.mark.slow
+
 PLAN = 'delta = 1e-6\n[[mechanism]]\nkind = "gaussian"\nsigma = 30.0\ntimes = 5\n'
 COMMAND = [sys.executable, "-c", "from dpcompose.cli import main; main()"]
 

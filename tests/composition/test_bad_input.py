@@ -116,7 +116,7 @@ QUESTIONS |= {
     for name, _ in inspect.getmembers(Parallel, inspect.isfunction)
     if not name.startswith("_")
 }
-CROWD = (Laplace(2.0) + BlackBox(0.5, delta=1e-9)).group(2)
+CROWD = (Gaussian(2.0) + BlackBox(0.5, delta=1e-9)).group(2)
 QUESTIONS |= {
     f"group.{name}": getattr(CROWD, name)
     for name, _ in inspect.getmembers(type(CROWD), inspect.isfunction)

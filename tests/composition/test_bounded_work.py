@@ -186,6 +186,7 @@ def ends(profile: Profile, epsilon: float) -> tuple[float, float]:
     return float(found.lower), float(found.upper)
 
 
+@pytest.mark.slow
 def test_an_answer_is_the_same_in_every_process() -> None:
     script = (
         "from dpcompose import *\n"

@@ -53,6 +53,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     return rho + 2 * math.sqrt(rho * -math.log(delta))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sigma", "rate", "times", "delta"),
     [

@@ -82,6 +82,7 @@ def truth(cells: list[Cell], epsilon: float, adjacency: Adjacency) -> float:
     return max(hockey_stick(joint(*p), joint(*q), epsilon=epsilon).upper for p, q in both)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE])
 def test_joint_outputs_of_three_cells(adjacency: Adjacency) -> None:
     """20 random triples of asymmetric mechanisms, one of them on two cells alike."""

@@ -42,6 +42,7 @@ def test_an_interval_of_masses_has_the_points_of_both_ends(transform: Transform)
         assert found.lower <= alone.upper and alone.lower <= found.upper
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transform", SUMS, ids=range(len(SUMS)))
 @pytest.mark.parametrize("mass", [5e-324, 1e-320, 1 - 2.0**-53, 1 - 1e-12])
 def test_extreme_masses_still_give_an_enclosure(transform: Transform, mass: float) -> None:
@@ -95,6 +96,7 @@ class TestWalk:
         assert invert.walk(lambda point: point > -1.0, -1.0, 0.0, 10.0) > -1.0
 
 
+@pytest.mark.slow
 def test_two_rare_samples_at_a_tiny_delta() -> None:
     """But for probability 1e-194 both answers are within 30 sigma, where the two losses add up to less than 0.0031."""
     composition = Gaussian(6.2062755948229915).sampled(1.2364016265586158e-05) * 2

@@ -69,6 +69,7 @@ def test_gaussians_far_apart_do_not_underflow() -> None:
     assert renyi(gaussian(3.0), gaussian(), order=100).value == pytest.approx(450, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_laplace() -> None:
     y, z = laplace(1.0), laplace()
     assert kl(y, z).value == pytest.approx(math.exp(-1), rel=1e-9)

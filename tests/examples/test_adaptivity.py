@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from examples.adaptivity import rounds
+
+pytestmark = pytest.mark.slow
 
 PAGE = Path(__file__).parents[2] / "docs" / "adaptivity.md"
 
 
-def test_the_page_shows_what_the_script_counts() -> None:
-    printed = list(rounds.table(1.0, 1e-6))
+@pytest.fixture(scope="module")
+def printed() -> list[str]:
+    return list(rounds.table(1.0, 1e-6))
+
+
+def test_the_page_shows_what_the_script_counts(printed: list[str]) -> None:
     assert len(printed) == 2 + len(rounds.RUNS)
     page = PAGE.read_text(encoding="utf-8").splitlines()
     first = page.index(printed[0])
     assert page[first : first + len(printed)] == printed
 
 
-def test_no_filter_grants_more_than_what_was_fixed_in_advance() -> None:
-    for line in list(rounds.table(1.0, 1e-6))[2:]:
+def test_no_filter_grants_more_than_what_was_fixed_in_advance(printed: list[str]) -> None:
+    for line in printed[2:]:
         *counts, limit = (cell.strip() for cell in line.strip("|").split("|")[1:])
         assert all(count == "-" or int(count) <= int(limit) for count in counts)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from examples.city import city
+
+pytestmark = pytest.mark.slow
 
 
 def test_forty_analysts_spend_no_more_than_there_is(tmp_path: Path) -> None:

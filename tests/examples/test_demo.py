@@ -8,6 +8,8 @@ import pytest
 
 from examples import demo
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_demo_prints_totals_and_writes_pages_and_pictures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -270,6 +270,7 @@ def test_a_statistic_is_a_function() -> None:
         )
 
 
+@pytest.mark.slow
 def test_many_rounds_take_blocks_of_fewer_transcripts() -> None:
     game = Experiment(Repeater(GOOD), family=FAMILY, rounds=100_000)
     assert game.measure(transcripts=2, rng=RNG).zero.transcripts == 2

@@ -70,6 +70,7 @@ def wandering(seed: int, family: int, rounds: int, free: bool) -> Experiment:
     return Experiment(wanderer, family=FAMILIES[family], rounds=rounds, orientation=orientation)
 
 
+@pytest.mark.statistical
 @settings(max_examples=ADVERSARIES)
 @given(
     seed=st.integers(0, 2**32),
@@ -86,6 +87,7 @@ def test_no_random_adversary_is_measured_above_the_bound(
     assert np.all(found.delta(EPSILONS).lower <= bound_of(game, (family, rounds, free), certified))
 
 
+@pytest.mark.statistical
 def test_a_bound_that_is_too_small_is_caught() -> None:
     """Positive control: what the theorems say of one round less, and of a little more noise, is exceeded."""
     mechanism = Gaussian(2.0)
@@ -98,6 +100,7 @@ def test_a_bound_that_is_too_small_is_caught() -> None:
     assert np.all(found.upper >= truth.lower)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     "turned",
     [False, True],
@@ -130,6 +133,7 @@ def test_the_repeater_is_between_its_limits(mechanism: Composable, turned: bool)
     assert np.allclose(found.estimate, (truth.lower + truth.upper) / 2, atol=8e-3)
 
 
+@pytest.mark.statistical
 def test_the_limits_cover_as_often_as_they_say() -> None:
     """Binomial: 400 tallies at failure 0.1 may miss in at most 40 + 5 standard deviations; the exact law is uniform."""
     rng, missed = np.random.default_rng(3), 0

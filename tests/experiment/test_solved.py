@@ -139,6 +139,7 @@ FAMILIES = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.integers(0, 2**32), st.sampled_from(range(len(FAMILIES))), st.integers(1, 5), st.booleans())
 def test_no_adversary_is_above_the_certified_bound(seed: int, family: int, rounds: int, free: bool) -> None:
@@ -156,6 +157,7 @@ def test_no_adversary_is_above_the_certified_bound(seed: int, family: int, round
         assert solved.delta(point).lower <= upper + ROUND_OFF
 
 
+@pytest.mark.slow
 def test_the_certificate_is_that_of_the_game() -> None:
     """Random games of every adjacency and orientation; one that forgets the orientation is caught."""
     above, caught, _, nearest = exactly(40)

@@ -25,6 +25,7 @@ from dpcompose.guarantee import ConcentratedDP
 from dpcompose.guarantee.optimal import homogeneous_epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [1.5, 2.0, 3.0, 7.0, 8.0, 49.0, 64.0, 1e3, 1e6])
 @pytest.mark.parametrize("budget", [1e-6, 0.01, 1.0, 5.0])
 def test_one_order_converts_at_and_next_to_its_inverse(order: float, budget: float) -> None:

@@ -61,6 +61,7 @@ def slow_lossless(order: float, rho: float, delta: float) -> mpmath.mpf:
     return max(at_left, at_right, mpmath.mpf(0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(14))
 def test_lossless_is_the_maximum_over_two_point_pairs(seed: int) -> None:
     rng = random.Random(seed)

@@ -137,7 +137,11 @@ RATES = st.floats(0.01, 0.99).map(lambda rate: float(f"{rate:.4g}"))
 
 def members(condition: Callable[[Member], bool] = lambda member: True) -> pytest.MarkDecorator:
     """The test's `member` is every one with the condition."""
-    return pytest.mark.parametrize("member", [pytest.param(one, id=one.name) for one in MEMBERS if condition(one)])
+    kept = [one for one in MEMBERS if condition(one)]
+    # A member with few examples has them because each takes long.
+    marks = [[pytest.mark.slow] if one.examples < Member.examples else [] for one in kept]
+    params = [pytest.param(one, id=one.name, marks=slow) for one, slow in zip(kept, marks, strict=True)]
+    return pytest.mark.parametrize("member", params)
 
 
 def every(member: Member, **drawn: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], None]:

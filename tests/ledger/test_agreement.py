@@ -176,6 +176,7 @@ def standing_clock(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"dpcompose.ledger.{module}.now", lambda: "2030-01-01T00:00:00.000000Z")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("standing_clock")
 def test_memory_and_sqlite_agree_with_the_model() -> None:
     class Local(Agreement):

@@ -12,6 +12,8 @@ from campaigns.ledger.missing import MissingError
 from campaigns.ledger.power import Recording
 from campaigns.ledger.server import Server
 
+pytestmark = pytest.mark.slow
+
 
 def test_many_clients_with_kills_leave_a_history_of_the_model(tmp_path: Path) -> None:
     url = str(tmp_path / "ledger.db")

@@ -77,6 +77,7 @@ def test_databases_that_are_no_ledger_or_a_newer_one(url: str, postgres: Server)
         Ledger.open(foreign)
 
 
+@pytest.mark.server
 def test_a_server_that_crashes_loses_nothing(tmp_path: Path) -> None:
     with server() as running:
         url = running.create("crash")

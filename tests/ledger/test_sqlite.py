@@ -199,6 +199,7 @@ except StoreError as error:
 """
 
 
+@pytest.mark.slow
 def test_a_ledger_that_others_may_write_is_theirs_to_open() -> None:
     """The file of turns is made under the umask of whoever came first, and never written."""
     folder = Path(tempfile.mkdtemp())
@@ -213,6 +214,7 @@ def test_a_ledger_that_others_may_write_is_theirs_to_open() -> None:
         shutil.rmtree(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read_only", ["file", "folder", "unseen"])
 def test_a_read_only_file_is_one_clear_error(path: Path, read_only: str) -> None:
     folder = Path(tempfile.mkdtemp())
@@ -261,6 +263,7 @@ def test_a_link_leads_to_the_same_ledger_log_and_lock(path: Path) -> None:
         assert sorted(each.name for each in folder.iterdir()) == ["link.db"]
 
 
+@pytest.mark.slow
 def test_many_threads_read_while_one_writes(path: Path) -> None:
     with Ledger.open(path) as ledger:
         seen: list[int] = []
@@ -386,6 +389,7 @@ def test_the_same_bytes_as_a_blob_are_tampering(path: Path) -> None:
             ledger.verify()
 
 
+@pytest.mark.slow
 def test_a_schema_that_is_no_text_is_damage(path: Path) -> None:
     data = path.read_bytes()
     path.write_bytes(data.replace(b"balancebalance", b"b\xa9lanceb\xa9lance"))

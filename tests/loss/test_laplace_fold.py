@@ -37,6 +37,7 @@ def place(rng: random.Random, epsilon: float, times: int) -> float:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(8))
 def test_profile_and_inverse_enclose_the_truth(block: int) -> None:
     rng = random.Random(block)

@@ -89,6 +89,7 @@ def test_a_rough_line_does_not_show(rows: int, monkeypatch: pytest.MonkeyPatch) 
     assert rough.width <= 1.05 * plain.width
 
 
+@pytest.mark.slow
 def test_many_copies_leave_no_node_too_vague_to_be_summed() -> None:
     """An error of 5e-6 a copy is thousands here: nodes that hardly matter kept it, and nothing was certified."""
     few = [Laplace(4.0 + 12.0 * index / 30) for index in range(30)]

@@ -53,6 +53,7 @@ def test_a_grid_knows_how_far_off_it_is_where_hardly_anybody_is_sampled(rate: fl
             assert float((abs(arb(float(found)) - truth) / abs(truth)).mid()) <= slant, x
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spared", [1e-10, 1e-13, 2.0**-50])
 def test_nearly_everybody_is_sampled(spared: float) -> None:
     """A record replaced: log(1 - rate + ...) lost a factor 1 / (1 - rate) that no error held."""
@@ -62,6 +63,7 @@ def test_nearly_everybody_is_sampled(spared: float) -> None:
     assert fast.lower <= sure.lower and sure.upper <= fast.upper
 
 
+@pytest.mark.slow
 def test_beyond_all_grids_an_answer_says_nothing_and_raises_nothing() -> None:
     tiny = Gaussian(0.002).sampled(0.01)
     wide = Gaussian(762278.7638173855).sampled(7.775889419494863e-05) * 34
@@ -77,6 +79,7 @@ def test_beyond_all_grids_an_answer_says_nothing_and_raises_nothing() -> None:
     assert rarely.epsilon(delta=1e-5).upper < 0.001
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sigma", "rate", "times", "delta"), [(0.04, 1e-4, 4418, 0.4), (5.0, 1e-9, 36, 1e-60)])
 def test_no_grid_is_longer_than_memory(sigma: float, rate: float, times: int, delta: float) -> None:
     found = (Gaussian(sigma).sampled(rate) * times).epsilon(delta=delta, adjacency=Adjacency.REPLACE)

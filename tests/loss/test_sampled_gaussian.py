@@ -90,6 +90,7 @@ def test_products_of_waves_are_the_sums_of_exponentials() -> None:
     assert _multiples(frequencies[:5]) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_other_direction_is_judged_rightly_beside_the_first(seed: int) -> None:
     transform, _ = drawn(seed)

@@ -19,6 +19,7 @@ def test_step_misses_little():
         assert missed(each, -40 * each * each, step, 2.5) < 0.006
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", [1, -1])
 def test_bounds_hold_and_are_close(sign: int):
     rng = np.random.default_rng(7)

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -185,6 +186,7 @@ def test_the_lattice_in_floats_encloses_the_contour(seed: int) -> None:
     assert upper < 1.05 * lower
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [family for family in FAMILIES if family not in UNLISTED])
 def test_the_lattice_encloses_the_truth(family: str) -> None:
     """Both ends at any tilt; of most families they are close at least once."""
@@ -285,6 +287,16 @@ def test_a_wrong_interval_is_found() -> None:
     assert verdicts.epsilon_verdict(Bound(0.0, math.inf), 1e-5, parts)[0] == "vacuous"
 
 
+@cache
+def _examined(family: str) -> Counter[str]:
+    """What six compositions of a family show, two of them proved."""
+    found = Counter[str]()
+    for number in range(6):
+        found += meeting.examine(meeting.Case(family, number, seed=5), prove=number < 2).counts
+    return found
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [1 - 1e-6, 1 + 1e-6])
 @pytest.mark.parametrize("family", ["gaussians", "few_laplace", "short_replaced", "responses"])
 def test_the_campaign_sees_an_answer_that_is_moved(monkeypatch: pytest.MonkeyPatch, family: str, factor: float) -> None:
@@ -297,13 +309,10 @@ def test_the_campaign_sees_an_answer_that_is_moved(monkeypatch: pytest.MonkeyPat
 
         return ask
 
-    clean, planted = Counter[str](), Counter[str]()
-    for number in range(6):
-        clean += meeting.examine(meeting.Case(family, number, seed=5), prove=number < 2).counts
+    clean = _examined(family)
     for name in ("epsilon", "delta"):
         monkeypatch.setattr(Composition, name, moved(getattr(Composition, name)))
-    for number in range(6):
-        planted += meeting.examine(meeting.Case(family, number, seed=5), prove=number < 2).counts
+    planted = _examined.__wrapped__(family)
     assert clean["apart"] == clean["outside"] == 0
     assert planted["apart"] >= 2
     assert planted["outside"] >= 1

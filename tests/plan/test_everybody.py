@@ -16,7 +16,8 @@ def plan(kind: str, rate: str) -> Plan:
     return Plan.parse(f'delta = 1e-6\n[[mechanism]]\nname = "one"\nkind = "{kind}"\n{keys}\n{rate}times = 3\n')
 
 
-@pytest.mark.parametrize("kind", MECHANISMS)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_at_rate_one(kind: str) -> None:
     all_of_them, plain = plan(kind, "rate = 1\n"), plan(kind, "")
     assert all_of_them.question is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Iterator
 from fractions import Fraction
 
 import pytest
@@ -76,6 +77,7 @@ def _tables(seed: int) -> list[list[tuple[str | None, str | None, float | None, 
     return units
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bounds", BOUNDS, ids=str)
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_no_unit_moves_an_aggregate_further_than_computed(
@@ -83,20 +85,19 @@ def test_no_unit_moves_an_aggregate_further_than_computed(
 ) -> None:
     rows, groups, each = bounds
     limits = {"max_rows_per_unit": rows, "max_groups_per_unit": groups, "max_rows_per_group": each}
-    for seed in range(1):
-        units = _tables(seed)
-        whole = list(itertools.chain(*units))
-        made = table(whole, **limits)
-        design = QUESTIONS[name].design(made)
-        full = _vectors(made, design)
-        for unit in units:
-            without = _vectors(table([row for row in whole if row not in unit], **limits), design)
-            for one, other, change in zip(full, without, _changes(design), strict=True):
-                steps = [abs(x - y) for x, y in zip(one, other, strict=True)]
-                assert max(steps) <= change.largest
-                assert sum(step > 0 for step in steps) <= change.coordinates
-                assert sum(steps) <= change.l1
-                assert sum(step * step for step in steps) <= change.l2_squared
+    units = _tables(0)
+    whole = list(itertools.chain(*units))
+    made = table(whole, **limits)
+    design = QUESTIONS[name].design(made)
+    full = _vectors(made, design)
+    for unit in units:
+        without = _vectors(table([row for row in whole if row not in unit], **limits), design)
+        for one, other, change in zip(full, without, _changes(design), strict=True):
+            steps = [abs(x - y) for x, y in zip(one, other, strict=True)]
+            assert max(steps) <= change.largest
+            assert sum(step > 0 for step in steps) <= change.coordinates
+            assert sum(steps) <= change.l1
+            assert sum(step * step for step in steps) <= change.l2_squared
 
 
 @pytest.mark.parametrize(
@@ -107,9 +108,7 @@ def test_no_unit_moves_an_aggregate_further_than_computed(
 def test_the_norms_are_those_of_the_worst_vector(rows: int, groups: int, each: int, bins: int) -> None:
     bounds = Bounds.stated(rows, groups=groups, rows_per_group=each)
     change = bounds.change(3, bins=bins)
-    cells = [cell for cell in itertools.product(range(each + 1), repeat=groups * bins) if sum(cell) <= rows]
-    by_group = [[sum(cell[g * bins : (g + 1) * bins]) for g in range(groups)] for cell in cells]
-    allowed = [cell for cell, sums in zip(cells, by_group, strict=True) if max(sums) <= each]
+    allowed = list(_spread(rows, groups, each, bins))
     assert change.largest == 3 * max(max(cell) for cell in allowed)
     assert change.l1 == 3 * max(sum(cell) for cell in allowed)
     assert change.l2_squared == 9 * max(sum(n * n for n in cell) for cell in allowed)
@@ -121,6 +120,16 @@ def test_the_norms_are_those_of_the_worst_vector(rows: int, groups: int, each: i
             moved = sorted((n for n in cell if n), reverse=True)
             assert all(n <= m for n, m in zip(moved, sorted_worst, strict=False))
             assert len(moved) <= len(sorted_worst)
+
+
+def _spread(rows: int, groups: int, each: int, bins: int) -> Iterator[tuple[int, ...]]:
+    """Every vector of at most so many rows, of which each group has at most `each`, over the bins of all groups."""
+    if not groups:
+        yield ()
+        return
+    for group in itertools.product(range(min(rows, each) + 1), repeat=bins):
+        if sum(group) <= min(rows, each):
+            yield from (group + others for others in _spread(rows - sum(group), groups - 1, each, bins))
 
 
 def test_a_change_beyond_floats_is_refused() -> None:

@@ -11,6 +11,7 @@ from campaigns.release import audit, kills, neighbors, samplers
 from dpcompose.release import sampler
 
 
+@pytest.mark.slow
 def test_neighbors_differ_in_numbers_only() -> None:
     assert neighbors.run(60, seed=7) == []
 
@@ -21,6 +22,7 @@ def test_files_whose_quotes_go_on_over_lines_are_found() -> None:
     assert neighbors.beyond(random.Random("file 1 5")) == 0
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", audit.QUESTIONS)
 def test_no_event_tells_neighbors_apart_too_well(name: str) -> None:
     # 2,000 draws on either side: reports a violation by chance with probability at most 1e-9.
@@ -38,29 +40,34 @@ def audited(name: str) -> audit.Excess:
     return audit.audited(audit.QUESTIONS[name], 2000, 1e-9)
 
 
+@pytest.mark.statistical
 def test_whole_sessions_neither() -> None:
     # 100 sessions on either side, by chance with probability at most 1e-9.
     assert not audit.sessions(100, 1e-9).violated
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", audit.PLANTED)
 def test_planted_defects_are_found(name: str) -> None:
     # Their excess is above 0.4, the margin below 0.3: missed with a probability far below 1e-9.
     assert audit.PLANTED[name](4000).violated
 
 
+@pytest.mark.slow
 def test_a_kill_leaves_no_answer_without_its_charge() -> None:
     wrong, answers, _ = kills.run(12, seed=3)
     assert wrong == []
     assert answers > 0
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", samplers.SAMPLERS)
 def test_the_samplers_draw_what_they_state(name: str) -> None:
     # 5,000 draws: beyond the margin by chance with probability at most 1e-9.
     assert samplers.worst(samplers.SAMPLERS[name], 5000, 1e-9) <= 1
 
 
+@pytest.mark.statistical
 def test_a_sampler_that_rounds_is_found() -> None:
     # Scale 11 in place of 10: P(0) is 0.0454 in place of 0.0499, 13 standard errors of 400,000 draws; the margin is 8.
     coarse = samplers.SAMPLERS["Laplace, scale 10"]

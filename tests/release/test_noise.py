@@ -107,6 +107,7 @@ NOISES = [
 ]
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("noise", NOISES, ids=repr)
 def test_the_stated_error_is_the_measured_one(noise: LaplaceNoise | GaussianNoise) -> None:
     # 40,000 draws of |x|, standard deviation at most 1.3 times its mean unless that is tiny: the mean of the sample is
@@ -151,6 +152,7 @@ def _masses(noise: LaplaceNoise | GaussianNoise) -> tuple[list[float], float]:
     return mass, 2 * math.fsum(mass) - mass[0]
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("spend", [{"epsilon": 1, "delta": 1e-3}, {"rho": 0.5, "delta": 1e-3}])
 @pytest.mark.parametrize("groups", [1, 5])
 def test_a_key_of_one_unit_rarely_comes_out(spend: dict[str, float], groups: int) -> None:
@@ -163,6 +165,7 @@ def test_a_key_of_one_unit_rarely_comes_out(spend: dict[str, float], groups: int
     assert compose(threshold.mechanism).epsilon(delta=1e-3).upper < math.inf
 
 
+@pytest.mark.statistical
 def test_a_choice_is_as_likely_as_the_exponential_mechanism_says() -> None:
     selection = Selection(2.0, 1)
     scores, draws = [0, 1, 3, 8], 20_000
@@ -209,6 +212,7 @@ def test_a_tenth_is_a_tenth(typed: Any) -> None:
     assert Spend.stated({"epsilon": typed}).amount == Fraction(1, 10)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("spend", [{"epsilon": "0.05"}, {"rho": "0.001"}], ids=str)
 @pytest.mark.parametrize("kind", ["count", "sum", "histogram"])
 def test_the_expected_error_of_a_question_is_the_measured_one(kind: str, spend: dict[str, str]) -> None:

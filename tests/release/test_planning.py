@@ -127,6 +127,7 @@ def test_the_choice_in_a_workload_is_as_sensitive_as_charged() -> None:
     assert mechanism.count == 23
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "counts",
     [

@@ -124,6 +124,7 @@ def test_a_long_cell_of_a_csv_file_is_no_row_of_others(tmp_path: Path) -> None:
     assert integers(made, count) == {("rome",): {0: (2,)}, ("oslo",): {0: (1,)}}
 
 
+@pytest.mark.slow
 def test_an_unclosed_quote_of_a_csv_file_swallows_nobody(tmp_path: Path) -> None:
     lines = [f"p{n},rome\n" for n in range(1000)]
     count = release.Count(by="city", keys=["rome"], spend=SPEND)

@@ -64,6 +64,7 @@ def test_who_writes_the_binding_first_decides() -> None:
     assert kept.sampling.key != kept.seal
 
 
+@pytest.mark.statistical
 def test_what_of_a_unit_is_kept_is_flat_over_the_months() -> None:
     units, months, most = 400, 12, 50
     rows = [(who, month) for who in range(units) for month in range(months) for _ in range(50)]
@@ -91,6 +92,7 @@ def _kept(table: release.Table, question: release.Question, sampling: Sampling) 
     return [found.get(key, {0: (0,)})[0][0] for key in what.public]
 
 
+@pytest.mark.statistical
 def test_every_row_of_a_unit_is_as_likely_to_be_kept_as_every_other() -> None:
     # 7 rows, 3 kept, 2,000 units: a share is 3 / 7 to within 0.06 but for a probability of 4e-7 (Hoeffding).
     frame = pa.table({"p": [n // 7 for n in range(14_000)], "k": [n % 7 for n in range(14_000)]})
@@ -121,6 +123,7 @@ def test_what_is_kept_of_a_unit_does_not_follow_from_others() -> None:
     assert all(rows[at][0] == "p4" for at in changed)
 
 
+@pytest.mark.slow
 def test_a_hundred_threads_lose_no_charge(tmp_path: Path) -> None:
     ledger = world.ledger(tmp_path / "ledger.db")
     one, other = world.session(ledger), world.session(ledger, rows=world.ROWS[:4], name="others")
@@ -234,6 +237,7 @@ def test_under_replacement_the_quote_says_that_the_price_is_not_the_spend() -> N
     assert "replacing" not in world.session().quote(release.Count(spend=SPEND)).bias
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("confidence", [0.5, 0.95])
 @pytest.mark.parametrize("spend", [{"epsilon": 0.5}, {"rho": 0.02}], ids=str)
 @pytest.mark.parametrize("middle", [60.0, 110.0])
