@@ -17,7 +17,7 @@ def plan(kind: str, rate: str) -> Plan:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", MECHANISMS)
 def test_every_kind_at_rate_one(kind: str) -> None:
     all_of_them, plain = plan(kind, "rate = 1\n"), plan(kind, "")
     assert all_of_them.question is not None
