@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator
 from fractions import Fraction
 
+import ibis
 import pytest
 
 import dpcompose.release as release
@@ -14,6 +15,8 @@ from dpcompose.errors import DomainError
 from dpcompose.release.aggregate import exact
 from dpcompose.release.bounds import Bounds, Change
 from dpcompose.release.design import Chosen, Design, Noisy, scores
+from dpcompose.release.engine import numbered
+from dpcompose.release.on_duckdb import OnDuckDB
 from dpcompose.release.table import Table
 from tests.release.world import table
 
@@ -155,3 +158,22 @@ def test_quantile_scores_are_those_of_the_definition() -> None:
     counts, a, b = [2, 0, 5, 1], 3, 4
     expected = [abs((b - a) * sum(counts[:i]) - a * sum(counts[i + 1 :])) for i in range(4)]
     assert scores(counts, Fraction(a, b)) == expected
+
+
+def test_places_from_one_sort_of_all_rows_are_those_of_each_group() -> None:
+    edge = 2**31
+    units = [0, -1, edge - 1, edge, -edge, -edge - 1, 2**63 - 1, -(2**63)]
+    rng = random.Random(1)
+    rows = [(unit, rng.choice([None, 1, 2])) for unit in units for _ in range(rng.randint(1, 9))]
+    unit, key = (list(column) for column in zip(*rng.sample(rows, len(rows)), strict=True))
+    rows = ibis.memtable({"unit0": unit, "key0": key}, schema={"unit0": "int64", "key0": "int64"})
+    for of in (["unit0"], ["unit0", "key0"]):
+
+        def order(each: ibis.Table) -> list[ibis.Value]:
+            return [each.key0.asc(nulls_first=False)]
+
+        expected, found = (
+            sorted(map(repr, made(rows, of, order).to_pyarrow().to_pylist()))
+            for made in (numbered, OnDuckDB().numbered)
+        )
+        assert found == expected

@@ -33,7 +33,7 @@ def arrow_table(columns: Sequence[tuple[str, str, Sequence[Any]]]) -> Any:
     import pyarrow as pa
 
     types = {"int64": pa.int64(), "int32": pa.int32(), "double": pa.float64(), "string": pa.string()}
-    types |= {"bool": pa.bool_(), "date32": pa.date32()}
+    types |= {"int16": pa.int16(), "bool": pa.bool_(), "date32": pa.date32()}
     arrays = [pa.array(cells, type=types[type]) for _, type, cells in columns]
     return pa.Table.from_arrays(arrays, names=[name for name, _, _ in columns])
 

@@ -103,40 +103,36 @@ def kept(
     """
     import ibis
 
-    window = ibis.window(group_by=of, order_by=ordered(table, rows, names))
-    if not names:
-        return rows.mutate(place=ibis.row_number().over(window)).filter(lambda each: each.place < most).drop("place")
+    def order(of_rows: Expression) -> list[Any]:
+        return ordered(table, of_rows, names)
+
     start = None
+    if not names:
+        window = ibis.window(group_by=of)
+        return rows.mutate(place=ibis.row_number().over(window)).filter(lambda each: each.place < most).drop("place")
     if dense:
-        placed = rows.mutate(place=ibis.dense_rank().over(window))
+        placed = rows.mutate(place=ibis.dense_rank().over(ibis.window(group_by=of, order_by=order(rows))))
         placed = placed.mutate(number=placed.place.max().over(ibis.window(group_by=of)) + 1)
     elif table.engine.labels and all(name.startswith("unit") for name in of) and _texts(table):
-        placed = _labelled(table, rows, of, names, sampling, stage)
-        # A file is read twice: had it grown meanwhile, no more than the bound would be kept all the same.
-        placed, start = placed.filter(placed.place < placed.number), placed.start
+        placed = table.engine.numbered(_labelled(table, rows, of, sampling, stage), ["label"], order)
+        start = placed.start
     else:
-        whole = ibis.window(group_by=of, order_by=ordered(table, rows, names), preceding=None, following=None)
-        number: Any = rows.count().over(whole)
-        placed = rows.mutate(place=ibis.row_number().over(window), number=number)
+        placed = table.engine.numbered(rows, of, order)
     # The hash is asked for last, so that no sort carries it along.
     start = sampling.start(table, placed, stage) if start is None else start
     return placed.filter(_chosen(placed.place, placed.number, start, most)).select(*rows.columns)
 
 
-def _labelled(
-    table: Table, rows: Expression, of: list[str], names: list[str], sampling: Sampling, stage: str
-) -> Expression:
-    """Rows with their place, the number of rows of their unit, and its hash, which is asked for once for a unit.
+def _labelled(table: Table, rows: Expression, of: list[str], sampling: Sampling, stage: str) -> Expression:
+    """Rows with the hash of their unit, which is asked for once for a unit, and an integer that stands for the unit.
 
-    Units that are text are sorted by a label, any integers that differ where they do: in less than half the time.
+    Units that are text are sorted by it in less than half the time.
     """
     import ibis
 
-    units = rows.group_by(of).agg(number=rows.count())
+    units = rows.select(*of).distinct()
     units = units.mutate(start=sampling.start(table, units, stage), label=ibis.row_number().over(ibis.window()))
-    joined = rows.join(units, of).select(*rows.columns, "number", "start", "label")
-    window = ibis.window(group_by="label", order_by=ordered(table, joined, names))
-    return joined.mutate(place=ibis.row_number().over(window))
+    return rows.join(units, of).select(*rows.columns, "start", "label")
 
 
 def _texts(table: Table) -> bool:

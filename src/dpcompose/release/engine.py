@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
@@ -83,6 +83,16 @@ class Engine(Protocol):
         """A table of texts, `value`, and their places, `place`, to join with; None where a comparison does as well."""
         ...
 
+    def numbered(self, rows: Expression, of: Sequence[str], order: Callable[[Expression], Sequence[Any]]) -> Expression:
+        """The rows with their place, from 0, among those that are equal in `of`, and the number of those.
+
+        Args:
+            rows: Without NULL in the first column of `of`.
+            of: The columns.
+            order: The sort keys of rows with the same columns.
+        """
+        ...
+
     def relation(self, table: Any, backend: Any) -> Relation:
         """What the database says of a table of its own, now."""
         ...
@@ -94,6 +104,15 @@ class Engine(Protocol):
     def rows(self, asked: Statement) -> Sequence[tuple[Any, ...]]:
         """The rows of a small result as plain Python values."""
         ...
+
+
+def numbered(rows: Expression, of: Sequence[str], order: Callable[[Expression], Sequence[Any]]) -> Expression:
+    """As `Engine.numbered` says, each group on its own."""
+    import ibis
+
+    window = ibis.window(group_by=of, order_by=order(rows))
+    whole = ibis.window(group_by=of, order_by=order(rows), preceding=None, following=None)
+    return rows.mutate(place=ibis.row_number().over(window), number=rows.count().over(whole))
 
 
 def engine_of(expression: Expression, *, foreign: bool) -> Engine:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -79,7 +79,25 @@ class OnDuckDB:
         """Windows and groups over small integers take half the time of those over text."""
         import ibis
 
-        return ibis.memtable(arrow_table([("value", "string", values), ("place", "int32", range(len(values)))]))
+        width = "int16" if len(values) <= 2**15 else "int32"
+        return ibis.memtable(arrow_table([("value", "string", values), ("place", width, range(len(values)))]))
+
+    def numbered(self, rows: Expression, of: Sequence[str], order: Callable[[Expression], Sequence[Any]]) -> Expression:
+        """The ranks of all rows, sorted once, say where a group begins and ends: faster than a window for each group.
+
+        DuckDB sorts keys of at most eight bytes in two thirds of the time. So integers that fit 32 bits are sorted
+        apart. All rows of a group are on the same side.
+        """
+        import ibis
+
+        first = rows[of[0]]
+        if not first.type().is_int64():
+            return _numbered(rows, of, order)
+        fits = first.between(-(2**31), 2**31 - 1)
+        narrow = rows.filter(fits)
+        narrow = _numbered(narrow.mutate(**{of[0]: narrow[of[0]].cast("int32")}), of, order)
+        narrow = narrow.mutate(**{of[0]: narrow[of[0]].cast("int64")})
+        return ibis.union(narrow, _numbered(rows.filter(~fits), of, order))
 
     def relation(self, table: Any, backend: Any) -> Relation:
         """Views of frames and of Parquet files count as tables: DuckDB and ibis make them so."""
@@ -102,6 +120,20 @@ class OnDuckDB:
         asked.backend._run_pre_execute_hooks(asked.expression)
         found = asked.backend.con.sql(asked.words).to_arrow_table()
         return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+
+def _numbered(rows: Expression, of: Sequence[str], order: Callable[[Expression], Sequence[Any]]) -> Expression:
+    import ibis
+
+    equal = ibis.window(order_by=[rows[name] for name in of])
+    sort = [*(rows[name] for name in of), *order(rows)]
+    everywhere = ibis.window(order_by=sort, preceding=None, following=None)
+    # DuckDB finds a sum over all rows once, but count(*) again for each row.
+    total: Any = rows[of[0]].notnull().sum().over(everywhere)
+    before: Any = ibis.rank().over(equal)
+    last: Any = (ibis.cume_dist().over(equal) * total).round()
+    place = ibis.row_number().over(ibis.window(order_by=sort)) - before
+    return rows.mutate(place=place, number=last - before)
 
 
 def _plain(name: str, kind: str, words: str) -> bool:

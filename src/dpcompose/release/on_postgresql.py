@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dpcompose.errors import DomainError
-from dpcompose.release.engine import Statement
+from dpcompose.release.engine import Statement, numbered
 from dpcompose.release.expression import Expression
 from dpcompose.release.relation import Relation
 
@@ -75,6 +75,9 @@ class OnPostgreSQL:
 
     def places(self, values: Sequence[str]) -> Expression | None:
         return None
+
+    def numbered(self, rows: Expression, of: Sequence[str], order: Callable[[Expression], Sequence[Any]]) -> Expression:
+        return numbered(rows, of, order)
 
     def relation(self, table: Any, backend: Any) -> Relation:
         """Views, foreign tables, temporary ones and row security are not plain, nor are tables with such parts."""

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpcompose.release.engine import Statement
+from dpcompose.release.engine import Statement, numbered
 from dpcompose.release.expression import Expression
 from dpcompose.release.relation import Relation
 
@@ -57,6 +57,9 @@ class OnSpark:
 
     def places(self, values: Sequence[str]) -> Expression | None:
         return None
+
+    def numbered(self, rows: Expression, of: Sequence[str], order: Callable[[Expression], Sequence[Any]]) -> Expression:
+        return numbered(rows, of, order)
 
     def relation(self, table: Any, backend: Any) -> Relation:
         """Names that stand for files or frames are tables here; a view that selects, computes or joins is none."""

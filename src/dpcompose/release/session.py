@@ -171,7 +171,8 @@ class Session:
         if binding is own:
             # Nothing is written for a question that the engine has no words for.
             binding = own.kept(self.ledger, self.scope, actor=self.actor)
-            statements = self._statements(designs, binding)
+            # Another program may have been first, with another key.
+            statements = statements if binding == own else self._statements(designs, binding)
         receipt = self.account.charge(
             compose(*(design.mechanism for design in designs)),
             actor=self.actor,
