@@ -28,7 +28,7 @@ SCHEMA = pa.schema(
         ("price", pa.decimal128(12, 2)),
     ]
 )
-TYPES = "text, bigint, text, bigint, date, boolean, double precision, real, bigint, smallint, numeric(12, 2)"
+TYPES = "text, bigint, text, bigint, date, boolean, double precision, real, bigint, smallint, numeric(12,2)"
 CITIES = [
     "Ans",
     "ans",
@@ -96,7 +96,7 @@ def on_postgres(url: str, found: Sequence[tuple[Any, ...]], name: str = "people"
     """The rows as a table of a PostgreSQL database."""
     import psycopg
 
-    columns = ", ".join(f"{each} {kind.strip()}" for each, kind in zip(SCHEMA.names, _types(), strict=True))
+    columns = ", ".join(f"{each} {kind.strip()}" for each, kind in zip(SCHEMA.names, split(TYPES), strict=True))
     with psycopg.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
         cursor.execute(f"DROP TABLE IF EXISTS {name}")
         cursor.execute(f"CREATE TABLE {name} ({columns})")
@@ -115,5 +115,6 @@ def on_spark(session: Any, found: Sequence[tuple[Any, ...]], path: Path, name: s
     return ibis.pyspark.connect(session).table(name)
 
 
-def _types() -> list[str]:
-    return TYPES.replace("numeric(12, 2)", "numeric(12;2)").replace(", ", ",").replace("12;2", "12,2").split(",", 10)
+def split(types: str) -> list[str]:
+    """Column types one by one; a comma without a blank stays."""
+    return types.split(", ")

@@ -7,13 +7,21 @@ from dataclasses import replace
 
 import pytest
 
-from campaigns.release import audit, kills, neighbors, samplers
+from campaigns.release import audit, kills, neighbors, samplers, truncation
 from dpcompose.release import sampler
 
 
 @pytest.mark.slow
 def test_neighbors_differ_in_numbers_only() -> None:
     assert neighbors.run(60, seed=7) == []
+
+
+def test_no_unit_moves_more_than_is_charged() -> None:
+    assert truncation.run("duckdb", 40, seed=7) == []
+
+
+def test_rows_kept_by_a_key_of_the_rows_are_found() -> None:
+    assert truncation.run("duckdb", 40, seed=7, key_of_rows=True)
 
 
 def test_files_whose_quotes_go_on_over_lines_are_found() -> None:
