@@ -15,8 +15,7 @@ from flint import arb, ctx
 from dpcompose import Adjacency, DiscreteGaussian, Gaussian, Laplace, RandomizedResponse, compose
 from dpcompose.composition.container import Composable
 from dpcompose.composition.profile import Profile
-from dpcompose.loss.atoms import AtomicSum
-from dpcompose.numerics import elementary
+from dpcompose.loss.atomic import AtomicSum
 from dpcompose.numerics.bound import Bound
 
 
@@ -28,7 +27,7 @@ class Work:
         known = AtomicSum.line
 
         def counted(transform: AtomicSum, order: float, frequencies: Any) -> Any:
-            self.done += len(frequencies) * len(transform.loss.upper)
+            self.done += len(frequencies) * len(transform.atoms.upper)
             return known(transform, order, frequencies)
 
         monkeypatch.setattr(AtomicSum, "line", counted)

@@ -26,7 +26,7 @@ from dpcompose import (
     compose,
 )
 from dpcompose.composition import Composable
-from dpcompose.loss.envelope import envelope
+from dpcompose.loss.atomize import envelope
 
 FREE = Orientation.FREE
 REMOVE = Adjacency.ADD_REMOVE

@@ -17,7 +17,8 @@ from dpcompose.composition.container import Composable, Pairs, Part
 from dpcompose.composition.parallel import parallel
 from dpcompose.divergence import hockey_stick
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.loss.atoms import AtomicLoss
+from dpcompose.loss.atomic import AtomicLoss
+from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Pair
 
 SEED = 61
@@ -43,7 +44,7 @@ class Cell(Composable):
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         upper, lower = (self.present, self.absent) if adjacency is ADD_REMOVE else (self.before, self.after)
-        loss = AtomicLoss.of(list(upper), list(lower))
+        loss = AtomicLoss(Atoms.of(list(upper), list(lower)))
         return ((Pair(loss, loss.reverse), 1),)
 
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:

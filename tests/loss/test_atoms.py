@@ -8,9 +8,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from dpcompose.loss.atoms import AtomicLoss
+from dpcompose.loss.atomic import AtomicLoss
+from dpcompose.loss.atoms import Atoms
 
-FUZZ = 1e-9
+ERROR = 1e-9
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -22,13 +23,15 @@ def test_masses_off_as_a_whole(seed: int) -> None:
         lower = [weight / sum(weights) for weight in weights]
         ratio = [-(10 ** rng.uniform(-4, 0.5)) for _ in lower]
         upper = [q * math.exp(r) for q, r in zip(lower, ratio, strict=True)]
-        side = rng.choice([-1, 1]) * FUZZ
+        side = rng.choice([-1, 1]) * ERROR
         moved = AtomicLoss(
-            (*(p * (1 + side) for p in upper), 1 - math.fsum(upper)),
-            (*(q * (1 - side) for q in lower), 0.0),
-            (*(r * (1 + rng.choice([-1, 0, 1]) * FUZZ) for r in ratio), math.inf),
-            None,
-            FUZZ,
+            Atoms(
+                (*(p * (1 + side) for p in upper), 1 - math.fsum(upper)),
+                (*(q * (1 - side) for q in lower), 0.0),
+                (*(r * (1 + rng.choice([-1, 0, 1]) * ERROR) for r in ratio), math.inf),
+                None,
+                ERROR,
+            )
         )
         frequencies = np.array([0.0, 1.0, 30.0])
         for order in (5.0, 50.0, 500.0):
@@ -44,7 +47,7 @@ def test_masses_off_as_a_whole(seed: int) -> None:
 
 def test_no_floor_where_only_the_modulus_is_known() -> None:
     """An envelope relative to an M(order) that may be 0 says nothing."""
-    half = AtomicLoss((0.5, 1e-3, 0.499), (0.5, 0.5, 0.0), (0.0, math.log(2e-3), math.inf), None, 0.3)
+    half = AtomicLoss(Atoms((0.5, 1e-3, 0.499), (0.5, 0.5, 0.0), (0.0, math.log(2e-3), math.inf), None, 0.3))
     line = half.transform(1).line(40.0, np.zeros(1))
     assert line.error[0] >= 1
     assert line.floor[0] == -math.inf

@@ -8,8 +8,7 @@ import random
 import pytest
 from flint import arb
 
-from dpcompose.loss.laplace import LaplaceLoss
-from dpcompose.loss.laplace_fold import LaplaceFoldLoss
+from dpcompose.loss.laplace import LaplaceFoldLoss, LaplaceLoss
 from dpcompose.loss.product import Product
 from oracles import residues as truth
 

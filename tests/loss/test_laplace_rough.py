@@ -12,7 +12,7 @@ from flint import acb, arb, ctx
 from dpcompose import Laplace, compose
 from dpcompose.contour import quadrature
 from dpcompose.contour.transform import Line
-from dpcompose.loss.laplace import LaplaceSum
+from dpcompose.loss.laplace_sum import LaplaceSum
 
 
 def moment(transform: LaplaceSum, order: float, u: float) -> acb:

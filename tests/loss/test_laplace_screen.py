@@ -10,7 +10,7 @@ import pytest
 from flint import acb, arb, ctx
 
 from dpcompose.contour.placement import NEGLIGIBLE
-from dpcompose.loss.laplace import LaplaceSum
+from dpcompose.loss.laplace_sum import LaplaceSum
 from dpcompose.numerics.elementary import Reals
 
 

@@ -10,7 +10,7 @@ import pytest
 from flint import arb, ctx
 
 from dpcompose import Adjacency, Gaussian, compose
-from dpcompose.loss.sampled_gaussian_points import built, log_ratio, shortened
+from dpcompose.loss.sampled_gaussian_grid import built, log_ratio, shortened
 
 U = 2.0**-53
 

@@ -11,8 +11,8 @@ import pytest
 
 from dpcompose.contour import invert
 from dpcompose.contour.reverse import draw_on
-from dpcompose.loss.sampled_gaussian_rows import SampledGaussianRows
-from dpcompose.loss.sampled_gaussian_shifted import _multiples, _stepped_sums
+from dpcompose.loss.sampled_gaussian_batch import SampledGaussianBatch
+from dpcompose.loss.sampled_gaussian_decay import _multiples, _stepped_sums
 from dpcompose.loss.sampled_gaussian_sum import SampledGaussianSum
 from dpcompose.numerics.elementary import exponential_sums
 
@@ -25,7 +25,7 @@ def drawn(seed: int) -> tuple[SampledGaussianSum, float]:
     rows = [(10 ** rng.uniform(-0.5, 1), 10 ** rng.uniform(-4, -0.1), 10 ** rng.uniform(0, 7)) for _ in range(4)]
     columns = np.array(rows[: rng.choice([1, 1, 1, 2, 4])])
     times = np.floor(columns[:, 2:3])
-    losses = SampledGaussianRows(columns[:, 0:1], columns[:, 1:2], times, rng.choice([0, 2]))
+    losses = SampledGaussianBatch(columns[:, 0:1], columns[:, 1:2], times, rng.choice([0, 2]))
     return SampledGaussianSum(losses, rng.random() < 0.5), math.ldexp(round(2**16 * 10 ** rng.uniform(-1, 1.2)), -16)
 
 
@@ -68,7 +68,7 @@ def test_the_other_direction_is_what_it_would_be_by_itself(seed: int) -> None:
     assert isinstance(other, SampledGaussianSum)
     losses = transform.rows
     alone = SampledGaussianSum(
-        SampledGaussianRows(losses.noise, losses.rate, losses.times, losses.ulps), not transform.remove
+        SampledGaussianBatch(losses.noise, losses.rate, losses.times, losses.ulps), not transform.remove
     )
     assert other.cumulants(order) == pytest.approx(alone.cumulants(order), rel=1e-6, abs=1e-12)
     nodes = np.array([0.0, 0.25, 1.5])

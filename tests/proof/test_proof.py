@@ -9,11 +9,17 @@ from fractions import Fraction
 import pytest
 from flint import arb
 
+from dpcompose.loss.discrete_gaussian_moments import DiscreteGaussianMoments
 from dpcompose.loss.laplace import LaplaceLoss
-from dpcompose.loss.mixture import AddedMoments, MixtureMoments, RemovedMoments, ReplacedMoments
 from dpcompose.loss.product import Product
-from dpcompose.loss.theta import ThetaMoments
-from dpcompose.loss.two_term import BoundedRangeMoments, LaplaceMoments, TwoPointMoments
+from dpcompose.loss.sampled_gaussian_moments import (
+    AddedMoments,
+    RemovedMoments,
+    ReplacedMoments,
+    SampledGaussianMoments,
+)
+from dpcompose.loss.two_term_moments import BoundedRangeMoments, LaplaceMoments, TwoPointMoments
+from dpcompose.proof import plan
 from dpcompose.proof.ball import Ball, field
 from dpcompose.proof.crossing import crossing
 from dpcompose.proof.finite_sums import Residues, expanded
@@ -33,7 +39,7 @@ FAMILIES: dict[str, Callable[[], Moments]] = {
     "laplace": lambda: LaplaceMoments(FIELD, EXACT(0.7)),
     "bounded range": lambda: BoundedRangeMoments(FIELD, EXACT(0.7)),
     "two points": lambda: TwoPointMoments(FIELD, EXACT(0.7), EXACT(0.01), 2),
-    "discrete gaussian": lambda: ThetaMoments(FIELD, EXACT(1.5), 2),
+    "discrete gaussian": lambda: DiscreteGaussianMoments(FIELD, EXACT(1.5), 2),
     "removed": lambda: RemovedMoments(FIELD, EXACT(0.8), EXACT(0.05)),
     "added": lambda: AddedMoments(FIELD, EXACT(0.8), EXACT(0.05)),
     "replaced": lambda: ReplacedMoments(FIELD, EXACT(0.8), EXACT(0.05)),
@@ -43,7 +49,7 @@ FAMILIES: dict[str, Callable[[], Moments]] = {
 @pytest.mark.parametrize(("moments", "direction"), MIXTURES)
 @pytest.mark.parametrize(("noise", "rate", "order"), [(1.0, 0.01, 7.0), (0.5, 0.3, 2.5), (4.0, 0.001, 40.0)])
 def test_sampled_moments_agree_with_the_oracle(
-    moments: type[MixtureMoments], direction: Direction, noise: float, rate: float, order: float
+    moments: type[SampledGaussianMoments], direction: Direction, noise: float, rate: float, order: float
 ) -> None:
     with FIELD.precision(100):
         ours = moments(FIELD, EXACT(noise), EXACT(rate)).line(order, EXACT(0.75), 20)
@@ -56,7 +62,7 @@ def test_sampled_moments_agree_with_the_oracle(
 @pytest.mark.parametrize("sigma", [0.3, 0.5, 7.0])
 def test_discrete_gaussian_moments_agree_with_the_oracle(sigma: float) -> None:
     with FIELD.precision(100):
-        ours = ThetaMoments(FIELD, EXACT(sigma), 2).line(1.25, EXACT(0.4), 12)
+        ours = DiscreteGaussianMoments(FIELD, EXACT(sigma), 2).line(1.25, EXACT(0.4), 12)
         theirs = DiscreteGaussian(sigma, 2).moments(1.25, 0.4, 12)
     for one, other in zip(ours, theirs, strict=True):
         assert one.overlaps(other) and one.rad() < ours[0].abs_upper() * arb(2) ** -85

@@ -27,10 +27,9 @@ from dpcompose.contour.transform import Lattice
 from dpcompose.errors import UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.power_function import IDENTITY, PowerCurve, mixture
-from dpcompose.loss.atoms import AtomicLoss
+from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.base import Loss, Pair
-from dpcompose.loss.grouped import grouped
-from dpcompose.loss.power import NODES, Enclosed, atoms_of, curves_of
+from dpcompose.loss.group import NODES, Enclosed, atoms_of, curves_of, grouped
 from dpcompose.loss.product import Product
 from dpcompose.numerics.bound import UNIT_ROUNDOFF
 

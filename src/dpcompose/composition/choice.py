@@ -9,8 +9,8 @@ from dpcompose.composition.container import Composable, Pairs, Part, compose
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.concentrated import ConcentratedDP
+from dpcompose.loss.atomize import envelope
 from dpcompose.loss.base import Loss, Pair
-from dpcompose.loss.envelope import envelope
 
 
 @dataclass(frozen=True)

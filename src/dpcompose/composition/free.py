@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from dpcompose.errors import UnsupportedError
+from dpcompose.loss.atomize import envelope
 from dpcompose.loss.base import Loss, Pair
-from dpcompose.loss.envelope import envelope
 from dpcompose.loss.product import Product
 
 Rounds = tuple[tuple[tuple[Loss, ...], int], ...]

@@ -17,7 +17,7 @@ from dpcompose.errors import UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
 from dpcompose.loss.base import Pair
 from dpcompose.loss.product import Product
-from dpcompose.loss.proof import ProvedProduct
+from dpcompose.loss.proved_product import ProvedProduct
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound, Certificate
 

@@ -7,16 +7,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from dpcompose.contour.transform import Transform
 from dpcompose.errors import UnsupportedError
+from dpcompose.loss.atoms import Atoms
 from dpcompose.numerics.bound import Bound
 from dpcompose.proof.ball import Field
 from dpcompose.proof.moments import Ends
-
-if TYPE_CHECKING:
-    from dpcompose.loss.atoms import AtomicLoss
 
 
 class Loss(ABC):
@@ -78,7 +76,7 @@ class Loss(ABC):
         return None
 
     @property
-    def closed(self) -> bool:
+    def has_profile(self) -> bool:
         """Whether `profile` knows the answer."""
         return False
 
@@ -96,20 +94,20 @@ class Loss(ABC):
         """How many values the loss has; 0 if they are not finitely many."""
         return 0
 
-    def atoms(self) -> AtomicLoss:
-        """The same loss as an `AtomicLoss`, where `support` is not 0."""
+    def atoms(self) -> Atoms:
+        """The outcomes of the loss, where `support` is not 0."""
         raise UnsupportedError(type(self).__name__, "this loss has no finite list of values")
 
     def sampled(self, rate: float, *, remove: bool) -> Loss | None:
         """On a Poisson sample: of ((1 - q) Q + q P, Q) if `remove`, else (P, (1 - q) P + q Q); None if not closed."""
         return None
 
-    def enclosing(self) -> tuple[AtomicLoss, AtomicLoss] | None:
-        """An atomic loss that dominates this one and one that it dominates, both close; None if there is no offer."""
+    def enclosing(self) -> tuple[Atoms, Atoms] | None:
+        """Atoms that dominate this one and atoms that it dominates, both close; None if there is no offer."""
         return None
 
     @property
-    def facing(self) -> Loss | None:
+    def shared_reverse(self) -> Loss | None:
         """The same pair in the other order, if the transforms of the two share their work; None if they do not."""
         return None
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from dpcompose.contour.exponential_sums import logarithm_of_excess
 from dpcompose.contour.transform import Lattice, Line, Transform, blockwise
-from dpcompose.loss.atoms import AtomicLoss
+from dpcompose.loss.atomic import AtomicLoss
+from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss
-from dpcompose.loss.two_term import BoundedRangeMoments
+from dpcompose.loss.two_term_moments import BoundedRangeMoments
 from dpcompose.numerics.bound import Bound, around, up
 from dpcompose.numerics.elementary import Complexes, Reals, U
 from dpcompose.proof.ball import Field
@@ -57,7 +58,7 @@ class BoundedRangeLoss(Loss):
         return True
 
     @property
-    def closed(self) -> bool:
+    def has_profile(self) -> bool:
         return True
 
     def profile(self, epsilon: float) -> Bound:
@@ -94,7 +95,7 @@ def attained_losses(epsilon: float) -> list[tuple[AtomicLoss, AtomicLoss]]:
         under = high * math.exp(-t), low * math.exp(epsilon - t)
         # t itself is rounded; the losses are those of the masses, which are good to 32 units.
         lattice = Lattice(epsilon, t)
-        loss = AtomicLoss((high, low), under, (t, t - epsilon), lattice, 64 * U * (1 + epsilon))
+        loss = AtomicLoss(Atoms((high, low), under, (t, t - epsilon), lattice, 64 * U * (1 + epsilon)))
         found.append((loss, loss.reverse))
     return found
 

@@ -10,9 +10,10 @@ from typing import Self
 import numpy as np
 
 from dpcompose.contour.transform import Lattice, Line, Transform, blockwise
-from dpcompose.loss.atoms import AtomicLoss
+from dpcompose.loss.atomic import AtomicLoss
+from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss
-from dpcompose.loss.theta import ThetaMoments
+from dpcompose.loss.discrete_gaussian_moments import DiscreteGaussianMoments
 from dpcompose.numerics.bound import Bound, up
 from dpcompose.numerics.elementary import Complexes, Reals, U, log_one_plus
 from dpcompose.proof.ball import Field
@@ -64,7 +65,7 @@ class DiscreteGaussianLoss(Loss):
         ]
 
     @property
-    def closed(self) -> bool:
+    def has_profile(self) -> bool:
         return self.sigma <= _SUMMED
 
     def profile(self, epsilon: float) -> Bound | None:
@@ -86,17 +87,18 @@ class DiscreteGaussianLoss(Loss):
         return Bound(max(value - doubt * 1.01, 0.0), min(up(value + doubt * 1.01) + min(near, 5e-324), 1.0))
 
     def sampled(self, rate: float, *, remove: bool) -> Loss | None:
-        return self._listed().sampled(rate, remove=remove) if self.sigma <= _LISTED else None
+        return AtomicLoss(self._listed().sampled(rate, remove=remove)) if self.sigma <= _LISTED else None
 
-    def _listed(self) -> AtomicLoss:
-        """The integers within 37 sigma of either center as atoms; what is beyond is below 1e-290 and counts as lost."""
+    def _listed(self) -> Atoms:
+        """The integers within 37 sigma of either center as atoms; what is beyond is below 1e-290 and is omitted."""
         x, mass = self._masses(37.0)
         other = np.exp(-np.square(x - self.shift) / (2 * self.sigma**2)) / self._whole()
         loss = (self.shift**2 - 2.0 * self.shift * x) / (2 * self.sigma**2)
         # One of the two masses is a normal float, whatever the other is.
         kept = np.minimum(np.abs(x), np.abs(x - self.shift)) <= 37.0 * self.sigma
-        fuzz = U * (64 + 4 * 37.0**2)
-        return AtomicLoss(tuple(mass[kept]), tuple(other[kept]), tuple(loss[kept]), None, fuzz, 1e-290, slant=16 * U)
+        relative_error = U * (64 + 4 * 37.0**2)
+        masses = tuple(mass[kept]), tuple(other[kept])
+        return Atoms(*masses, tuple(loss[kept]), None, relative_error, 1e-290, log_ratio_relative_error=16 * U)
 
     def _masses(self, reach: float) -> tuple[Reals, Reals]:
         side = math.ceil(reach * self.sigma) + 2 * abs(self.shift)
@@ -114,7 +116,13 @@ class DiscreteGaussianLoss(Loss):
         return 1 + 2 * sum(math.exp(-x * x / (2 * self.sigma**2)) for x in range(12, 0, -1))
 
     def ball(self, field: Field) -> Ends:
-        return ends(self.sigma, lambda sigma: ThetaMoments(field, sigma, self.shift), field=field, ulps=0, rising=False)
+        return ends(
+            self.sigma,
+            lambda sigma: DiscreteGaussianMoments(field, sigma, self.shift),
+            field=field,
+            ulps=0,
+            rising=False,
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,10 @@ import math
 
 from dpcompose.contour.transform import Lattice
 from dpcompose.errors import UnsupportedError
-from dpcompose.loss.atoms import AtomicLoss
+from dpcompose.loss.atomic import AtomicLoss
+from dpcompose.loss.atomic_moments import DiscreteLaplaceLaw
+from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss
-from dpcompose.loss.law import DiscreteLaplaceLaw
 from dpcompose.loss.two_point import TwoPointLoss
 from dpcompose.numerics.elementary import U
 
@@ -39,6 +40,7 @@ def discrete_laplace(scale: float, shift: int) -> Loss:
         whole * math.exp(-rate * shift),
     ]
     ratios = tuple(rate * (shift - 2 * x) for x in range(shift + 1))
-    fuzz = U * (24 + 4 * rate * shift)
+    relative_error = U * (24 + 4 * rate * shift)
     law = DiscreteLaplaceLaw(scale, shift)
-    return AtomicLoss(tuple(masses), tuple(reversed(masses)), ratios, Lattice(2 * rate, rate * shift), fuzz, law=law)
+    lattice = Lattice(2 * rate, rate * shift)
+    return AtomicLoss(Atoms(tuple(masses), tuple(reversed(masses)), ratios, lattice, relative_error, law=law))

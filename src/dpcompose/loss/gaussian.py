@@ -42,7 +42,7 @@ class GaussianLoss(Loss):
         return GaussianSum(self.mu * self.mu * times)
 
     @property
-    def closed(self) -> bool:
+    def has_profile(self) -> bool:
         return True
 
     def profile(self, epsilon: float) -> Bound:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -11,25 +11,26 @@ from typing import Self
 
 import numpy as np
 
-from dpcompose.contour.exponential_sums import logarithm_of_excess
-from dpcompose.contour.transform import Cumulants, Line, Transform
-from dpcompose.loss import laplace_fold
-from dpcompose.loss.atoms import AtomicLoss
+from dpcompose.contour import invert
+from dpcompose.contour.transform import Transform
+from dpcompose.guarantee.failure import mirrored
+from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss
-from dpcompose.loss.laplace_fold import LaplaceFoldLoss
-from dpcompose.loss.laplace_rough import rough_line
-from dpcompose.loss.laplace_screen import LaplaceScreen, log_modulus
-from dpcompose.loss.two_term import LaplaceMoments
-from dpcompose.numerics.bound import Bound, around
-from dpcompose.numerics.elementary import Complexes, Reals, U, exp_minus_linear, sine_minus_linear
+from dpcompose.loss.laplace_spline import LaplaceSpline, root
+from dpcompose.loss.laplace_sum import LaplaceSum
+from dpcompose.loss.two_term_moments import LaplaceMoments
+from dpcompose.numerics.bound import Bound, Certificate, around, down, up
+from dpcompose.numerics.elementary import U
 from dpcompose.proof.ball import Field
 from dpcompose.proof.moments import Ends, ends
 
 CELLS = 2048
-# Entries of an array that stays close to the processor.
-_CELLS = 1 << 13
-# Of neighbors that are planned for together.
-_GROUPS = 32
+_CERTIFICATE = Certificate("exponential spline, a sum of positive terms")
+_CONTOUR = Certificate("contour")
+_TOLERANCE = 1e-10
+_VALUE_TOLERANCE = 1e-9
+"""For one value of the profile, which has a line of its own."""
+_ULPS = 2
 
 
 @lru_cache(maxsize=1 << 12)
@@ -73,7 +74,7 @@ class LaplaceLoss(Loss):
         return LaplaceSum(np.array([[self.epsilon]]), np.array([[float(times)]]))
 
     @property
-    def closed(self) -> bool:
+    def has_profile(self) -> bool:
         return True
 
     def profile(self, epsilon: float) -> Bound:
@@ -85,7 +86,7 @@ class LaplaceLoss(Loss):
         value = around(-math.expm1((epsilon - self.epsilon) / 2), relative=8 * U, absolute=slack)
         return Bound(max(value.lower, 0.0), max(value.upper, 0.0))
 
-    def enclosing(self) -> tuple[AtomicLoss, AtomicLoss] | None:
+    def enclosing(self) -> tuple[Atoms, Atoms] | None:
         """The smooth part in cells: a cell's two masses moved to its ends (above) or merged into an outcome (below)."""
         if self.epsilon > 300:
             return None
@@ -103,9 +104,9 @@ class LaplaceLoss(Loss):
             + np.concatenate([[0.0], right])
         )
         lower[-1] += far
-        above = AtomicLoss(tuple(lower * np.exp(edges)), tuple(lower), tuple(edges), None, 256 * U)
+        above = Atoms(tuple(lower * np.exp(edges)), tuple(lower), tuple(edges), None, 256 * U)
         ratio = (edges[1:] + edges[:-1]) / 2
-        below = AtomicLoss((far, *p, 0.5), (0.5, *q, far), (-self.epsilon, *ratio, self.epsilon), None, 256 * U)
+        below = Atoms((far, *p, 0.5), (0.5, *q, far), (-self.epsilon, *ratio, self.epsilon), None, 256 * U)
         return above, below
 
     @classmethod
@@ -114,7 +115,7 @@ class LaplaceLoss(Loss):
         (loss, times), *others = group
         if others or times == 1:
             return group
-        return [(LaplaceFoldLoss(loss.epsilon, times), 1)] if laplace_fold.suits(loss.epsilon, times) else group
+        return [(LaplaceFoldLoss(loss.epsilon, times), 1)] if _suits(loss.epsilon, times) else group
 
     @classmethod
     def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:
@@ -126,184 +127,78 @@ class LaplaceLoss(Loss):
         return ends(self.epsilon, lambda epsilon: LaplaceMoments(field, epsilon), field=field, ulps=2, rising=True)
 
 
-@dataclass(frozen=True, eq=False)
-class LaplaceSum(Transform):
-    """M = (((t + 1) e^(t epsilon) + t e^(-(t + 1) epsilon)) / (2 t + 1))^times, a product over rows of shape (m, 1)."""
+def _suits(epsilon: float, times: int) -> bool:
+    """Whether the spline is short; beyond, the contour is narrow and no slower."""
+    return epsilon <= 100.0 and (times <= 64 or (times <= 1000 and times * epsilon <= 45.0))
 
-    epsilon: Reals
-    times: Reals
-    tabulates = True
+
+@dataclass(frozen=True)
+class LaplaceFoldLoss(Loss):
+    """The sum of `times` >= 2 copies of `LaplaceLoss(epsilon)`, epsilon good to a few units of roundoff.
+
+    An epsilon that is larger by d moves the sum up by at most d times the copies. Where the spline has too many terms
+    the contour answers.
+    """
+
+    epsilon: float
+    times: int
 
     @property
     def maximum(self) -> float:
-        return math.fsum((self.epsilon * self.times).ravel()) * (1 + 4 * U)
+        return self.epsilon * self.times
 
     @property
     def minimum(self) -> float:
-        return -self.maximum
+        return -self.epsilon * self.times
+
+    def transform(self, times: int) -> Transform:
+        return LaplaceSum(np.array([[self.epsilon]]), np.array([[float(self.times * times)]]))
 
     @property
-    def scale(self) -> float:
-        return float((self.times * np.minimum(self.epsilon, self.epsilon**2)).sum())
-
-    @property
-    def copies(self) -> float:
-        return float(self.times.sum())
-
-    def cumulants(self, order: float) -> tuple[float, float, float]:
-        at = self.curve(np.array([order]))
-        return float(at.log_m[0]), float(at.first[0]), float(at.second[0])
-
-    def curve(self, orders: Reals) -> Cumulants:
-        (epsilon, times), double = self._planned, 2 * orders + 1
-        far = np.exp(-double * epsilon)
-        top = orders + 1 + orders * far
-        first = (1 + far - 2 * epsilon * orders * far) / top
-        second = far * (4 * epsilon**2 * orders - 4 * epsilon) / top
-        flat = (orders + 1) * epsilon < 1e-3
-        shrink = epsilon**2 * (1 - epsilon / 3)
-        log_m = np.where(flat, shrink * orders * (orders + 1) / 2, orders * epsilon + np.log(top / double))
-        mean = np.where(flat, shrink * (orders + 0.5), epsilon + first - 2 / double)
-        spread = np.where(flat, shrink, second - first**2 + 4 / double**2)
-        return Cumulants(*((times * part).sum(axis=0) for part in (log_m, mean, spread)))
+    def has_profile(self) -> bool:
+        return True
 
     @cached_property
-    def _planned(self) -> tuple[Reals, Reals]:
-        """Fewer rows of nearly the same curve: neighbors replaced by two with their mean and variance."""
-        if len(self.epsilon) <= 4 * _GROUPS:
-            return self.epsilon, self.times
-        order = np.argsort(self.epsilon[:, 0])
-        epsilon, times = self.epsilon[order, 0], self.times[order, 0]
-        starts = np.arange(_GROUPS) * len(epsilon) // _GROUPS
-        if np.any(epsilon[starts] < 0.85 * epsilon[np.append(starts[1:], len(epsilon)) - 1]):
-            return self.epsilon, self.times
-        copies = np.add.reduceat(times, starts)
-        mean = np.add.reduceat(times * epsilon, starts) / copies
-        off = epsilon - np.repeat(mean, np.diff(starts, append=len(epsilon)))
-        apart = np.sqrt(np.add.reduceat(times * off * off, starts) / copies)
-        return np.concatenate([mean - apart, mean + apart])[:, None], np.tile(copies / 2, 2)[:, None]
+    def _spline(self) -> LaplaceSpline:
+        return LaplaceSpline(self.epsilon, self.times)
 
-    def line(self, order: float, frequencies: Reals) -> Line:
-        value, doubt = np.zeros(len(frequencies), dtype=np.complex128), np.zeros(len(frequencies))
-        chunk = max(1, (1 << 16) // len(self.epsilon))
-        for at in range(0, len(frequencies), chunk):
-            log, error = self._log(order, frequencies[at : at + chunk])
-            total = self.times * log
-            value[at : at + chunk] = np.sum(total, axis=0)
-            doubt[at : at + chunk] = np.sum(self.times * error + U * (4 + len(self.epsilon)) * np.abs(total), axis=0)
-        return Line(value, doubt)
+    @property
+    def _doubt(self) -> float:
+        """How far the sum may lie from that of the exact epsilon, roundings of the place included."""
+        return 4 * U * (_ULPS + 2) * self.maximum
 
-    def rough_line(self, order: float, frequencies: Reals) -> Line | None:
-        return rough_line(self.epsilon, self.times, order, frequencies)
+    def profile(self, epsilon: float) -> Bound:
+        if epsilon < 0:
+            return mirrored(epsilon, self._positive, _CERTIFICATE)
+        return self._positive(epsilon)
 
-    def log_bounds(self, order: float) -> Iterator[Callable[[Reals], Reals]]:
-        """Cheap bounds on log |phi|, of different rows or else 0."""
-        return self.screen(order).bounds()
+    def _positive(self, epsilon: float) -> Bound:
+        """The profile at a loss >= 0."""
+        if epsilon >= self.maximum * (1 + 8 * U):
+            return Bound(0.0, 0.0, _CERTIFICATE)
+        depth = self.maximum - epsilon
+        places = np.array([depth - self._doubt, depth + self._doubt]) / (2 * self.epsilon)
+        low = max(float(places[0]), 0.0)
+        places[0] = low if low > 0 else places[1]
+        found = self._spline.values(places, self._spline.saddle(float(places[1])))
+        if found is None:
+            reading = invert.value_at(self.transform(1), epsilon, tolerance=_VALUE_TOLERANCE)
+            return Bound(reading.lower, reading.upper, _CONTOUR)
+        lower = float(found[0][0]) if low > 0 else 0.0
+        return Bound(max(down(lower), 0.0), min(up(float(found[1][1])), 1.0), _CERTIFICATE)
 
-    def screen(self, order: float) -> LaplaceScreen:
-        """What tells on a line which nodes matter."""
-        double = 2 * order + 1
-        far = np.exp(-double * self.epsilon)
-        whole = 0.5 + far / 2 - np.expm1(-double * self.epsilon) / (2 * double)
-        return LaplaceScreen(self.epsilon, self.times, far, whole)
-
-    def limsup(self, order: float) -> float:
-        # The mass of the atoms.
-        double = 2 * order + 1
-        far = np.exp(-double * self.epsilon)
-        return math.exp(float((self.times * np.log((1 + far) / 2 / (order + 1 + order * far) * double)).sum()))
-
-    def log_envelope(self, order: float, edges: Reals) -> Reals:
-        found, size = np.zeros(len(edges)), max(1, _CELLS // len(edges))
-        for at in range(0, len(self.epsilon), size):
-            rows = slice(at, at + size)
-            found += log_modulus(self.times[rows], self._envelope(rows, order, edges))
-        return found
-
-    def _envelope(self, rows: slice, order: float, edges: Reals) -> Reals:
-        """For each row bounds on |phi|^2 between the edges, those below 1 with a margin."""
-        epsilon, double = self.epsilon[rows], 2 * order + 1
-        far = np.exp(-double * epsilon)
-        whole = order + 1 + order * far
-        # The tilted smooth part is monotone, so its transform is at most twice its largest density over u.
-        bound = ((1 + far) / 2 + 0.5 / edges) * (double / whole)
-        bound *= bound
-        # Where a block is wide nothing but that decay is known.
-        wide = np.flatnonzero(np.diff(edges, append=math.inf) * float(epsilon.min()) > 2.0)
-        last = int(wide[0])
-        if last:
-            sine, cosine, doubt = self._waves(rows, edges[: last + 1])
-            near = edges[: last + 1]
-            # |t + 1 + t e^(-(2 t + 1) epsilon)| / |2 t + 1| over the same at u = 0.
-            real = order + 1 + far * (order * cosine + near * sine)
-            imaginary = near + far * (near * cosine - order * sine)
-            square = (real * real + imaginary * imaginary) / (1 + (near * (2 / double)) ** 2) / (whole * whole)
-            square = square * (1 + 256 * U) + doubt
-            # f = |phi|^2 has |f''| <= 2 epsilon^2, as in `blockwise`.
-            square = np.maximum(square[:, :-1], square[:, 1:]) + (epsilon * np.diff(near)) ** 2 / 4
-            bound[:, :last] = np.minimum(bound[:, :last], square)
-        return np.minimum(bound * (1 + 1e-12), 1.0)
-
-    def _waves(self, rows: slice, edges: Reals) -> tuple[Reals, Reals, Reals]:
-        """Sine and cosine of 2 epsilon u, and what they may add to |phi|^2.
-
-        Errors d of both add at most sqrt(2) d to |phi|, so 3 d to its square, and 8 d if d is no small number: the
-        angle is good to 2 U of itself. In single precision d is below 1e-6; many copies ask for more digits.
-        """
-        if len(self.epsilon) < 16 or self.copies > 1e5:
-            angle = 2 * self.epsilon[rows] * edges
-            return np.sin(angle), np.cos(angle), 16 * U * angle + 256 * U
-        turns = self.epsilon[rows] / math.pi * edges
-        doubt = 3e-6 + 2e-14 * turns
-        turns -= np.rint(turns)
-        angle = turns.astype(np.float32) * np.float32(2 * math.pi)
-        return np.sin(angle), np.cos(angle), doubt
-
-    def _log(self, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
-        """log M per copy with its error, rows by frequencies."""
-        log = np.empty((len(self.epsilon), len(frequencies)), dtype=np.complex128)
-        error = np.empty(log.shape)
-        # Close to 1 the series keep the digits that many copies need.
-        near = ((order + 1) * self.epsilon[:, 0] <= 2) & (self.times[:, 0] > 300)
-        for rows, method in ((near, _near_one), (~near, _far_from_one)):
-            if rows.any():
-                log[rows], error[rows] = method(self.epsilon[rows], order, frequencies)
-        return log, error
-
-
-def _near_one(epsilon: Reals, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
-    """M - 1 = ((t + 1) E(t epsilon) + t E(-(t + 1) epsilon)) / (2 t + 1) with E(z) = e^z - 1 - z."""
-    line = order + 1j * frequencies
-    angle = epsilon * frequencies
-    up, up_error = _exp_minus_linear(order * epsilon, angle)
-    down, down_error = _exp_minus_linear(-(order + 1) * epsilon, -angle)
-    excess = ((line + 1) * up + line * down) / (2 * line + 1)
-    error = (np.abs(line + 1) * up_error + np.abs(line) * down_error) / np.abs(2 * line + 1) + 24 * U * (
-        np.abs(up) + np.abs(down)
-    )
-    result = logarithm_of_excess(excess.real, excess.imag, error)
-    return result.log, result.error
-
-
-def _exp_minus_linear(x: Reals, y: Reals) -> tuple[Complexes, Reals]:
-    """e^(x + iy) - 1 - (x + iy) and its error; x of shape (m, 1) with |x| <= 2, y of shape (m, n)."""
-    rise, half = np.exp(x), np.sin(y / 2)
-    curve = exp_minus_linear(x)
-    real = curve - 2 * rise * half * half
-    imaginary = np.expm1(x) * np.sin(y) + sine_minus_linear(y)
-    flat = np.where(np.abs(x) > 1e-2, 24 * U * np.abs(x), 0.0)
-    small = 64 * U * (x * x + rise * y * y + np.abs(x * y) * (1 + rise))
-    large = 16 * U * (1 + np.abs(y)) * (1 + rise + np.abs(x) + np.abs(y))
-    return real + 1j * imaginary, np.minimum(small, large) + flat
-
-
-def _far_from_one(epsilon: Reals, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
-    """log M = t epsilon + log((t + 1 + t e^(-(2 t + 1) epsilon)) / (2 t + 1)); the quotient may come close to 0."""
-    line = order + 1j * frequencies
-    angle = 2 * epsilon * frequencies
-    far = np.exp(-(2 * order + 1) * epsilon)
-    rest = line / (2 * line + 1) * (far * (np.cos(angle) - 1j * np.sin(angle)))
-    ratio = (line + 1) / (2 * line + 1) + rest
-    lost = U * (64 + 16 * (2 * order + 1) * epsilon * far + 8 * far * angle)
-    result = logarithm_of_excess(ratio.real - 1, ratio.imag, lost)
-    return epsilon * line + result.log, result.error + 8 * U * (epsilon * np.abs(line) + np.abs(result.log))
+    def inverse(self, delta: float) -> Bound:
+        if delta >= 1:
+            return Bound(0.0, 0.0, _CERTIFICATE)
+        most = self.maximum * (1 + 8 * U)
+        if delta == 0:
+            return Bound(self.maximum * (1 - 8 * U), most, _CERTIFICATE)
+        found = root(self._spline, delta)
+        if found is not None:
+            lower, upper = found
+            none = upper == 0 and self._positive(0.0).upper <= delta
+            upper = 0.0 if none else min(upper + self._doubt, most)
+            return Bound(max(lower - self._doubt, 0.0), upper, _CERTIFICATE)
+        reading = invert.point_of(self.transform(1), delta, delta, tolerance=_TOLERANCE)
+        upper = min(max(reading.upper, 0.0), most)
+        return Bound(min(max(reading.lower, 0.0), upper), upper, _CONTOUR)

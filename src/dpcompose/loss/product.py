@@ -13,8 +13,8 @@ from scipy.optimize import brentq
 from dpcompose.contour import invert
 from dpcompose.contour.invert import Reading
 from dpcompose.contour.transform import Sum, Transform
+from dpcompose.loss.atomic import MOST_STATES, enumerated, states
 from dpcompose.loss.base import Loss
-from dpcompose.loss.enumerated import MOST_STATES, enumerated, states
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
 from dpcompose.numerics.exact import sum_rounded_up
 
@@ -62,7 +62,7 @@ class Product:
             if times > 0:
                 families[type(loss)].append((loss, times))
         merged = [entry for family, members in families.items() for entry in family.combine(members)]
-        if len(merged) == 1 and merged[0][1] == 1 and merged[0][0].closed:
+        if len(merged) == 1 and merged[0][1] == 1 and merged[0][0].has_profile:
             return tuple(merged)
         merged = [(loss.composed, times) for loss, times in merged]
         few = merged and states(merged) <= MOST_STATES
@@ -71,7 +71,7 @@ class Product:
     @cached_property
     def single(self) -> Loss | None:
         """The one loss with a closed profile that the sum amounts to, if it does."""
-        if len(self.reduced) == 1 and self.reduced[0][1] == 1 and self.reduced[0][0].closed:
+        if len(self.reduced) == 1 and self.reduced[0][1] == 1 and self.reduced[0][0].has_profile:
             return self.reduced[0][0]
         return None
 
@@ -261,7 +261,7 @@ def _pooled(family: type[Loss], members: list[tuple[Loss, int]], other: _Pool | 
     """The family's transforms of its members: those of the other order, or their reverse, where that is the same."""
     if other is not None and other.members == members:
         return other
-    if other is not None and [(loss.facing, times) for loss, times in other.members] == members:
+    if other is not None and [(loss.shared_reverse, times) for loss, times in other.members] == members:
         found = [term.reverse for term in other.terms]
         terms = [term for term in found if term is not None]
         if len(terms) == len(found):

@@ -10,8 +10,9 @@ from functools import cached_property
 import numpy as np
 
 from dpcompose.contour.transform import Transform
-from dpcompose.loss.atomized import atomized
-from dpcompose.loss.atoms import AtomicLoss
+from dpcompose.loss.atomic import AtomicLoss
+from dpcompose.loss.atomize import atomized
+from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss, Pair
 from dpcompose.loss.product import Product
 from dpcompose.numerics.bound import Bound, Certificate, down, up
@@ -51,7 +52,7 @@ class Enclosed:
     product: Product
 
     @cached_property
-    def atoms(self) -> tuple[AtomicLoss, AtomicLoss]:
+    def atoms(self) -> tuple[Atoms, Atoms]:
         """Above, below."""
         closed = _closed(self.product)
         found = closed.enclosing() if closed is not None else None
@@ -80,10 +81,10 @@ class SampledLoss(Loss):
 
     @cached_property
     def _atoms(self) -> AtomicLoss:
-        return self.base.atoms[0 if self.above else 1].sampled(self.rate, remove=self.remove)
+        return AtomicLoss(self.base.atoms[0 if self.above else 1].sampled(self.rate, remove=self.remove))
 
     @property
-    def closed(self) -> bool:
+    def has_profile(self) -> bool:
         return True
 
     def profile(self, epsilon: float) -> Bound:
@@ -186,8 +187,8 @@ class SampledLoss(Loss):
     def support(self) -> int:
         return self.composed.support
 
-    def atoms(self) -> AtomicLoss:
-        return self.composed
+    def atoms(self) -> Atoms:
+        return self.composed.table
 
     def ball(self, field: Field) -> Ends:
         return self.composed.ball(field)

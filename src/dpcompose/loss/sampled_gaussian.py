@@ -15,8 +15,8 @@ import numpy as np
 from dpcompose.contour.transform import Transform
 from dpcompose.guarantee import gaussian
 from dpcompose.loss.base import Loss
-from dpcompose.loss.mixture import AddedMoments, RemovedMoments
-from dpcompose.loss.sampled_gaussian_rows import SampledGaussianRows
+from dpcompose.loss.sampled_gaussian_batch import SampledGaussianBatch
+from dpcompose.loss.sampled_gaussian_moments import AddedMoments, RemovedMoments
 from dpcompose.loss.sampled_gaussian_sum import SampledGaussianSum
 from dpcompose.numerics.bound import Bound, around, up
 from dpcompose.numerics.elementary import U
@@ -52,7 +52,7 @@ class SampledGaussianLoss(Loss):
         return math.log1p(-self.rate) * (1 + 8 * U) if self.remove else -math.inf
 
     @property
-    def facing(self) -> SampledGaussianLoss:
+    def shared_reverse(self) -> SampledGaussianLoss:
         return replace(self, remove=not self.remove)
 
     def transform(self, times: int) -> Transform:
@@ -68,7 +68,7 @@ class SampledGaussianLoss(Loss):
         return found
 
     @property
-    def closed(self) -> bool:
+    def has_profile(self) -> bool:
         return True
 
     def profile(self, epsilon: float) -> Bound:
@@ -121,7 +121,7 @@ def _summed(rows: Sequence[tuple[SampledGaussianLoss, int]]) -> SampledGaussianS
     columns = np.array([(loss.noise, loss.rate, times) for loss, times in rows], dtype=float)
     ulps = max(loss.ulps for loss, _ in rows)
     return SampledGaussianSum(
-        SampledGaussianRows(columns[:, 0:1], columns[:, 1:2], columns[:, 2:3], ulps), rows[0][0].remove
+        SampledGaussianBatch(columns[:, 0:1], columns[:, 1:2], columns[:, 2:3], ulps), rows[0][0].remove
     )
 
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from dpcompose.contour.exponential_sums import careful_nodes, joined
 from dpcompose.contour.transform import Line
-from dpcompose.loss.sampled_gaussian_points import Grid, built, most_moment, shortened
-from dpcompose.loss.sampled_gaussian_rows import MOST_POINTS, SampledGaussianRows, unknown
+from dpcompose.loss.sampled_gaussian_batch import MOST_POINTS, SampledGaussianBatch, unknown
+from dpcompose.loss.sampled_gaussian_grid import Grid, built, most_moment, shortened
 from dpcompose.numerics.elementary import Reals, exp_or_inf, log_add_exp, log_sum, row_tops
 
 _ANGLES = (0.05, 0.12, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5)
@@ -39,7 +39,7 @@ class SampledGaussianLine:
         own: Which of them; of what follows every array has as many rows.
     """
 
-    rows: SampledGaussianRows
+    rows: SampledGaussianBatch
     own: slice
     _grids: dict[tuple[float, bytes], Grid] = field(default_factory=dict[Any, Any], init=False)
 

@@ -14,9 +14,9 @@ import numpy as np
 from scipy import special
 
 from dpcompose.contour.transform import Cumulants, Line, Transform
+from dpcompose.loss.sampled_gaussian_batch import SampledGaussianBatch
+from dpcompose.loss.sampled_gaussian_decay import shifted_envelope
 from dpcompose.loss.sampled_gaussian_line import SampledGaussianLine
-from dpcompose.loss.sampled_gaussian_rows import SampledGaussianRows
-from dpcompose.loss.sampled_gaussian_shifted import shifted_envelope
 from dpcompose.numerics.elementary import Reals, U, row_sums
 
 # Below this order whole orders are near and their sums short.
@@ -33,7 +33,7 @@ class SampledGaussianSum(Transform):
         remove: Whether they are those of (with the record, without it).
     """
 
-    rows: SampledGaussianRows
+    rows: SampledGaussianBatch
     remove: bool
     tabulates = True
 

@@ -7,7 +7,8 @@ from decimal import Context, Decimal, localcontext
 from itertools import pairwise
 
 from dpcompose.contour.transform import Lattice
-from dpcompose.loss.atoms import AtomicLoss
+from dpcompose.loss.atomic import AtomicLoss
+from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss
 from dpcompose.loss.two_point import TwoPointLoss
 from dpcompose.numerics.elementary import U
@@ -63,7 +64,7 @@ def _iterated(start: Decimal, segments: list[tuple[Decimal, Decimal, int]], epsi
             upper, under = [*upper, only_p], [*under, only_q]
             ratios, logs = [*ratios, math.inf if only_p > 0 else -math.inf], [*logs, 0.0] if logs else []
     lattice = Lattice(math.gcd(*orders) * epsilon, 0.0)  # with two categories every second place is empty
-    return AtomicLoss(tuple(upper), tuple(under), tuple(ratios), lattice, 8 * U, log_upper=tuple(logs))
+    return AtomicLoss(Atoms(tuple(upper), tuple(under), tuple(ratios), lattice, 8 * U, log_upper=tuple(logs)))
 
 
 def _power(

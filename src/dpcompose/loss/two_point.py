@@ -13,10 +13,11 @@ import numpy as np
 
 from dpcompose.contour.transform import Cumulants, Lattice, Line, Transform, blockwise
 from dpcompose.guarantee import optimal
-from dpcompose.loss.atoms import AtomicLoss
+from dpcompose.loss.atomic import AtomicLoss
+from dpcompose.loss.atomic_moments import PromiseLaw
+from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss, both_readings
-from dpcompose.loss.law import PromiseLaw
-from dpcompose.loss.two_term import TwoPointMoments
+from dpcompose.loss.two_term_moments import TwoPointMoments
 from dpcompose.numerics.bound import Bound
 from dpcompose.numerics.elementary import Reals, U
 from dpcompose.proof.ball import Ball, Field
@@ -62,7 +63,7 @@ class TwoPointLoss(Loss):
         return TwoPointSum(np.array([[self.epsilon]]), np.array([[float(self.times * times)]]))
 
     @property
-    def closed(self) -> bool:
+    def has_profile(self) -> bool:
         return True
 
     def profile(self, epsilon: float) -> Bound:
@@ -92,7 +93,7 @@ class TwoPointLoss(Loss):
     def support(self) -> int:
         return (4 if self.delta > 0 else 2) if self.times == 1 else self.times + 1 if self.delta == 0 else 0
 
-    def atoms(self) -> AtomicLoss:
+    def atoms(self) -> Atoms:
         """One copy: +epsilon, -epsilon and two outcomes that one measure lacks; several without delta: a binomial."""
         if self.times > 1:
             return self._binomial()
@@ -104,10 +105,12 @@ class TwoPointLoss(Loss):
             upper, lower, ratio = [*upper, self.delta, 0.0], [*lower, 0.0, self.delta], [*ratio, math.inf, -math.inf]
         lattice = Lattice(2 * self.epsilon, self.epsilon) if self.epsilon > 0 else None
         law = PromiseLaw(self.epsilon, self.delta) if self.ulps == 0 else None
-        fuzz = U * (24 + 4 * self.ulps * self.epsilon)
-        return AtomicLoss(tuple(upper), tuple(lower), tuple(ratio), lattice, fuzz, law=law, slant=24 * U)
+        relative_error = U * (24 + 4 * self.ulps * self.epsilon)
+        return Atoms(
+            tuple(upper), tuple(lower), tuple(ratio), lattice, relative_error, law=law, log_ratio_relative_error=24 * U
+        )
 
-    def _binomial(self) -> AtomicLoss:
+    def _binomial(self) -> Atoms:
         """`times` copies of the two points, by the logarithms of their masses."""
         high, ways = np.arange(self.times + 1.0), [1]
         for count in range(self.times):
@@ -115,21 +118,21 @@ class TwoPointLoss(Loss):
         common = np.array([math.log(number) for number in ways]) - self.times * math.log1p(math.exp(-self.epsilon))
         logs = common - (self.times - high) * self.epsilon
         ratios, masses = self.epsilon * (2.0 * high - self.times), np.exp(logs)
-        fuzz = U * (16 + 8 * self.times + 4 * self.times * self.epsilon * (1 + self.ulps))
-        return AtomicLoss(
+        relative_error = U * (16 + 8 * self.times + 4 * self.times * self.epsilon * (1 + self.ulps))
+        return Atoms(
             tuple(masses.tolist()),
             tuple(masses[::-1].tolist()),
             tuple(ratios.tolist()),
             None,
-            fuzz,
-            slant=U * (8 + 2 * self.ulps),
+            relative_error,
+            log_ratio_relative_error=U * (8 + 2 * self.ulps),
             log_upper=tuple(logs.tolist()),
         )
 
     def sampled(self, rate: float, *, remove: bool) -> Loss | None:
         if self.times > 4096 or (self.times > 1 and self.delta > 0):
             return None
-        return self.atoms().sampled(rate, remove=remove)
+        return AtomicLoss(self.atoms().sampled(rate, remove=remove))
 
     @classmethod
     def combine(cls, group: Sequence[tuple[Self, int]]) -> Sequence[tuple[Loss, int]]:

@@ -10,10 +10,10 @@ from typing import Any, cast
 from dpcompose.composition.container import Pairs
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.loss.atomized import atomized
-from dpcompose.loss.atoms import AtomicLoss
+from dpcompose.loss.atomic import AtomicLoss
+from dpcompose.loss.atomize import atomized, envelope
+from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Pair
-from dpcompose.loss.envelope import envelope
 from dpcompose.mechanism.base import Mechanism, adjacency_of
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound, down, up
@@ -67,7 +67,8 @@ class DominatingPair(Mechanism):
         if not isinstance(upper, Mapping) and not isinstance(lower, Mapping) and len(first) != len(second):
             raise DomainError("lower", f"{len(second)} masses", f"as many as upper has: {len(first)}")
         outcomes = list(dict.fromkeys([*first, *second]))
-        loss = AtomicLoss.of([first.get(o, 0.0) for o in outcomes], [second.get(o, 0.0) for o in outcomes])
+        masses = ([side.get(outcome, 0.0) for outcome in outcomes] for side in (first, second))
+        loss = AtomicLoss(Atoms.of(*masses))
         adjacency_of("adjacency", adjacency)
         return cls(Pair(loss, loss.reverse), adjacency, f"DominatingPair of {len(outcomes)} atoms")
 
@@ -98,7 +99,8 @@ class DominatingPair(Mechanism):
                 raise DomainError(f"profile({epsilon!r})", delta, f"at least 1 - e^epsilon = {floor!r}")
             return Bound(low, high)
 
-        above, below = atomized(lambda epsilons: [enclosed(epsilon) for epsilon in epsilons], math.inf)
+        atoms = atomized(lambda epsilons: [enclosed(epsilon) for epsilon in epsilons], math.inf)
+        above, below = map(AtomicLoss, atoms)
         inside = Pair(below, below.reverse)
         adjacency_of("adjacency", adjacency)
         return cls(Pair(above, above.reverse, False, (inside,)), adjacency, "DominatingPair from a profile")

@@ -11,7 +11,7 @@ from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.priced import TypedAmounts
 from dpcompose.loss.base import Pair
 from dpcompose.loss.gaussian import GaussianLoss, gaussian_sum
-from dpcompose.loss.opposed_gaussian import OpposedGaussianLoss
+from dpcompose.loss.replaced_gaussian import ReplacedGaussianLoss
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.mechanism.base import ContinuousNoise, alike, rounded
 
@@ -66,6 +66,6 @@ class Gaussian(ContinuousNoise):
         """For replacing: (1 - q) N(0) + q N(-D) against (1 - q) N(0) + q N(D), D the add-remove sensitivity."""
         noise = self.sigma / self.sensitivity
         if adjacency is Adjacency.REPLACE:
-            return alike(OpposedGaussianLoss(noise, rate))
+            return alike(ReplacedGaussianLoss(noise, rate))
         ulps = rounded(self.sensitivity)
         return ((Pair(SampledGaussianLoss(noise, rate, True, ulps), SampledGaussianLoss(noise, rate, False, ulps)), 1),)

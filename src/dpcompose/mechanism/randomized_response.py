@@ -10,9 +10,10 @@ from dpcompose.contour.transform import Lattice
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.priced import TypedAmounts
-from dpcompose.loss.atoms import AtomicLoss
+from dpcompose.loss.atomic import AtomicLoss
+from dpcompose.loss.atomic_moments import ResponseLaw
+from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss
-from dpcompose.loss.law import ResponseLaw
 from dpcompose.loss.twice import two_in_a_row
 from dpcompose.loss.two_point import TwoPointLoss
 from dpcompose.mechanism.base import Stated, adjacency_of, alike, set_fields
@@ -92,7 +93,7 @@ def _loss(epsilon: float, categories: int) -> Loss:
     others = (categories - 1) * math.exp(-epsilon)
     truth, other = 1 / (1 + others), math.exp(-epsilon) / (1 + others)
     rest = (categories - 2) * other
-    return AtomicLoss(
+    atoms = Atoms(
         (truth, rest, other),
         (other, rest, truth),
         (epsilon, 0.0, -epsilon),
@@ -100,3 +101,4 @@ def _loss(epsilon: float, categories: int) -> Loss:
         16 * UNIT_ROUNDOFF,
         law=ResponseLaw(epsilon, categories),
     )
+    return AtomicLoss(atoms)

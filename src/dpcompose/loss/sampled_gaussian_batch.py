@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpcompose.contour.transform import Cumulants, Line, blockwise
-from dpcompose.loss.sampled_gaussian_normal import NearNormal, near_normal
-from dpcompose.loss.sampled_gaussian_points import Grid, built, coarse_step, most_moment, most_variance
-from dpcompose.loss.sampled_gaussian_shifted import shifted_line
+from dpcompose.loss.sampled_gaussian_decay import NearNormal, near_normal, shifted_line
+from dpcompose.loss.sampled_gaussian_grid import Grid, built, coarse_step, most_moment, most_variance
 from dpcompose.numerics.elementary import Reals
 
 MOST_POINTS = 60_000
@@ -53,7 +52,7 @@ class Reach:
 
 
 @dataclass(frozen=True, eq=False)
-class SampledGaussianRows:
+class SampledGaussianBatch:
     """Losses in both directions, each so many times.
 
     Args:

@@ -1,4 +1,4 @@
-"""Losses as power functions, and back: a piecewise linear power function is a list of atoms."""
+"""The losses of a group: in closed form where the family is closed, else by iterated power functions."""
 
 from __future__ import annotations
 
@@ -6,23 +6,88 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
+from functools import singledispatch
 
 import numpy as np
 
 from dpcompose.contour.transform import Lattice
 from dpcompose.errors import UnsupportedError
 from dpcompose.guarantee.power_function import PowerCurve, enclosing
-from dpcompose.loss.atoms import AtomicLoss
-from dpcompose.loss.base import Loss
+from dpcompose.loss.atomic import AtomicLoss
+from dpcompose.loss.atoms import Atoms
+from dpcompose.loss.base import Loss, Pair
+from dpcompose.loss.bounded_range import BoundedRangeLoss, attained_losses
+from dpcompose.loss.discrete_gaussian import DiscreteGaussianLoss
+from dpcompose.loss.gaussian import GaussianLoss
+from dpcompose.loss.laplace import LaplaceLoss
 from dpcompose.loss.product import Product
 from dpcompose.loss.two_point import TwoPointLoss
 from dpcompose.numerics.bound import Bound
 from dpcompose.numerics.elementary import U
 
+LARGEST_RANGE = 300.0
+LARGEST_SHIFT = 10**6
 NODES = 2048
 LARGEST_CHAIN, LARGEST_LOSS = 690.0, 200.0
 """Beyond these a float, or 100 digits on both sides of 1, no longer holds a likelihood ratio."""
 _NEGLIGIBLE = 1e-30
+
+
+@singledispatch
+def grouped(loss: Loss, size: int) -> Pair | None:
+    """The pair of a group of `size` where `loss` is one person's, the same in both orders; None without closed form.
+
+    Shifts of noise with a log-concave density are a semigroup: the best tests for a shift are half-lines whatever its
+    size, so the power function of a shift by k is that of a shift by 1, iterated k times. The same holds for integer
+    noise and integer shifts, whose power functions are linear between common corners.
+
+    Reference: [DongRothSu2022, Theorem 2.14]
+    """
+    return None
+
+
+@grouped.register
+def _(loss: GaussianLoss, size: int) -> Pair:
+    return _both(GaussianLoss(loss.mu * size, loss.ulps + 1))
+
+
+@grouped.register
+def _(loss: LaplaceLoss, size: int) -> Pair:
+    return _both(LaplaceLoss(loss.epsilon * size, loss.ulps + 1))
+
+
+@grouped.register
+def _(loss: DiscreteGaussianLoss, size: int) -> Pair:
+    shift = loss.shift * size
+    if not abs(shift) <= LARGEST_SHIFT:
+        raise UnsupportedError(
+            f"a group of {size}", f"a shift of {shift} is beyond {LARGEST_SHIFT}", "Ask for a smaller group"
+        )
+    return _both(DiscreteGaussianLoss(loss.sigma, shift))
+
+
+@grouped.register
+def _(loss: TwoPointLoss, size: int) -> Pair | None:
+    if loss.times > 1:
+        return None
+    fuzz = 4 * U * loss.ulps * size * (1 + loss.epsilon)
+    return _both(chained(loss.epsilon, delta=loss.delta, categories=2, steps=size, relative_error=fuzz))
+
+
+@grouped.register
+def _(loss: BoundedRangeLoss, size: int) -> Pair:
+    """The ranges add up, and any pair whose loss has the sum as its range has a geometric path of neighbors between."""
+    epsilon = loss.epsilon * size
+    if not epsilon <= LARGEST_RANGE:
+        raise UnsupportedError(
+            f"a group of {size}", f"a range of {epsilon:.4g} nats is beyond {LARGEST_RANGE:g}", "Use BlackBox"
+        )
+    inside = tuple(Pair(remove, add) for remove, add in attained_losses(epsilon))
+    return Pair(BoundedRangeLoss(epsilon), BoundedRangeLoss(epsilon), False, inside, tight_alone=True)
+
+
+def _both(loss: Loss) -> Pair:
+    return Pair(loss, loss)
 
 
 def chained(epsilon: float, *, delta: float, categories: int, steps: int, relative_error: float = 0.0) -> Loss:
@@ -79,9 +144,9 @@ def curves_of(remove: Product, add: Product, *, nodes: int = NODES) -> Enclosed:
     ends = [product.extremes.upper for product in (remove, add)]
     loss = remove.single
     atoms = loss.atoms() if loss is not None and loss.support and max(ends) <= LARGEST_LOSS else None
-    if isinstance(atoms, AtomicLoss):
+    if atoms is not None:
         exact = PowerCurve.of_atoms(atoms.upper, atoms.lower, lost=atoms.unplaced_mass)
-        return Enclosed(exact, exact if atoms.unplaced_mass == 0.0 else None, atoms.fuzz)
+        return Enclosed(exact, exact if atoms.unplaced_mass == 0.0 else None, atoms.relative_error)
     reach = max(_reach(_profile(product), end) for product, end in zip((remove, add), ends, strict=True))
     special = [end * (1 + 4 * U) for end in ends if 0.0 < end < reach]
     grid = np.unique(np.concatenate([np.linspace(0.0, reach * (1 + 4 * U), nodes // 2), special])).tolist()
@@ -115,7 +180,7 @@ def atoms_of(curve: PowerCurve, *, relative_error: float = 0.0, lattice: Lattice
         upper, lower, ratios = [*upper, float(curve.start)], [*lower, 0.0], [*ratios, math.inf]
     if curve.rest > 0:
         upper, lower, ratios = [*upper, 0.0], [*lower, float(curve.rest)], [*ratios, -math.inf]
-    return AtomicLoss(tuple(upper), tuple(lower), tuple(ratios), lattice, relative_error + 8 * U)
+    return AtomicLoss(Atoms(tuple(upper), tuple(lower), tuple(ratios), lattice, relative_error + 8 * U))
 
 
 def _logarithm(length: Decimal, gain: Decimal) -> float:

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from dpcompose.loss.sampled_gaussian_points import built, coarse_step, missed, most_moment, most_variance, shortened
-from dpcompose.loss.sampled_gaussian_rows import SampledGaussianRows
+from dpcompose.loss.sampled_gaussian_batch import SampledGaussianBatch
+from dpcompose.loss.sampled_gaussian_grid import built, coarse_step, missed, most_moment, most_variance, shortened
 from dpcompose.numerics.elementary import log_sum
 
 CASES = 300
@@ -29,7 +29,7 @@ def test_bounds_hold_and_are_close(sign: int):
         noise = float(np.exp(rng.uniform(math.log(0.08), math.log(30))))
         rate = float(np.exp(rng.uniform(math.log(1e-6), math.log(0.9))))
         power = sign * float(np.exp(rng.uniform(math.log(0.1), math.log(4000 * noise * noise + 5))))
-        rows = SampledGaussianRows(*(np.array([[each]]) for each in (noise, rate, 1.0)), ulps=1)
+        rows = SampledGaussianBatch(*(np.array([[each]]) for each in (noise, rate, 1.0)), ulps=1)
         own = slice(0, 1) if sign > 0 else slice(1, 2)
         order = power - 1 if sign > 0 else -power
         grid, one = rows.coarse(order, own), rows.moments(order, own)

@@ -22,7 +22,7 @@ _WIDE = 0.4
 
 
 @dataclass(frozen=True)
-class ThetaMoments(Moments):
+class DiscreteGaussianMoments(Moments):
     """The loss (D^2 - 2 D x) / (2 s^2) of x with probability proportional to e^(-x^2 / (2 s^2)).
 
     Args:

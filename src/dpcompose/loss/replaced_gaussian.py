@@ -19,8 +19,8 @@ from dpcompose.contour.exponential_sums import Points, careful_nodes, logarithm_
 from dpcompose.contour.saddle import short
 from dpcompose.contour.transform import Line, Transform, blockwise
 from dpcompose.loss.base import Loss
-from dpcompose.loss.mixture import ReplacedMoments
-from dpcompose.loss.sampled_gaussian_points import log_ratio
+from dpcompose.loss.sampled_gaussian_grid import log_ratio
+from dpcompose.loss.sampled_gaussian_moments import ReplacedMoments
 from dpcompose.numerics.bound import Bound, up
 from dpcompose.numerics.elementary import ULPS, Reals, U, exp_or_inf, exponential_sums, log_sum_exp, minus_log1p
 from dpcompose.proof.ball import Field
@@ -33,7 +33,7 @@ _SHIFTS = (0.12, 0.25, 0.5, 0.9, 1.5, 2.2, 2.8)
 
 
 @dataclass(frozen=True)
-class OpposedGaussianLoss(Loss):
+class ReplacedGaussianLoss(Loss):
     """The same in both orders, by the symmetry x -> -x.
 
     Args:
@@ -53,10 +53,10 @@ class OpposedGaussianLoss(Loss):
         return -math.inf
 
     def transform(self, times: int) -> Transform:
-        return OpposedGaussianSum(self.noise, self.rate, float(times))
+        return ReplacedGaussianSum(self.noise, self.rate, float(times))
 
     @property
-    def closed(self) -> bool:
+    def has_profile(self) -> bool:
         return True
 
     def profile(self, epsilon: float) -> Bound:
@@ -108,7 +108,7 @@ def _asinh_scaled(log_scale: float, half: float) -> float:
 
 
 @dataclass(frozen=True)
-class OpposedGaussianSum(Transform):
+class ReplacedGaussianSum(Transform):
     """The transform of `times` copies."""
 
     noise: float

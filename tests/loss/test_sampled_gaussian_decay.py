@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from dpcompose import Gaussian
-from dpcompose.loss.sampled_gaussian_normal import NearNormal
-from dpcompose.loss.sampled_gaussian_rows import SampledGaussianRows
+from dpcompose.loss.sampled_gaussian_batch import SampledGaussianBatch
+from dpcompose.loss.sampled_gaussian_decay import NearNormal
 
 SLICES = {1: slice(0, 1), -1: slice(1, 2)}
 
 
-def rows(noise: float, rate: float, times: int) -> SampledGaussianRows:
-    return SampledGaussianRows(*(np.array([[float(value)]]) for value in (noise, rate, times)), 0)
+def rows(noise: float, rate: float, times: int) -> SampledGaussianBatch:
+    return SampledGaussianBatch(*(np.array([[float(value)]]) for value in (noise, rate, times)), 0)
 
 
 def tilted(noise: float, rate: float, order: float, sign: int) -> tuple[np.ndarray, np.ndarray]:

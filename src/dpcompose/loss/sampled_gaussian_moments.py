@@ -20,7 +20,7 @@ from dpcompose.proof.trapezoid import StripMoments
 
 
 @dataclass(frozen=True)
-class MixtureMoments(StripMoments):
+class SampledGaussianMoments(StripMoments):
     """What the three have in common.
 
     Args:
@@ -91,7 +91,7 @@ class MixtureMoments(StripMoments):
 
 
 @dataclass(frozen=True)
-class RemovedMoments(MixtureMoments):
+class RemovedMoments(SampledGaussianMoments):
     """The loss of (with the record, without it)."""
 
     @property
@@ -133,7 +133,7 @@ class RemovedMoments(MixtureMoments):
 
 
 @dataclass(frozen=True)
-class AddedMoments(MixtureMoments):
+class AddedMoments(SampledGaussianMoments):
     """The loss of (without the record, with it)."""
 
     @property
@@ -171,7 +171,7 @@ class AddedMoments(MixtureMoments):
 
 
 @dataclass(frozen=True)
-class ReplacedMoments(MixtureMoments):
+class ReplacedMoments(SampledGaussianMoments):
     """The loss of (1 - q) N(0) + q N(-1) against (1 - q) N(0) + q N(1)."""
 
     @property

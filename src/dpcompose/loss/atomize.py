@@ -1,0 +1,300 @@
+"""Atoms above and below a loss that is known only by its profile, and atoms above several losses.
+
+H(a) = delta(ln a) is convex in a and falls from 1 at a = 0. Whatever convex function lies above H is the profile of a
+dominating pair, whatever lies below it (and is itself a profile) that of a dominated one; a piecewise linear one is a
+list of atoms.
+
+The pointwise maximum of several profiles is convex, decreasing, 1 at a = 0 and at least 1 - a too; hence it is the
+profile of a pair that dominates each of them. An adversary who chooses one of the pairs anew in every round is
+therefore bounded by the product of this one. Convexity gives its atoms: at any nodes, the greatest convex function
+below upper bounds of H lies above H in between.
+
+Reference: [ZhuDongWang2022, Proposition 9 and Theorem 10]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+from dpcompose.loss.atomic import AtomicLoss
+from dpcompose.loss.atoms import TINY, Atoms
+from dpcompose.loss.base import Loss
+from dpcompose.loss.product import Product
+from dpcompose.numerics.bound import Bound, up
+from dpcompose.numerics.elementary import Reals, U
+
+POINTS = 2048
+REACH, LARGEST = 600.0, 1e5
+FLOATS = Fraction(10) ** 300
+MOST_NODES, MOST_KINKS = 4096, 4096
+FEW_ATOMS, FIRST_NODES, PASSES = 128, 193, 40
+FINE, COARSE = 1e-4, 3.0
+LAST_DELTA, LAST_RISE, LAST_EPSILON = 1e-290, 1e-14, 690.0
+TOLERANCE = 1e-8
+Point = tuple[Fraction, Fraction]
+
+
+def atomized(
+    profiles: Callable[[list[float]], list[Bound]], maximum: float, *, minimum: float | None = None
+) -> tuple[Atoms, Atoms]:
+    """Two atomic losses, one dominating and one dominated by every loss with the given profile.
+
+    Args:
+        profiles: Certified enclosures of delta(epsilon) at a list of increasing real epsilons.
+        maximum: The largest loss, or inf.
+        minimum: The smallest loss, or -inf; by default minus the maximum.
+    """
+
+    def profile(epsilon: float) -> Bound:
+        return profiles([epsilon])[0]
+
+    high = _reach(profile, maximum, lambda epsilon, bound: bound.lower <= 0 or bound.upper < 1e-17)
+    end = maximum if minimum is None else -minimum
+    low = -_reach(lambda e: profile(-e), end, lambda epsilon, bound: bound.upper + math.expm1(-epsilon) < 1e-14)
+    grid = np.unique(np.concatenate([np.linspace(low, high, POINTS), [0.0]]))
+    values = profiles(grid.tolist())
+    x = [Fraction(0), *map(Fraction, np.exp(grid).tolist())]
+    upper = [Fraction(1), *(Fraction(bound.upper) for bound in values)]
+    lower = [
+        Fraction(1),
+        *(max(Fraction(bound.lower), 1 - at, Fraction(0)) for bound, at in zip(values, x[1:], strict=True)),
+    ]
+    upper = [max(high, low) for high, low in zip(upper, lower, strict=True)]
+    above = list(zip(x, upper, strict=True))
+    if high < maximum <= LARGEST and upper[-1] > 0:
+        above.append((_exponential(maximum), Fraction(0)))  # what the grid does not reach is finite all the same
+    below = _underside(x, lower, upper)
+    if high < maximum and lower[-1] > 0:  # what the grid does not reach ends with it
+        below = [*(point for point in below if point[0] < x[-1]), (x[-1], Fraction(0))]
+    return _losses(_hull(above)), _losses(_hull(below))
+
+
+def _exponential(loss: float) -> Fraction:
+    """No less than e^loss, and hardly more."""
+    with localcontext(Context(prec=40)):
+        return Fraction(Decimal(loss).exp() * (1 + Decimal("1e-30")))
+
+
+def _logarithm(ratio: Fraction) -> float:
+    """ln of a ratio that may be above the floats."""
+    return math.log(ratio) if ratio < FLOATS else math.log(ratio.numerator) - math.log(ratio.denominator)
+
+
+def _reach(profile: Callable[[float], Bound], end: float, done: Callable[[float, Bound], bool]) -> float:
+    """How far the grid must go: to the end of the losses, or until `done`, at most `REACH`."""
+    point = min(1.0, end)
+    while point < min(end, REACH) and not done(point, profile(point)):
+        point = min(1.5 * point, end, REACH)
+    return point
+
+
+def _hull(points: list[Point]) -> list[Point]:
+    """The greatest convex function below the points, by its corners (Andrew's monotone chain), in exact arithmetic."""
+    keep: list[Point] = []
+    for point in points:
+        while len(keep) > 1:
+            (ax, ay), (bx, by) = keep[-2:]
+            if (by - ay) * (point[0] - bx) < (point[1] - by) * (bx - ax):
+                break
+            keep.pop()
+        keep.append(point)
+    return keep
+
+
+def _underside(x: list[Fraction], lower: list[Fraction], upper: list[Fraction]) -> list[Point]:
+    """Points of a function below every convex one from (0, 1) on, slope >= -1, that keeps between `lower` and `upper`.
+
+    In a cell the chords of its two neighbors, prolonged, both lie below: so does any path from end to end that stays
+    below both.
+    """
+    points = [(x[0], lower[0])]
+    for i in range(len(x) - 1):
+        left = (lower[i] - upper[i - 1]) / (x[i] - x[i - 1]) if i > 0 else Fraction(-1)
+        right = (upper[i + 2] - lower[i + 1]) / (x[i + 2] - x[i + 1]) if i + 2 < len(x) else Fraction(0)
+        middle = (x[i] + x[i + 1]) / 2
+        if right > left:
+            meet = (lower[i + 1] - lower[i] + left * x[i] - right * x[i + 1]) / (left - right)
+            middle = meet if x[i] < meet < x[i + 1] else middle
+        points.append(
+            (
+                middle,
+                max(
+                    min(lower[i] + left * (middle - x[i]), lower[i + 1] - right * (x[i + 1] - middle)),
+                    1 - middle,
+                    Fraction(0),
+                ),
+            )
+        )
+        points.append((x[i + 1], lower[i + 1]))
+    # Beyond the last point its chord, prolonged, lies below: follow it down to 0, so that no infinite loss is claimed.
+    last = (lower[-1] - upper[-2]) / (x[-1] - x[-2])
+    if lower[-1] > 0:
+        points.append((x[-1] + lower[-1] / -last if last < 0 else 2 * x[-1], Fraction(0)))
+    return points
+
+
+def _losses(corners: list[Point]) -> Atoms:
+    """The atoms of the piecewise linear profile through the corners, from (0, 1), constant after the last.
+
+    Each has q = change of slope and p = x q.
+
+    Taken exactly and rounded once, so that the masses are good to their last digits however small they are.
+    """
+    slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(corners)]
+    changes = [after - before for before, after in zip([Fraction(-1), *slopes], [*slopes, Fraction(0)], strict=True)]
+    atoms = [
+        (float(x * q), float(q), _logarithm(x) if x else -math.inf)
+        for (x, _), q in zip(corners, changes, strict=True)
+        if q > 0
+    ]
+    infinite = float(corners[-1][1])
+    if infinite > 0:
+        atoms.append((infinite, 0.0, math.inf))
+    smallest = min((abs(ratio) for _, _, ratio in atoms if ratio), default=1.0)
+    upper, lower, ratios = zip(*atoms, strict=True)
+    return Atoms(upper, lower, ratios, None, 8 * U, log_ratio_relative_error=8 * U * (1 + 1 / smallest))
+
+
+@lru_cache(maxsize=64)
+def envelope(losses: tuple[Loss, ...]) -> AtomicLoss:
+    """Atoms that dominate every one of the losses: exact for atoms, up to a last digit; else a fine polygon above.
+
+    Args:
+        losses: At least one.
+    """
+    kinks = [loss.atoms().common[2] if 0 < loss.support <= MOST_KINKS else None for loss in losses]
+    known = [kink for kink in kinks if kink is not None]
+    nodes = _at_kinks(losses, known) if len(known) == len(losses) else _refined(losses)
+    return _dominating(_hull(_points(losses, nodes)))
+
+
+def _values(loss: Loss, nodes: Reals) -> Reals:
+    """Upper ends of the profile at a little less than the nodes, so that they hold at the floats next to e^node."""
+    moved = nodes - 8 * U * (1 + np.abs(nodes))
+    if FEW_ATOMS < loss.support <= MOST_KINKS:
+        return _summed(loss.atoms(), moved)
+    return np.array([bound.upper for bound in Product(((loss, 1),)).deltas(moved.tolist(), tolerance=TOLERANCE)])
+
+
+def _summed(loss: Atoms, epsilons: Reals) -> Reals:
+    """The profile of many atoms from running sums of p and p e^-loss, with what these may be off by."""
+    p, q, ratio = loss.common
+    doubt = loss.ratio_error
+    above = np.searchsorted(ratio, epsilons - 2 * doubt, side="right")
+    mass = np.append(np.cumsum(p[::-1])[::-1], 0.0)[above]
+    other = np.where(ratio > -700, p * np.exp(-np.maximum(ratio, -700.0)), q)
+    other = np.append(np.cumsum(other[::-1])[::-1], 0.0)[above]
+    value = np.maximum(mass - np.exp(epsilons) * other, 0.0) * (1 + loss.relative_error)
+    value += mass * (6 * doubt + U * (3 * len(p) + 16 + 4 * np.abs(epsilons)))
+    return np.minimum(
+        (value + loss.infinite_mass * (1 + (loss.relative_error + 8 * U))) * (1 + 16 * U) + loss.unplaced_mass, 1.0
+    )
+
+
+def _highest(losses: Sequence[Loss], nodes: Reals) -> Reals:
+    return np.max([_values(loss, nodes) for loss in losses], axis=0)
+
+
+def _points(losses: Sequence[Loss], nodes: Reals) -> list[Point]:
+    """(0, 1) and (a, an upper bound of the maximum at a) at the nodes, the last of them beyond every finite loss."""
+    ends = [loss.maximum for loss in losses]
+    last = max(ends)
+    inside = nodes[nodes < min(last, LAST_EPSILON)]
+    points = [(Fraction(0), Fraction(1))]
+    highest = _highest(losses, inside)
+    points += [(Fraction(a), Fraction(h)) for a, h in zip(np.exp(inside).tolist(), highest.tolist(), strict=True)]
+    if math.isfinite(last) and last < LAST_EPSILON:
+        masses = [loss.infinite_mass * (1 + loss.infinite_relative_error) + loss.unplaced_mass for loss in losses]
+        infinite = max(up(up(mass)) if mass > 0 else 0.0 for mass in masses)
+        end = math.exp(last) * (1 + 8 * U * (1 + abs(last)))
+        points.append((Fraction(max(up(end), up(float(points[-1][0])))), Fraction(infinite)))
+    return points
+
+
+def _at_kinks(losses: Sequence[Loss], kinks: Sequence[Reals]) -> Reals:
+    """Where the maximum of piecewise linear profiles bends: their own bends, where they lead, and their crossings."""
+    nodes = np.unique(np.concatenate([*kinks, [0.0]]))
+    nodes = nodes[nodes < LAST_EPSILON]
+    values = np.array([_values(loss, nodes) for loss in losses])
+    lead = np.max(values, axis=0)
+    crossings: list[float] = []
+    a = np.exp(nodes)
+    for i in range(len(losses)):
+        for j in range(i):
+            gap = values[i] - values[j]
+            change = np.flatnonzero(gap[:-1] * gap[1:] < 0)
+            where = a[change] + (a[change + 1] - a[change]) * gap[change] / (gap[change] - gap[change + 1])
+            crossings.extend(np.log(where))
+    leads = [np.isin(nodes, kink) & (row >= lead * (1 - 1e-12)) for kink, row in zip(kinks, values, strict=True)]
+    kept = np.unique(np.concatenate([nodes[np.any(leads, axis=0)], crossings, [0.0]]))
+    return kept[:: math.ceil(len(kept) / MOST_NODES)]
+
+
+def _refined(losses: Sequence[Loss]) -> Reals:
+    """Nodes between which a chord is above the maximum by a small part of it, the smaller the more it weighs.
+
+    On the right the part is one of the profile itself, on the left one of its height above the line 1 - a, which is the
+    profile of the reverse order.
+    """
+    nodes = np.unique(np.concatenate([np.linspace(*_span(losses), FIRST_NODES), [0.0]]))
+    values = _highest(losses, nodes)
+    top = float(values[np.searchsorted(nodes, 0.0)])
+    cells, found_nodes = (nodes[:-1], values[:-1], nodes[1:], values[1:]), [nodes]
+    count = len(nodes)
+    for _ in range(PASSES):
+        left, high, right, low = cells
+        middle = (left + right) / 2
+        value = _highest(losses, middle)
+        found_nodes.append(middle)
+        count += len(middle)
+        a, b, at = np.exp(left), np.exp(right), np.exp(middle)
+        chord = high + (low - high) * (at - a) / (b - a)
+        tail = np.maximum(np.where(middle > 0, value, value + np.expm1(middle)), 1e-300)
+        share = np.minimum(FINE * (top / tail) ** 0.3, COARSE)
+        split = (chord - value > share * tail) & ((middle > 0) | (chord - value > LAST_RISE))
+        if not np.any(split) or count > MOST_NODES:
+            break
+        cells = (
+            np.concatenate([left[split], middle[split]]), np.concatenate([high[split], value[split]]),
+            np.concatenate([middle[split], right[split]]), np.concatenate([value[split], low[split]]),
+        )  # fmt: skip
+    return np.unique(np.concatenate(found_nodes))
+
+
+def _span(losses: Sequence[Loss]) -> tuple[float, float]:
+    """From where to where there is something to see."""
+
+    def high(epsilon: float) -> float:
+        return float(_highest(losses, np.array([epsilon]))[0])
+
+    right, left = min(1.0, max(loss.maximum for loss in losses)), max(-1.0, min(loss.minimum for loss in losses))
+    while right < min(LAST_EPSILON, max(loss.maximum for loss in losses)) and high(right) > LAST_DELTA:
+        right *= 1.25
+    while left > max(-40.0, min(loss.minimum for loss in losses)) and high(left) + math.expm1(left) > LAST_RISE:
+        left *= 1.25
+    return left, right
+
+
+def _dominating(corners: list[Point]) -> AtomicLoss:
+    """The atoms of the polygon through the corners, from (0, 1): q is the change of slope, p = a q, exact but for the
+    last rounding; where both are too small for floats, p counts as infinite."""
+    slopes = [Fraction(-1), *((b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(corners)), Fraction(0)]
+    atoms: list[tuple[float, float, float]] = []
+    infinite = corners[-1][1]
+    for (a, _), (before, after) in zip(corners, pairwise(slopes), strict=True):
+        q = after - before
+        if max(q, a * q) > TINY:
+            atoms.append((float(a * q), float(q), math.log(a) if a else -math.inf))
+        else:
+            infinite += a * q
+    if infinite > 0:
+        atoms.append((up(float(infinite)), 0.0, math.inf))
+    upper, lower, ratios = zip(*atoms, strict=True)
+    return AtomicLoss(Atoms(upper, lower, ratios, None, 8 * U))
