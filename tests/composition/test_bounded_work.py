@@ -16,6 +16,7 @@ from dpcompose import Adjacency, DiscreteGaussian, Gaussian, Laplace, Randomized
 from dpcompose.composition.container import Composable
 from dpcompose.composition.profile import Profile
 from dpcompose.loss.atomic import AtomicSum
+from dpcompose.numerics import elementary
 from dpcompose.numerics.bound import Bound
 
 

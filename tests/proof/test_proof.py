@@ -19,7 +19,6 @@ from dpcompose.loss.sampled_gaussian_moments import (
     SampledGaussianMoments,
 )
 from dpcompose.loss.two_term_moments import BoundedRangeMoments, LaplaceMoments, TwoPointMoments
-from dpcompose.proof import plan
 from dpcompose.proof.ball import Ball, field
 from dpcompose.proof.crossing import crossing
 from dpcompose.proof.finite_sums import Residues, expanded

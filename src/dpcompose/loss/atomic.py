@@ -180,7 +180,7 @@ class AtomicSum(Transform):
             sign=1.0,
             drift=self._drift,
             mass=self._mass[0],
-            outside=self._outside(order, frequencies),
+            omitted=self._outside(order, frequencies),
             careful=careful_nodes(self.times),
         )
         return Line(self.times * one.log, self.times * one.error + 4 * U * self.times * np.abs(one.log))
@@ -188,7 +188,7 @@ class AtomicSum(Transform):
     def log_envelope(self, order: float, edges: Reals) -> Reals:
         nodes = np.concatenate([[0.0], edges])
         outside = self._outside(order, nodes)
-        one = self._points.line(order + 1, nodes, sign=1.0, drift=self._drift, mass=self._mass[0], outside=outside)
+        one = self._points.line(order + 1, nodes, sign=1.0, drift=self._drift, mass=self._mass[0], omitted=outside)
         magnitude = np.exp(one.log.real[1:] + one.error[1:] - one.floor)
         _, _, ratio = self.atoms.common
         variance = min(self.cumulants(order)[2] / self.times * 1.01, float(ratio[-1] - ratio[0]) ** 2 / 4 + 1e-12)
