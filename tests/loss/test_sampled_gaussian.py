@@ -26,7 +26,8 @@ def drawn(seed: int) -> tuple[SampledGaussianSum, float]:
     columns = np.array(rows[: rng.choice([1, 1, 1, 2, 4])])
     times = np.floor(columns[:, 2:3])
     losses = SampledGaussianBatch(columns[:, 0:1], columns[:, 1:2], times, rng.choice([0, 2]))
-    return SampledGaussianSum(losses, rng.random() < 0.5), math.ldexp(round(2**16 * 10 ** rng.uniform(-1, 1.2)), -16)
+    own = losses.rows_of(remove=rng.random() < 0.5)
+    return SampledGaussianSum(losses, own), math.ldexp(round(2**16 * 10 ** rng.uniform(-1, 1.2)), -16)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -66,9 +67,10 @@ def test_the_other_direction_is_what_it_would_be_by_itself(seed: int) -> None:
     transform.curve(np.array([order, 4 * order]))
     other = transform.reverse
     assert isinstance(other, SampledGaussianSum)
-    losses = transform.rows
+    losses = transform.batch
     alone = SampledGaussianSum(
-        SampledGaussianBatch(losses.noise, losses.rate, losses.times, losses.ulps), not transform.remove
+        SampledGaussianBatch(losses.noise, losses.rate, losses.times, losses.ulps),
+        losses.rows_of(remove=not transform.remove),
     )
     assert other.cumulants(order) == pytest.approx(alone.cumulants(order), rel=1e-6, abs=1e-12)
     nodes = np.array([0.0, 0.25, 1.5])

@@ -120,9 +120,8 @@ class SampledGaussianLoss(Loss):
 def _summed(rows: Sequence[tuple[SampledGaussianLoss, int]]) -> SampledGaussianSum:
     columns = np.array([(loss.noise, loss.rate, times) for loss, times in rows], dtype=float)
     ulps = max(loss.ulps for loss, _ in rows)
-    return SampledGaussianSum(
-        SampledGaussianBatch(columns[:, 0:1], columns[:, 1:2], columns[:, 2:3], ulps), rows[0][0].remove
-    )
+    batch = SampledGaussianBatch(columns[:, 0:1], columns[:, 1:2], columns[:, 2:3], ulps)
+    return SampledGaussianSum(batch, batch.rows_of(remove=rows[0][0].remove))
 
 
 def _gaussian(epsilon: float, slack: float, mu: float, spread: float) -> Bound:

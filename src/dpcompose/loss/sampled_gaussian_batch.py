@@ -51,6 +51,24 @@ class Reach:
     longest: float
 
 
+@dataclass
+class Cache:
+    """What was computed of a batch, for the orders, nodes and rows that it was asked for.
+
+    It belongs to one question, in which both directions are asked at the same orders; nothing else is mutable here.
+    """
+
+    curves: dict[tuple[int | None, bytes], Cumulants | None] = field(default_factory=dict[Any, Any])
+    tabulated: dict[float, tuple[tuple[int | None, bytes], int]] = field(default_factory=dict[Any, Any])
+    coarse_grids: dict[int | None, dict[float, Grid]] = field(default_factory=dict[Any, Any])
+    fine_grids: dict[tuple[int | None, float, bytes], Grid] = field(default_factory=dict[Any, Any])
+    reaches: dict[float, Reach] = field(default_factory=dict[Any, Any])
+    reaches_of_powers: dict[float, Reach] = field(default_factory=dict[Any, Any])
+    normal: dict[tuple[float, int | None], NearNormal | None] = field(default_factory=dict[Any, Any])
+    lines: dict[tuple[float, bytes], Line] = field(default_factory=dict[Any, Any])
+    surveys: dict[tuple[float, bytes, bytes], tuple[Line, Reals]] = field(default_factory=dict[Any, Any])
+
+
 @dataclass(frozen=True, eq=False)
 class SampledGaussianBatch:
     """Losses in both directions, each so many times.
@@ -60,25 +78,24 @@ class SampledGaussianBatch:
         rate: The sampling rates, shape (m, 1).
         times: How many copies of each, shape (m, 1).
         ulps: How many units of roundoff a noise may be off.
+        cache: What was computed of them for the question that they belong to.
     """
 
     noise: Reals
     rate: Reals
     times: Reals
     ulps: int
-    _curves: dict[tuple[int | None, bytes], Cumulants | None] = field(default_factory=dict[Any, Any], init=False)
-    _known: dict[float, tuple[tuple[int | None, bytes], int]] = field(default_factory=dict[Any, Any], init=False)
-    _grids: dict[int | None, dict[float, Grid]] = field(default_factory=dict[Any, Any], init=False)
-    _reaches: dict[float, Reach] = field(default_factory=dict[Any, Any], init=False)
-    _found: dict[float, Reach] = field(default_factory=dict[Any, Any], init=False)
-    _normal: dict[tuple[float, int | None], NearNormal | None] = field(default_factory=dict[Any, Any], init=False)
-    lines: dict[tuple[float, bytes], Line] = field(default_factory=dict[Any, Any], init=False)
-    _surveys: dict[tuple[float, bytes, bytes], tuple[Line, Reals]] = field(default_factory=dict[Any, Any], init=False)
+    cache: Cache = field(default_factory=Cache)
 
     @cached_property
     def both(self) -> Rows:
         """What the rows of both directions have, shape (2 m, 1) each."""
         return Rows(*(np.concatenate([part, part]) for part in (self.noise, self.rate, self.times)))
+
+    def rows_of(self, *, remove: bool) -> slice:
+        """The rows of one direction."""
+        count = len(self.noise)
+        return slice(0, count) if remove else slice(count, 2 * count)
 
     @cached_property
     def _side(self) -> Reals:
@@ -98,17 +115,17 @@ class SampledGaussianBatch:
         """K of one copy of each row and its derivatives, shape (m, n); None where too many points would be needed."""
         covering = self._covering(float(orders[-1]), own)
         key = covering.start, orders.tobytes()
-        if key not in self._curves:
+        if key not in self.cache.curves:
             grid = self._grid(float(orders[-1]), covering)
-            self._curves[key] = grid and grid.points.curve(self.powers(orders)[covering], sign=self.sign[covering])
-            self._known.update((order, (key, at)) for at, order in enumerate(orders.tolist()))
-        found = self._curves[key]
+            self.cache.curves[key] = grid and grid.points.curve(self.powers(orders)[covering], sign=self.sign[covering])
+            self.cache.tabulated.update((order, (key, at)) for at, order in enumerate(orders.tolist()))
+        found = self.cache.curves[key]
         return found and _rows_of(found, own if covering is _ALL else _ALL, _ALL)
 
     def moments(self, order: float, own: slice) -> Cumulants | None:
         """`curve` at one order, shape (m, 1): from a table if it is in one."""
-        key, at = self._known.get(order, ((0, b""), 0))
-        found = self._curves.get(key)
+        key, at = self.cache.tabulated.get(order, ((0, b""), 0))
+        found = self.cache.curves.get(key)
         if found is None or key[0] not in (_ALL.start, own.start):
             return self.curve(np.array([order]), own)
         return _rows_of(found, own if key[0] is _ALL.start else _ALL, slice(at, at + 1))
@@ -124,7 +141,7 @@ class SampledGaussianBatch:
         return _ALL if self.reach(order).longest <= _SHORT else own
 
     def _grid(self, order: float, rows: slice) -> Grid | None:
-        known = self._grids.setdefault(rows.start, {})
+        known = self.cache.coarse_grids.setdefault(rows.start, {})
         found = next((known[most] for most in known if order + 1 <= most), None)
         if found is not None:
             return found
@@ -141,14 +158,16 @@ class SampledGaussianBatch:
 
     def reach(self, order: float) -> Reach:
         """Where n r^p lives: around 0, around 1 (because E y = 0 is used) and around the mode."""
-        if order not in self._reaches:
+        if order not in self.cache.reaches:
             # A power a little larger than needed, so that neighboring orders share a grid.
             power = max(1.25 ** math.ceil(math.log(max(order + 1, 1.0)) / math.log(1.25)), self._least)
-            if power not in self._found:
+            if power not in self.cache.reaches_of_powers:
                 low, high = self._ends(power)
-                self._found[power] = Reach(power, low, high, float(((high - low) / self._coarse_step).max()))
-            self._reaches[order] = self._found[power]
-        return self._reaches[order]
+                self.cache.reaches_of_powers[power] = Reach(
+                    power, low, high, float(((high - low) / self._coarse_step).max())
+                )
+            self.cache.reaches[order] = self.cache.reaches_of_powers[power]
+        return self.cache.reaches[order]
 
     @cached_property
     def _least(self) -> float:
@@ -181,9 +200,9 @@ class SampledGaussianBatch:
         if not together or len(nodes) > _SHARED or self._covering(order, own) is not _ALL:
             return self._surveyed(order, nodes, edges, own)
         key = order, nodes.tobytes(), edges.tobytes()
-        if key not in self._surveys:
-            self._surveys[key] = self._surveyed(order, nodes, edges, _ALL)
-        line, bounds = self._surveys[key]
+        if key not in self.cache.surveys:
+            self.cache.surveys[key] = self._surveyed(order, nodes, edges, _ALL)
+        line, bounds = self.cache.surveys[key]
         return Line(line.log[own], line.error[own]), bounds[own]
 
     def _surveyed(self, order: float, nodes: Reals, edges: Reals, own: slice) -> tuple[Line, Reals]:
@@ -205,14 +224,14 @@ class SampledGaussianBatch:
         """How fast |M| falls, if that needs no survey; of the rows `own`, or of all if they are asked together."""
         covering = self._covering(order, own) if together else own
         key = order, covering.start
-        if key not in self._normal:
+        if key not in self.cache.normal:
             grid, (noise, rate, times) = self.coarse(order, covering), self.both
             powers, side = self.powers(order)[covering], self._side[covering]
             asked = own if covering is _ALL else _ALL
-            self._normal[key] = grid and near_normal(
+            self.cache.normal[key] = grid and near_normal(
                 grid, noise[covering], rate[covering], powers, side, times[covering], asked
             )
-        found = self._normal[key]
+        found = self.cache.normal[key]
         return found and (found[own] if covering is _ALL else found)
 
     def shifted(

@@ -11,8 +11,9 @@ Reference: [ZhuDongWang2022, Theorem 11], [TrefethenWeideman2014, Theorem 5.1]
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,32 +32,31 @@ _MANY = 1e8
 
 
 @dataclass(frozen=True, eq=False)
-class SampledGaussianLine:
-    """Some of the rows.
+class Direction:
+    """The rows of one direction, or all rows.
 
     Args:
-        rows: All losses, in both directions.
-        own: Which of them; of what follows every array has as many rows.
+        batch: All losses, in both directions.
+        own: Which of its rows; of what follows every array has as many.
     """
 
-    rows: SampledGaussianBatch
+    batch: SampledGaussianBatch
     own: slice
-    _grids: dict[tuple[float, bytes], Grid] = field(default_factory=dict[Any, Any], init=False)
 
-    @property
+    @cached_property
     def noise(self) -> Reals:
         """sigma / sensitivity, shape (m, 1)."""
-        return self.rows.both.noise[self.own]
+        return self.batch.both.noise[self.own]
 
-    @property
+    @cached_property
     def rate(self) -> Reals:
         """The sampling rates, shape (m, 1)."""
-        return self.rows.both.rate[self.own]
+        return self.batch.both.rate[self.own]
 
-    @property
+    @cached_property
     def times(self) -> Reals:
         """How many copies of each, shape (m, 1)."""
-        return self.rows.both.times[self.own]
+        return self.batch.both.times[self.own]
 
     def at(self, order: float, frequencies: Reals) -> Line:
         """log M of one copy of each row, shape (m, n)."""
@@ -76,14 +76,14 @@ class SampledGaussianLine:
         one = self._on_grid(self._fine(order, step), self._powers(order), frequencies[:cut], doubt)
         if cut == len(frequencies):
             return one
-        return joined(one, self.rows.shifted(order, frequencies[cut:], self.own)[0])
+        return joined(one, self.batch.shifted(order, frequencies[cut:], self.own)[0])
 
     def _nearby(self, span: Reals, step: Reals) -> float:
         """Up to which frequency the real line is to be used, where a row would need too many points beyond; or inf."""
         most = np.where(self.times <= 1000, _REAL_LINE_POINTS, 10 * _REAL_LINE_POINTS)
         return float((0.1 * self.noise**2 * most / span)[span > most * step].min(initial=math.inf))
 
-    def moment_bound(self, order: float) -> tuple[Reals, Reals] | None:
+    def moment_bounds(self, order: float) -> tuple[Reals, Reals] | None:
         """Upper bounds on log M at a real order from the plain sum of n r^p, to a percent of 1 for all copies, and how
         much of that is rounding, shape (m, 1) each; None if too many points would be needed."""
         grid, power = self._coarse(order), self._powers(order)
@@ -98,7 +98,7 @@ class SampledGaussianLine:
             low, high = self._ends(order)
             if not float(((high - low) / step).max()) <= MOST_POINTS:
                 return None
-            grid = built(self.noise, self.rate, low, high, shortened(step), self.rows.ulps)
+            grid = built(self.noise, self.rate, low, high, shortened(step), self.batch.ulps)
         lost = 2.8 * np.exp(norm[best][:, None] - 2 * math.pi * width[best][:, None] / grid.step)
         return grid.points.moment_bound(power, lost + self._outside(grid, power))
 
@@ -108,32 +108,35 @@ class SampledGaussianLine:
         # So many copies that an error of first order in the losses of one is too much for all of them.
         plain = not most > _MANY
         return grid.points.line(
-            power, frequencies, sign=self.rows.sign[self.own], omitted=outside, careful=careful_nodes(most), plain=plain
+            power,
+            frequencies,
+            sign=self.batch.sign[self.own],
+            outside=outside,
+            careful=careful_nodes(most),
+            plain=plain,
         )
 
     def _powers(self, order: float) -> Reals:
-        return self.rows.powers(order)[self.own]
-
-    # ------------------------------------------------------------------------------------------------------- the grid
+        return self.batch.powers(order)[self.own]
 
     def _ends(self, order: float) -> tuple[Reals, Reals]:
-        reach = self.rows.reach(order)
+        reach = self.batch.reach(order)
         return reach.low[self.own], reach.high[self.own]
 
     def _coarse(self, order: float) -> Grid | None:
         """The grid for planning."""
-        return self.rows.coarse(order, self.own)
+        return self.batch.coarse(order, self.own)
 
     def _fine(self, order: float, step: Reals) -> Grid:
         """A grid of that step, or the one for planning, if it is fine enough."""
         low, high = self._ends(order)
-        key = self.rows.reach(order).power, step.tobytes()
-        if key not in self._grids:
+        key = self.own.start, self.batch.reach(order).power, step.tobytes()
+        if key not in self.batch.cache.fine_grids:
             coarse = self._coarse(order)
             if coarse is None or coarse.x.shape[-1] > _SHORT or not bool((coarse.step == step).all()):
-                coarse = built(self.noise, self.rate, low, high, step, self.rows.ulps)
-            self._grids[key] = coarse
-        return self._grids[key]
+                coarse = built(self.noise, self.rate, low, high, step, self.batch.ulps)
+            self.batch.cache.fine_grids[key] = coarse
+        return self.batch.cache.fine_grids[key]
 
     def _step(self, order: float, reach: float) -> tuple[Reals, Reals]:
         """The largest step whose strip bound is below e^-35 / times relative to M, and that absolute error, (m, 1)."""
@@ -156,7 +159,7 @@ class SampledGaussianLine:
 
     def _most_moment(self, grid: Grid, order: float) -> Reals:
         """log of an upper bound on M."""
-        one = self.rows.moments(order, self.own)
+        one = self.batch.moments(order, self.own)
         return most_moment(grid, one and one.log_m, self.noise, self._powers(order))
 
     def _norms(self, log_m: Reals, order: float, reach: float) -> list[list[float]]:

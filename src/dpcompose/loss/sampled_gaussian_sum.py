@@ -14,9 +14,8 @@ import numpy as np
 from scipy import special
 
 from dpcompose.contour.transform import Cumulants, Line, Transform
-from dpcompose.loss.sampled_gaussian_batch import SampledGaussianBatch
 from dpcompose.loss.sampled_gaussian_decay import shifted_envelope
-from dpcompose.loss.sampled_gaussian_line import SampledGaussianLine
+from dpcompose.loss.sampled_gaussian_line import Direction
 from dpcompose.numerics.elementary import Reals, U, row_sums
 
 # Below this order whole orders are near and their sums short.
@@ -25,17 +24,15 @@ _LOG_FACTORIAL = special.gammaln(np.arange(1.0, _WHOLE + 4))
 
 
 @dataclass(frozen=True, eq=False)
-class SampledGaussianSum(Transform):
-    """One direction of rows of losses.
+class SampledGaussianSum(Direction, Transform):
+    """The sum of the losses of one direction, each so many times."""
 
-    Args:
-        rows: The losses, each so many times.
-        remove: Whether they are those of (with the record, without it).
-    """
-
-    rows: SampledGaussianBatch
-    remove: bool
     tabulates = True
+
+    @property
+    def remove(self) -> bool:
+        """Whether the losses are those of (with the record, without it)."""
+        return self.own.start == 0
 
     @property
     def reverse(self) -> SampledGaussianSum:
@@ -43,31 +40,7 @@ class SampledGaussianSum(Transform):
 
     @cached_property
     def _reverse(self) -> SampledGaussianSum:
-        return SampledGaussianSum(self.rows, not self.remove)
-
-    @cached_property
-    def _own(self) -> slice:
-        count = len(self.rows.noise)
-        return slice(0, count) if self.remove else slice(count, 2 * count)
-
-    @cached_property
-    def _line(self) -> SampledGaussianLine:
-        return SampledGaussianLine(self.rows, self._own)
-
-    @property
-    def noise(self) -> Reals:
-        """sigma / sensitivity, shape (m, 1)."""
-        return self.rows.noise
-
-    @property
-    def rate(self) -> Reals:
-        """The sampling rates, shape (m, 1)."""
-        return self.rows.rate
-
-    @property
-    def times(self) -> Reals:
-        """How many copies of each, shape (m, 1)."""
-        return self.rows.times
+        return SampledGaussianSum(self.batch, self.batch.rows_of(remove=not self.remove))
 
     @property
     def maximum(self) -> float:
@@ -97,14 +70,14 @@ class SampledGaussianSum(Transform):
         return float((2 * self.noise**2 * -np.log(self.rate)).min()) + 1 if self.remove else math.inf
 
     def cumulants(self, order: float) -> tuple[float, float, float]:
-        one = self.rows.moments(order, self._own)
+        one = self.batch.moments(order, self.own)
         if one is None:
             return math.inf, math.inf, math.inf
         log_m, first, second = (float((self.times * part).sum()) for part in _parts(one))
         return log_m, first, second
 
     def curve(self, orders: Reals) -> Cumulants:
-        one = self.rows.curve(orders, self._own)
+        one = self.batch.curve(orders, self.own)
         if one is None:
             return Cumulants(*np.full((3, len(orders)), np.inf))
         return Cumulants(*(self._added(part) for part in _parts(one)))
@@ -120,7 +93,7 @@ class SampledGaussianSum(Transform):
 
     def _by_sum(self, order: float) -> float | None:
         """An upper bound on K from the plain sum of n r^p; None if its rounding is above a percent of 1 or so."""
-        found = self._line.moment_bound(order)
+        found = self.moment_bounds(order)
         if found is None or not float((self.times * found[1]).sum()) < 0.05:
             return None
         log, _ = found
@@ -143,7 +116,7 @@ class SampledGaussianSum(Transform):
         j = np.arange(2.0, power + 1)
         weight = _LOG_FACTORIAL[power] - _LOG_FACTORIAL[2 : power + 1] - _LOG_FACTORIAL[: power - 1][::-1]
         log_term = weight + j * rare + (power - j) * kept
-        rise = j * (j - 1) / (2 * self.noise**2) * (1 + 8 * (1 + self.rows.ulps) * U)
+        rise = j * (j - 1) / (2 * self.noise**2) * (1 + 8 * (1 + self.batch.ulps) * U)
         # e^x - 1 = e^x (1 - e^-x): nothing overflows in between.
         raised = log_term + rise
         if not float(raised.max(initial=0)) < 700:
@@ -153,37 +126,37 @@ class SampledGaussianSum(Transform):
         return np.log1p(excess * (1 + U * (power + 64 + 64 * parts)))
 
     def line(self, order: float, frequencies: Reals) -> Line:
-        both = self.rows.lines.get((order, frequencies.tobytes()))
+        both = self.batch.cache.lines.get((order, frequencies.tobytes()))
         if both is not None:
-            return self._total(Line(both.log[self._own], both.error[self._own]))
-        return self._total(self._line.at(order, frequencies))
+            return self._total(Line(both.log[self.own], both.error[self.own]))
+        return self._total(self.at(order, frequencies))
 
     def line_with_reverse(self, order: float, frequencies: Reals) -> Line:
         key = order, frequencies.tobytes()
-        if key not in self.rows.lines:
-            self.rows.lines[key] = SampledGaussianLine(self.rows, slice(None)).at(order, frequencies)
+        if key not in self.batch.cache.lines:
+            self.batch.cache.lines[key] = Direction(self.batch, slice(None)).at(order, frequencies)
         return self.line(order, frequencies)
 
     def near_normal_envelope(self, order: float, edges: Reals, *, with_reverse: bool) -> Reals | None:
         """`log_envelope` where two moments and one shifted path give it."""
-        found = self.rows.near_normal(order, self._own, together=with_reverse)
+        found = self.batch.near_normal(order, self.own, together=with_reverse)
         return found and self._added(found.log_envelope(edges))
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
         return self.coarse_line(order, np.zeros(1), edges, with_reverse=False)[1]
 
     def coarse_line(self, order: float, nodes: Reals, edges: Reals, *, with_reverse: bool) -> tuple[Line, Reals]:
-        line, bounds = self.rows.survey(order, nodes, edges, self._own, together=with_reverse)
+        line, bounds = self.batch.survey(order, nodes, edges, self.own, together=with_reverse)
         return self._total(line), self._added(bounds)
 
     def finest_envelope(self, order: float, edges: Reals) -> Reals:
         """`log_envelope` with the best of several shifts: where one was not enough."""
-        line, bounds = self.rows.survey(order, np.zeros(1), edges, self._own, together=False)
+        line, bounds = self.batch.survey(order, np.zeros(1), edges, self.own, together=False)
         floor = line.floor
         if not np.isfinite(floor).all():
             return self._added(bounds)
-        power, reach = order + 1 if self.remove else -order, self.rows.reach(order)
-        ends = reach.low[self._own], reach.high[self._own]
+        power, reach = order + 1 if self.remove else -order, self.batch.reach(order)
+        ends = reach.low[self.own], reach.high[self.own]
         beyond = shifted_envelope(self.noise, self.rate, power, edges, floor, ends)
         return self._added(np.minimum(bounds, beyond))
 
