@@ -18,7 +18,7 @@ from dpcompose.contour.contour import Contour, relative_value
 from dpcompose.contour.placement import place
 from dpcompose.contour.quadrature import draw
 from dpcompose.contour.saddle import Chart
-from dpcompose.contour.transform import Cumulants, Sum, Transform
+from dpcompose.contour.transform import Cumulants, Transform, TransformSum
 from dpcompose.loss.base import Loss
 from dpcompose.loss.product import Product
 
@@ -57,7 +57,7 @@ def transform(product: Product) -> Transform:
     for loss, times in merged:
         again[type(loss)].append((loss, times))
     terms = [term for family, members in again.items() for term in family.pool(members)]
-    return terms[0] if len(terms) == 1 else Sum(tuple(terms))
+    return terms[0] if len(terms) == 1 else TransformSum(tuple(terms))
 
 
 @np.errstate(all="ignore")

@@ -8,7 +8,7 @@ import pytest
 
 from dpcompose import Gaussian
 from dpcompose.contour import invert
-from dpcompose.contour.transform import Sum, Transform
+from dpcompose.contour.transform import Transform, TransformSum
 from dpcompose.loss.gaussian import GaussianSum
 from dpcompose.loss.product import Product
 from dpcompose.loss.two_point import TwoPointLoss
@@ -19,7 +19,7 @@ SUMS: list[Transform] = [
     GaussianSum(1e-6),
     GaussianSum(400.0),
     BOUNDED,
-    Sum((GaussianSum(0.25), BOUNDED)),
+    TransformSum((GaussianSum(0.25), BOUNDED)),
 ]
 MASSES = [0.999, 0.5, 1e-3, 1e-12, 1e-100, 1e-290]
 
@@ -74,7 +74,7 @@ def test_nothing_is_above_the_largest_value() -> None:
 
 
 def test_a_tight_budget_widens_and_stays_right() -> None:
-    transform = Sum((GaussianSum(1e-4), BOUNDED))
+    transform = TransformSum((GaussianSum(1e-4), BOUNDED))
     coarse, fine = (invert.value_at(transform, 20.0, tolerance=each) for each in (0.5, 1e-12))
     assert coarse.lower <= fine.upper and fine.lower <= coarse.upper
     assert fine.upper - fine.lower <= coarse.upper - coarse.lower

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpcompose.contour import saddle
-from dpcompose.contour.transform import Sum, Transform
+from dpcompose.contour.transform import Transform, TransformSum
 from dpcompose.loss.gaussian import GaussianSum
 from dpcompose.loss.product import Product
 from dpcompose.loss.two_point import TwoPointLoss
@@ -21,7 +21,7 @@ SUMS: list[Transform] = [
     GaussianSum(1e8),
     Product(((TwoPointLoss(0.5), 100),)).transform,
     Product(((TwoPointLoss(1e-6), 10**9),)).transform,
-    Sum((GaussianSum(0.25), Product(((TwoPointLoss(0.1), 30),)).transform)),
+    TransformSum((GaussianSum(0.25), Product(((TwoPointLoss(0.1), 30),)).transform)),
 ]
 
 

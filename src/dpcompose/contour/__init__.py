@@ -1,7 +1,7 @@
 """The float engine: E[(1 - e^(x - L))_+] between two floats, from the moment generating function of L on a line."""
 
 from dpcompose.contour.contour import Bracket, Contour
-from dpcompose.contour.invert import Reading
-from dpcompose.contour.transform import Cumulants, Lattice, Line, Sum, Transform
+from dpcompose.contour.invert import LineReading
+from dpcompose.contour.transform import Cumulants, Lattice, Line, Transform, TransformSum
 
-__all__ = ["Bracket", "Contour", "Cumulants", "Lattice", "Line", "Reading", "Sum", "Transform"]
+__all__ = ["Bracket", "Contour", "Cumulants", "Lattice", "Line", "LineReading", "Transform", "TransformSum"]

@@ -48,7 +48,7 @@ class _Powers(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Points:
+class WeightedPoints:
     """Weighted points: weight w = e^log_weight, log-ratio, and deficit w (y - log(1 + y)) for the ratio 1 + y.
 
     Several sets of equally many points may be held at once, in rows: every shape below then starts with their number.
@@ -67,10 +67,10 @@ class Points:
     weight_error: Reals
     ratio_error: Reals
 
-    def __getitem__(self, rows: Any) -> Points:
+    def __getitem__(self, rows: Any) -> WeightedPoints:
         """Some of the rows."""
         parts = self.log_weight, self.ratio, self.deficit, self.weight_error, self.ratio_error
-        return Points(*(each[rows] for each in parts))
+        return WeightedPoints(*(each[rows] for each in parts))
 
     @cached_property
     def weight(self) -> Reals:

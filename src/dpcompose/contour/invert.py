@@ -25,7 +25,7 @@ _RETRIES = 6
 
 
 @dataclass(frozen=True)
-class Reading:
+class LineReading:
     """An enclosure with the contour and the bracket that it was read from; neither where nothing had to be summed.
 
     `chart` holds the moments that placed the contour, if one table of them was enough.
@@ -39,16 +39,16 @@ class Reading:
 
 
 @np.errstate(all="ignore")  # an overflow ends as an infinite or undefined bracket, which certifies nothing
-def value_at(transform: Transform, x: float, *, tolerance: float) -> Reading:
+def value_at(transform: Transform, x: float, *, tolerance: float) -> LineReading:
     """g(x), to a relative `tolerance` if that can be reached; always 0 <= lower <= g(x) <= upper <= 1."""
     if x >= transform.maximum:
-        return Reading(0.0, 0.0)
+        return LineReading(0.0, 0.0)
     chart = saddle.chart_for_value(transform, x)
     order = chart.order if chart else saddle.for_value(transform, x)
     log_m, first, variance = chart.cumulants if chart else transform.cumulants(order)
     gap = abs(first - x - 1 / order - 1 / (order + 1)) if chart is None else 0.0
     if not (math.isfinite(log_m) and (gap <= 1e-2 * (abs(x) + 1) or order * gap <= 2) and variance > 0):
-        return Reading(0.0, _one_moment(transform, x))
+        return LineReading(0.0, _one_moment(transform, x))
     log_mass = min(log_m - order * x + math.log(relative_value(variance, order)), 0.0)
     placement = place(
         transform,
@@ -67,9 +67,9 @@ def value_at(transform: Transform, x: float, *, tolerance: float) -> Reading:
     return replace(_read(contour, bracket), chart=chart)
 
 
-def values_at(transform: Transform, xs: Sequence[float], *, tolerance: float) -> list[Reading]:
+def values_at(transform: Transform, xs: Sequence[float], *, tolerance: float) -> list[LineReading]:
     """g at many points in increasing order: a line serves its neighbors for as long as it keeps the tolerance there."""
-    found: list[Reading] = []
+    found: list[LineReading] = []
     for x in xs:
         contour = found[-1].contour if found else None
         bracket = contour.bracket(x) if contour is not None and x < transform.maximum else None
@@ -80,9 +80,9 @@ def values_at(transform: Transform, xs: Sequence[float], *, tolerance: float) ->
     return found
 
 
-def _read(contour: Contour, bracket: Bracket) -> Reading:
+def _read(contour: Contour, bracket: Bracket) -> LineReading:
     lower, upper = max(bracket.lower, 0.0), min(bracket.upper, 1.0)
-    return Reading(min(lower, upper), upper, contour, bracket)
+    return LineReading(min(lower, upper), upper, contour, bracket)
 
 
 def _one_moment(transform: Transform, x: float, *orders: float) -> float:
@@ -96,7 +96,7 @@ def _one_moment(transform: Transform, x: float, *orders: float) -> float:
 
 
 @np.errstate(all="ignore")  # an overflow ends as an infinite or undefined bracket, which certifies nothing
-def at_most(transform: Transform, x: float, mass: float, *, reverse: Reading | None = None) -> bool:
+def at_most(transform: Transform, x: float, mass: float, *, reverse: LineReading | None = None) -> bool:
     """Whether an upper end of g(x) proves g(x) <= mass: by one moment, the nodes of the reverse, or a line of its own.
 
     Args:
@@ -136,7 +136,7 @@ def upper_at(transform: Transform, x: float, chart: Chart | None = None) -> floa
 
 
 @np.errstate(all="ignore")  # an overflow ends as an infinite or undefined bracket, which certifies nothing
-def point_of(transform: Transform, least: float, most: float, *, tolerance: float, scale: float = 1.0) -> Reading:
+def point_of(transform: Transform, least: float, most: float, *, tolerance: float, scale: float = 1.0) -> LineReading:
     """The x with g(x) = mass for every mass in [least, most], to a relative width of `tolerance` if it can be reached.
 
     Args:
@@ -149,7 +149,7 @@ def point_of(transform: Transform, least: float, most: float, *, tolerance: floa
     log_mass = math.log(min(max(least, 5e-324), 1.0))
     chart = saddle.chart_for_mass(transform, log_mass)
     order = chart.order if chart else saddle.for_mass(transform, log_mass)
-    best = Reading(-math.inf, transform.maximum, chart=chart)
+    best = LineReading(-math.inf, transform.maximum, chart=chart)
     x = saddle.value_for(order, *(chart.cumulants if chart else transform.cumulants(order)), log_mass)
     if not math.isfinite(x):
         return best  # the moments are beyond floats, or beyond grids
@@ -184,8 +184,8 @@ def point_of(transform: Transform, least: float, most: float, *, tolerance: floa
 
 
 def _lower_end(
-    transform: Transform, best: Reading, masses: tuple[float, float], order: float, x: float, tolerance: float
-) -> Reading:
+    transform: Transform, best: LineReading, masses: tuple[float, float], order: float, x: float, tolerance: float
+) -> LineReading:
     """With a lower end from lines at smaller and smaller orders, where those at the saddle point round or blur it away.
 
     Next to the largest value that point lies so far out that a last digit of a loss is as much as the mass asked for.
@@ -208,7 +208,7 @@ def _lower_end(
     return best
 
 
-def _rounded(reading: Reading) -> bool:
+def _rounded(reading: LineReading) -> bool:
     """Whether most of the width is rounding."""
     bracket = reading.bracket
     return bracket is not None and bracket.rounding >= 0.5 * (bracket.upper - bracket.lower)
@@ -219,17 +219,17 @@ def _most_nodes(tolerance: float) -> int:
     return _MOST if tolerance < 1e-9 else _USUAL
 
 
-def _narrower(one: Reading, two: Reading) -> Reading:
+def _narrower(one: LineReading, two: LineReading) -> LineReading:
     """Both enclose the truth: so does the intersection. Were there none, neither could be believed."""
     lower, upper = max(one.lower, two.lower), min(one.upper, two.upper)
     if lower > upper:
         lower, upper = min(one.lower, two.lower), max(one.upper, two.upper)
-    return Reading(lower, upper, two.contour, two.bracket, one.chart)
+    return LineReading(lower, upper, two.contour, two.bracket, one.chart)
 
 
 def _on_contour(
     contour: Contour, masses: tuple[float, float], x: float, transform: Transform, tolerance: float
-) -> tuple[float, Reading | None]:
+) -> tuple[float, LineReading | None]:
     """The solution by Newton on log g over the stored nodes, then a walk outward until both ends are certified."""
     least, most = masses
     # g(x) >= 1 - e^x: the solution is no smaller than log(1 - mass).
@@ -268,7 +268,7 @@ def _on_contour(
         # The solution is within rounding of the largest value: only how far below it can be told.
         step = 1e-16 * (abs(x) + 1e-3 / contour.order)
         lower = -walk(lambda point: contour.bracket(-point, margin).lower >= most, -x, step, math.inf, growth=4.0)
-        return x, Reading(lower, transform.maximum, contour, bracket)
+        return x, LineReading(lower, transform.maximum, contour, bracket)
     half = len(ends) // 2
     upper = next((end for end, at in zip(ends[:half], found[:half], strict=True) if at.upper <= least), None)
     lower = next((end for end, at in zip(ends[half:], found[half:], strict=True) if at.lower >= most), None)
@@ -277,7 +277,7 @@ def _on_contour(
         upper = walk(lambda point: contour.bracket(point, margin).upper <= least, x, offset, transform.maximum)
     if lower is None:
         lower = -walk(lambda point: contour.bracket(-point, margin).lower >= most, -start, offset, math.inf)
-    return x, Reading(float(lower), min(float(upper), transform.maximum), contour, bracket)
+    return x, LineReading(float(lower), min(float(upper), transform.maximum), contour, bracket)
 
 
 def walk(proved: Callable[[float], bool], x: float, offset: float, end: float, *, growth: float = 1.5) -> float:

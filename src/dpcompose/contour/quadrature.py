@@ -269,7 +269,7 @@ def _precise(term: Transform, order: float, frequency: Reals, magnitude: Reals, 
         order: The real part of the line.
         frequency: The nodes, shape (n,).
         magnitude: log of the product of the terms before it, shape (n,).
-        error: What the errors of all nodes together may come to, of which a share is spent here.
+        error: The sum of errors that all nodes may have, of which a share is spent here.
     """
     rough = term.rough_line(order, frequency) if len(frequency) > _MANY else None
     if rough is None:

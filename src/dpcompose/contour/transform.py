@@ -177,7 +177,7 @@ def blockwise(magnitude: Reals, variance: Reals | float, edges: Reals) -> Reals:
 
 
 @dataclass(frozen=True)
-class Sum(Transform):
+class TransformSum(Transform):
     """The sum of independent variables, itself a transform."""
 
     terms: tuple[Transform, ...]

@@ -10,7 +10,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from dpcompose.contour.exponential_sums import Points, careful_nodes
+from dpcompose.contour.exponential_sums import WeightedPoints, careful_nodes
 from dpcompose.contour.transform import Lattice, Line, Transform, blockwise
 from dpcompose.loss.atoms import TINY, Atoms
 from dpcompose.loss.base import Loss
@@ -123,13 +123,15 @@ class AtomicSum(Transform):
         return None if one is None else Lattice(one.spacing, one.offset * self.times)
 
     @cached_property
-    def _points(self) -> Points:
+    def _points(self) -> WeightedPoints:
         p, q, ratio, _, log_q = self.atoms.rows
         near = np.clip(ratio, -2.0, 2.0)
         deficit = np.where(np.abs(ratio) < 2.0, q * minus_log1p(np.expm1(near)), p - q - q * ratio)
         # A third of the error of the deficit: p, q and q ln(p / q) are at most three times the deficit.
         relative_error = np.full(len(q), self.atoms.relative_error + 1.5 * self.atoms.ratio_relative_error + 64 * U)
-        return Points(log_q, ratio, deficit, relative_error, np.full(len(q), self.atoms.ratio_relative_error + 16 * U))
+        return WeightedPoints(
+            log_q, ratio, deficit, relative_error, np.full(len(q), self.atoms.ratio_relative_error + 16 * U)
+        )
 
     @cached_property
     def _mass(self) -> tuple[float, float]:
@@ -163,7 +165,7 @@ class AtomicSum(Transform):
         return (self.atoms.relative_error + 2 * U if self.atoms.relative_error else 0.0) + off
 
     def _outside(self, order: float, frequencies: Reals) -> Reals:
-        """An error of (2 |t| + 1) `_mass_error` max(M(order), 1), in the units of `Points.line`.
+        """An error of (2 |t| + 1) `_mass_error` max(M(order), 1), in the units of `WeightedPoints.line`.
 
         It is of the size of M where all masses are off by a factor, and of that of 1 where they are off as a whole:
         M is smaller than 1 where the infinite loss left hardly more than negative ones.

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from dpcompose.contour.transform import Lattice
 from dpcompose.proof.ball import Ball, Disc, Field
-from dpcompose.proof.moments import Grid, Moments, Term, exponential_sums
+from dpcompose.proof.moments import BallLattice, Moments, Term, exponential_sums
 
 
-def by_formula(field: Field, outcomes: Sequence[tuple[Ball, Ball]], grid: Grid | None, lost: float) -> AtomicMoments:
+def by_formula(
+    field: Field, outcomes: Sequence[tuple[Ball, Ball]], grid: BallLattice | None, lost: float
+) -> AtomicMoments:
     """Exact masses under P and Q; `lost` counts as infinite."""
     listed = tuple((p, (p / q).log()) for p, q in outcomes if p > 0 and q > 0)
     outside = sum((p for p, q in outcomes if q.is_zero()), field.exact(lost))
@@ -49,7 +51,7 @@ def by_floats(
         atoms.append((mass, place))
     spread, whole = 1 + exact(fuzz), sum((exact(mass) for mass in outside), exact(0))
     infinite = whole / spread if side < 0 else whole * spread + exact(lost)
-    grid = None if lattice is None else Grid(exact(lattice.spacing), exact(lattice.offset))
+    grid = None if lattice is None else BallLattice(exact(lattice.spacing), exact(lattice.offset))
     return AtomicMoments(field, tuple(atoms), infinite, grid, (fuzz, shaken))
 
 
@@ -61,12 +63,12 @@ class AtomicMoments(Moments):
         listed: (mass, place) of every atom on the real line, at least one.
         outside: The mass at +infinity.
         lattice: The lattice of the places, if they lie on one.
-        doubt: What `vague` says.
+        doubt: The `stated_errors`.
     """
 
     listed: tuple[tuple[Ball, Ball], ...]
     outside: Ball
-    lattice: Grid | None
+    lattice: BallLattice | None
     doubt: tuple[float, float]
 
     @property
@@ -96,7 +98,7 @@ class AtomicMoments(Moments):
         return best
 
     @property
-    def grid(self) -> Grid | None:
+    def grid(self) -> BallLattice | None:
         return self.lattice
 
     @property
@@ -108,7 +110,7 @@ class AtomicMoments(Moments):
         return 20.0 + len(self.listed)
 
     @property
-    def vague(self) -> tuple[float, float]:
+    def stated_errors(self) -> tuple[float, float]:
         return self.doubt
 
     def at(self, order: float, frequencies: Sequence[Ball]) -> list[Disc]:
@@ -133,7 +135,7 @@ class AtomLaw(ABC):
     def outcomes(self, field: Field) -> Outcomes:
         """The masses under P and under Q of every outcome."""
 
-    def grid(self, field: Field) -> Grid | None:
+    def grid(self, field: Field) -> BallLattice | None:
         """The lattice on which all finite ln(P / Q) lie, if they do."""
         return None
 
@@ -162,8 +164,8 @@ class ResponseLaw(AtomLaw):
         rest = (self.categories - 2) / whole
         return [(odds / whole, 1 / whole), (rest, rest), (1 / whole, odds / whole)]
 
-    def grid(self, field: Field) -> Grid:
-        return Grid(field.exact(self.epsilon), field.exact(0))
+    def grid(self, field: Field) -> BallLattice:
+        return BallLattice(field.exact(self.epsilon), field.exact(0))
 
 
 @dataclass(frozen=True)
@@ -178,9 +180,9 @@ class PromiseLaw(AtomLaw):
         high, low = (1 - delta) * odds / (1 + odds), (1 - delta) / (1 + odds)
         return [(high, low), (low, high), (delta, field.exact(0)), (field.exact(0), delta)]
 
-    def grid(self, field: Field) -> Grid | None:
+    def grid(self, field: Field) -> BallLattice | None:
         epsilon = field.exact(self.epsilon)
-        return Grid(2 * epsilon, epsilon) if self.epsilon > 0 else None
+        return BallLattice(2 * epsilon, epsilon) if self.epsilon > 0 else None
 
 
 @dataclass(frozen=True)
@@ -197,9 +199,9 @@ class DiscreteLaplaceLaw(AtomLaw):
         masses = [end, *middle, end * (-rate * self.shift).exp()]
         return list(zip(masses, reversed(masses), strict=True))
 
-    def grid(self, field: Field) -> Grid:
+    def grid(self, field: Field) -> BallLattice:
         rate = 1 / field.exact(self.scale)
-        return Grid(2 * rate, rate * self.shift)
+        return BallLattice(2 * rate, rate * self.shift)
 
 
 @dataclass(frozen=True)
@@ -211,9 +213,9 @@ class ReversedLaw(AtomLaw):
     def outcomes(self, field: Field) -> Outcomes:
         return [(q, p) for p, q in self.law.outcomes(field)]
 
-    def grid(self, field: Field) -> Grid | None:
+    def grid(self, field: Field) -> BallLattice | None:
         grid = self.law.grid(field)
-        return None if grid is None else Grid(grid.spacing, -grid.offset)
+        return None if grid is None else BallLattice(grid.spacing, -grid.offset)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dpcompose.proof.ball import Ball, Disc
-from dpcompose.proof.moments import Grid, Moments
+from dpcompose.proof.moments import BallLattice, Moments
 
 _WIDE = 0.4
 
@@ -34,9 +34,9 @@ class DiscreteGaussianMoments(Moments):
     shift: int
 
     @property
-    def grid(self) -> Grid:
+    def grid(self) -> BallLattice:
         spacing = self.shift / self.sigma**2
-        return Grid(spacing, spacing * self.shift / 2)
+        return BallLattice(spacing, spacing * self.shift / 2)
 
     def at(self, order: float, frequencies: Sequence[Ball]) -> list[Disc]:
         term = self._dual if self.sigma > _WIDE else self._direct

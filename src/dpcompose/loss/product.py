@@ -11,8 +11,8 @@ from functools import cached_property
 from scipy.optimize import brentq
 
 from dpcompose.contour import invert
-from dpcompose.contour.invert import Reading
-from dpcompose.contour.transform import Sum, Transform
+from dpcompose.contour.invert import LineReading
+from dpcompose.contour.transform import Transform, TransformSum
 from dpcompose.loss.atomic import MOST_STATES, enumerated, states
 from dpcompose.loss.base import Loss
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
@@ -95,7 +95,7 @@ class Product:
     def transform(self) -> Transform:
         """The finite part of the sum, normalized."""
         terms = [term for family in self._pools.values() for term in family.terms]
-        return terms[0] if len(terms) == 1 else Sum(tuple(terms))
+        return terms[0] if len(terms) == 1 else TransformSum(tuple(terms))
 
     @cached_property
     def _pools(self) -> dict[type[Loss], _Pool]:
@@ -144,7 +144,7 @@ class Product:
         readings = dict(zip(inside, found, strict=True))
         return [self._clipped(epsilon, tolerance, readings.get(epsilon)) for epsilon in epsilons]
 
-    def _clipped(self, epsilon: float, tolerance: float, reading: Reading | None) -> Bound:
+    def _clipped(self, epsilon: float, tolerance: float, reading: LineReading | None) -> Bound:
         floor = max(down(-math.expm1(epsilon)), 0.0) if epsilon < 0 else 0.0
         if epsilon < -40:
             return Bound(floor, 1.0, Certificate("1 - e^epsilon <= delta <= 1"))
@@ -152,7 +152,7 @@ class Product:
         upper = min(bound.upper, 1.0)
         return Bound(min(max(bound.lower, floor), upper), upper, bound.certificate)
 
-    def _delta(self, epsilon: float, tolerance: float, reading: Reading | None) -> Bound:
+    def _delta(self, epsilon: float, tolerance: float, reading: LineReading | None) -> Bound:
         if not self.reduced:
             exact = max(-math.expm1(min(epsilon, 0.0)), 0.0)
             return Bound(
@@ -204,7 +204,7 @@ class Product:
         return not epsilon < 0.999 * self.transform.maximum
 
     @cached_property
-    def _latest(self) -> list[Reading]:
+    def _latest(self) -> list[LineReading]:
         """What the last answer was read from, for the other order to look beside."""
         return []
 
@@ -214,7 +214,7 @@ class Product:
         contour = self._latest[0].contour if self._latest else None
         return None if contour is None else contour.order
 
-    def _noted(self, reading: Reading) -> Reading:
+    def _noted(self, reading: LineReading) -> LineReading:
         self._latest[:] = [reading]
         return reading
 
@@ -284,7 +284,7 @@ def _closed(certificate: Certificate) -> Certificate:
     return certificate if certificate.method != "exact" else Certificate("closed form")
 
 
-def _certificate(reading: Reading) -> Certificate:
+def _certificate(reading: LineReading) -> Certificate:
     """The error budget of a reading, relative to delta."""
     if reading.contour is None or reading.bracket is None:
         return Certificate("no line: one moment, or the largest loss")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from dpcompose.contour.exponential_sums import Points, careful_nodes, logarithm_of_excess
+from dpcompose.contour.exponential_sums import WeightedPoints, careful_nodes, logarithm_of_excess
 from dpcompose.contour.saddle import short
 from dpcompose.contour.transform import Line, Transform, blockwise
 from dpcompose.loss.base import Loss
@@ -186,7 +186,7 @@ class ReplacedGaussianSum(Transform):
         side = math.sqrt(2 * (39 + math.log(self.times))) * self.noise
         return -(order + 1) - order * float(_share(np.zeros(1), self.noise, self.rate)[0]) - 1 - side, 1 + side
 
-    def _grid(self, low: float, high: float, step: float) -> Points:
+    def _grid(self, low: float, high: float, step: float) -> WeightedPoints:
         s, q = self.noise, self.rate
         x = step * np.arange(math.floor(low / step), math.ceil(high / step) + 1)
         norm = math.log(step) - math.log(s) - 0.5 * math.log(2 * math.pi)
@@ -203,7 +203,7 @@ class ReplacedGaussianSum(Transform):
         fuzz = U * (
             64 + 12 * np.square(x) / (s * s) + 24 * (np.abs(x) + 1) / (s * s) + 8 * (np.abs(plus) + np.abs(minus))
         )
-        return Points(log_weight, ratio, np.maximum(deficit, 0.0), fuzz, fuzz)
+        return WeightedPoints(log_weight, ratio, np.maximum(deficit, 0.0), fuzz, fuzz)
 
     def _step(self, order: float, reach: float, low: float, high: float) -> tuple[float, float]:
         """The largest step whose strip bound is below e^-35 / times, and that error; as in `sampled_gaussian`."""
@@ -230,7 +230,7 @@ class ReplacedGaussianSum(Transform):
         step = short(float(steps[best]), bits=20)
         return step, 2.8 * exp_or_inf(float(norm[best]) - 2 * math.pi * float(width[best]) / step)
 
-    def _outside(self, points: Points, order: float, step: float, low: float, high: float) -> float:
+    def _outside(self, points: WeightedPoints, order: float, step: float, low: float, high: float) -> float:
         """A bound on what lies beyond the grid of the integrand and, per unit of |p|, of the two densities."""
         s, s2 = self.noise, self.noise**2
         exponent = points.log_weight + (order + 1) * points.ratio

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcompose.contour.exponential_sums import Points
+from dpcompose.contour.exponential_sums import WeightedPoints
 from dpcompose.contour.transform import Cumulants
 from dpcompose.numerics.elementary import Reals, U, exp_or_inf, log_mixed, log_sum, minus_log1p
 
@@ -25,7 +25,7 @@ class Grid:
     """
 
     x: Reals
-    points: Points
+    points: WeightedPoints
     step: Reals
     low: Reals
     high: Reals
@@ -81,7 +81,7 @@ def built(noise: Reals, rate: Reals, low: Reals, high: Reals, step: Reals, ulps:
     moved = 2 * U * (12 + off * (1 + np.maximum(z, 0.0)))
     fuzz = amplified * moved + U * (16 + off * square / s2)
     return Grid(
-        x, Points(log_weight, ratio, np.maximum(deficit, 0.0), fuzz, amplified * moved + 8 * U), step, low, high
+        x, WeightedPoints(log_weight, ratio, np.maximum(deficit, 0.0), fuzz, amplified * moved + 8 * U), step, low, high
     )
 
 

@@ -111,7 +111,7 @@ class Direction:
             power,
             frequencies,
             sign=self.batch.sign[self.own],
-            outside=outside,
+            omitted=outside,
             careful=careful_nodes(most),
             plain=plain,
         )

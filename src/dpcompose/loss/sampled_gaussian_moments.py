@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 from dpcompose.proof.ball import Ball, Disc
 from dpcompose.proof.normal import NormalMoments, upper_tail
-from dpcompose.proof.trapezoid import StripMoments
+from dpcompose.proof.trapezoid import TrapezoidMoments
 
 
 @dataclass(frozen=True)
-class SampledGaussianMoments(StripMoments):
+class SampledGaussianMoments(TrapezoidMoments):
     """What the three have in common.
 
     Args:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dpcompose.proof.ball import Ball, Disc
-from dpcompose.proof.moments import Grid, Moments, Term
+from dpcompose.proof.moments import BallLattice, Moments, Term
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ class TwoPointMoments(TwoTermMoments):
         return -self.copies * self.epsilon
 
     @property
-    def grid(self) -> Grid | None:
-        return Grid(2 * self.epsilon, self.copies * self.epsilon) if self.epsilon > 0 else None
+    def grid(self) -> BallLattice | None:
+        return BallLattice(2 * self.epsilon, self.copies * self.epsilon) if self.epsilon > 0 else None
 
     @property
     def terms(self) -> list[Term]:

@@ -2,18 +2,18 @@
 
 from dpcompose.proof.ball import Ball, Disc, Field
 from dpcompose.proof.line import Enclosure
-from dpcompose.proof.moments import Ends, Factors, Grid, Moments, Term
+from dpcompose.proof.moments import BallLattice, Ends, Factors, Moments, Term
 from dpcompose.proof.normal import NormalMoments
 from dpcompose.proof.sum import Proved, ProvedSum
 
 __all__ = [
     "Ball",
+    "BallLattice",
     "Disc",
     "Enclosure",
     "Ends",
     "Factors",
     "Field",
-    "Grid",
     "Moments",
     "NormalMoments",
     "Proved",

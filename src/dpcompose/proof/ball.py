@@ -70,8 +70,8 @@ class Field:
 
     def padded(self, value: Disc, error: Ball) -> Disc:
         """`value`, either part of it off by at most `error`."""
-        slack = error * self.ball(0, 1)
-        return value + self.disc(slack, slack)
+        around = error * self.ball(0, 1)
+        return value + self.disc(around, around)
 
     def positive(self, value: Ball) -> Ball:
         """`value`, known not to be negative, without the part of its ball below 0."""
@@ -82,8 +82,7 @@ class Field:
         return value.rel_accuracy_bits()
 
     def powers(self, first: Disc, ratio: Disc, count: int) -> list[Disc]:
-        """first * ratio^j for j < count, each from two of half its degree: radii would grow without end if multiplied
-        step by step."""
+        """first * ratio^j for j < count, each from two of half its degree: step by step radii would grow too much."""
         values = [self.disc(1), ratio]
         for j in range(2, count):
             values.append(values[j // 2] * values[j - j // 2])

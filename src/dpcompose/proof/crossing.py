@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dpcompose.proof.ball import Ball
 
-Curve = Callable[[float], tuple[Ball, Ball]]
+Bracketed = Callable[[float], tuple[Ball, Ball]]
 Point = tuple[float, float, float]
 
 
@@ -25,12 +25,12 @@ class Crossing:
         return (self.lower + self.upper) / 2 if self.upper < math.inf else self.lower
 
 
-def crossing(curve: Curve, target: Ball, *, guess: float, rate: float, low: float, high: float) -> Crossing:
+def crossing(curve: Bracketed, target: Ball, *, guess: float, rate: float, low: float, high: float) -> Crossing:
     """The crossing in [low, high], as narrow as the brackets allow.
 
     Args:
         curve: The bracket of the function at a float.
-        target: What it falls to, > 0.
+        target: The value that it falls to, > 0.
         guess: Where it roughly does.
         rate: Roughly the relative slope there, > 0.
         low: The lower end that is returned if none is proved.
@@ -49,8 +49,8 @@ def crossing(curve: Curve, target: Ball, *, guess: float, rate: float, low: floa
         return x, float((middle / target).log().mid()), float(((most - least) / (2 * middle.mid())).upper())
 
     left, right = _around(at, min(max(guess, low), high), rate, low, high)
-    middle, doubt = _narrowed(at, left, right)
-    offset = max(math.ulp(middle), doubt)
+    middle, error = _narrowed(at, left, right)
+    offset = max(math.ulp(middle), error)
     for _ in range(80):
         lower = max((x for x, (least, _) in seen.items() if least >= target), default=low)
         upper = min((x for x, (_, most) in seen.items() if most <= target), default=high)
@@ -78,7 +78,7 @@ def _around(at: Callable[[float], Point], x: float, rate: float, low: float, hig
 
 
 def _narrowed(at: Callable[[float], Point], left: Point, right: Point) -> tuple[float, float]:
-    """Regula falsi, every third step a bisection: the crossing, and how far the bracket there may be off in x."""
+    """Regula falsi, every third step a bisection: the crossing, and its error in x by the width of the bracket."""
     for turn in range(120):
         (a, above, _), (b, below, _) = left, right
         if not (above > 0 > below and b - a > 2 * math.ulp(a)):

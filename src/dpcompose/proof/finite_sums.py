@@ -19,8 +19,10 @@ from dpcompose.proof.moments import Factors, Term
 
 
 def states(factors: Factors) -> tuple[float, int]:
-    """How many terms the product of all moment generating functions has, infinite if it is no finite sum; and their
-    largest order."""
+    """The number of terms of the product of all moment generating functions, and their largest order.
+
+    The number is infinite where the product is no finite sum.
+    """
     count, order = 1.0, 0
     for moments, times in factors:
         terms = moments.terms
@@ -51,8 +53,8 @@ def _powers(field: Field, terms: Sequence[Term], times: int) -> Iterator[Term]:
         return
     for count in range(times + 1):
         first, ways = _power(terms[0], count), field.ball.bin_uiui(times, count)
-        for rest in _powers(field, terms[1:], times - count):
-            whole = _product(first, rest)
+        for others in _powers(field, terms[1:], times - count):
+            whole = _product(first, others)
             yield Term(ways * whole.constant, whole.shift, whole.after, whole.at, whole.order)
 
 
@@ -79,8 +81,8 @@ class Enumeration:
 
     @cached_property
     def _sums(self) -> tuple[list[Ball], list[Ball], list[Ball], Ball]:
-        """The middles of the places, falling; the mass, and the mass times e^-place, of all up to each; the largest
-        radius."""
+        """The middles of the places, falling; sums up to each of the masses, and of the masses times e^-place; twice
+        the largest radius."""
         masses, damped, radius = [self.field.exact(0)], [self.field.exact(0)], self.field.exact(0)
         ordered = sorted(self.atoms, key=lambda atom: atom.shift.mid(), reverse=True)
         for atom in ordered:
@@ -113,7 +115,7 @@ class Residues:
 
     Args:
         field: Where balls come from.
-        terms: What M is the sum of.
+        terms: They add up to M.
     """
 
     field: Field

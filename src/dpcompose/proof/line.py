@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from dpcompose.contour.saddle import short
 from dpcompose.proof.ball import Ball, Disc, Field
-from dpcompose.proof.moments import Factors, Grid
+from dpcompose.proof.moments import BallLattice, Factors
 from dpcompose.proof.plan import LinePlan
 from dpcompose.proof.tail import TailBound
 
@@ -73,7 +73,7 @@ class ProvedLine:
     nodes: int
     name: str
     other: Callable[[Disc], Disc] | None = None
-    grid: Grid | None = None
+    grid: BallLattice | None = None
     bump: Callable[[Disc], Disc] | None = None
     bump_tail: Ball | None = None
 
@@ -187,7 +187,7 @@ def _mollified(field: Field, factors: Factors, plan: LinePlan, step: Ball, power
     )
 
 
-def _periodic(field: Field, factors: Factors, plan: LinePlan, grid: Grid) -> ProvedLine:
+def _periodic(field: Field, factors: Factors, plan: LinePlan, grid: BallLattice) -> ProvedLine:
     """The finite sum over the circle that the line is for a lattice, without the nodes from `last` on if that pays."""
     spacing = grid.spacing
     half = max(1, math.ceil(plan.period / float(spacing.mid()) / 2))
@@ -264,13 +264,13 @@ def _omitted(field: Field, factors: Factors, plan: LinePlan, step: Ball, first: 
     return total * step / field.pi
 
 
-def _grid(field: Field, factors: Factors) -> Grid | None:
+def _grid(field: Field, factors: Factors) -> BallLattice | None:
     """The lattice of the sum, if it has one variable with its copies."""
     if len(factors) != 1:
         return None
     moments, times = factors[0]
     one = moments.grid
-    return None if one is None else Grid(one.spacing, one.offset * times)
+    return None if one is None else BallLattice(one.spacing, one.offset * times)
 
 
 def _powers(field: Field, factors: Factors, order: float, step: Ball, count: int) -> list[Disc]:

@@ -1,9 +1,7 @@
-"""A positive measure on the line seen through its moment generating function, in balls: what the proof engine asks of
-it.
+"""A positive measure on the line, seen through its moment generating function in balls: the proof engine asks no more.
 
 The measure has `mass` on the real line and `infinite` at +infinity. Every number is enclosed at the working precision
-of
-the moment it is asked; g(x) stands for the integral of (1 - e^(x - l))_+ over the real line.
+of the moment it is asked; g(x) stands for the integral of (1 - e^(x - l))_+ over the real line.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from dpcompose.proof.ball import Ball, Disc, Field
 
 
 @dataclass(frozen=True)
-class Grid:
+class BallLattice:
     """The measure lives on offset + spacing * integers."""
 
     spacing: Ball
@@ -38,7 +36,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Moments(ABC):
-    """M(t) = integral of e^(t l) over the real line. A member offers `at`; all else has a sound default.
+    """M(t) = integral of e^(t l) over the real line. A family declares `at`; all else has a sound default.
 
     Args:
         field: Where its balls come from.
@@ -72,7 +70,7 @@ class Moments(ABC):
         return self.field.exact(-math.inf)
 
     @property
-    def grid(self) -> Grid | None:
+    def grid(self) -> BallLattice | None:
         """The lattice that carries the measure, if there is one."""
         return None
 
@@ -87,9 +85,11 @@ class Moments(ABC):
         return None
 
     @property
-    def vague(self) -> tuple[float, float]:
-        """(f, s): truly each mass is this one times a number in [1 / (1 + f), 1 + f], each place this one moved by at
-        most s."""
+    def stated_errors(self) -> tuple[float, float]:
+        """The relative error of every mass, and the error of every place.
+
+        For (f, s) the true mass is this one times a number in [1 / (1 + f), 1 + f], the true place within s of this.
+        """
         return 0.0, 0.0
 
     @property

@@ -1,4 +1,4 @@
-"""A sum of independent variables whose g(x) = E[(1 - e^(x - L))_+; L < inf] is proved by what proves it cheapest."""
+"""A sum of independent variables, and the cheapest proof of g(x) = E[(1 - e^(x - L))_+; L < inf]."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ProvedSum:
 
     @cached_property
     def largest(self) -> Ball:
-        """The supremum of the finite values, and what their places may be off by."""
+        """The supremum of the finite values, with the error of their places."""
         with self.field.precision(256):
             return self._moved(sum((moments.largest * times for moments, times in self.factors()), self.field.exact(0)))
 
@@ -79,13 +79,18 @@ class ProvedSum:
 
     @property
     def stated(self) -> bool:
-        """Whether some masses or places are taken as stated, up to an error that is stated with them."""
-        factor, distance = self._doubt
+        """Whether some masses or places are known only up to an error that is stated with them."""
+        factor, distance = self._stated_errors
         return not (factor == 1 and distance.is_zero())
 
     def near(self, x: float, *, tolerance: float, digits: float = FINE) -> Proved:
-        """The cheapest proof of g around x; its smoothing may stop at the relative `tolerance`, all else at
-        e^-`digits`."""
+        """The cheapest proof of g around x.
+
+        Args:
+            x: Where.
+            tolerance: The relative width at which smoothing may stop.
+            digits: Minus the logarithm of the relative width that all other errors may have.
+        """
         level = self.field.exact(x)
         if level >= self.largest:
             return Proved(lambda x: self._within(self.field.exact(0), x >= self.largest), "beyond the largest value")
@@ -124,7 +129,7 @@ class ProvedSum:
         if point >= self.largest:
             return target >= 0
         with self.field.precision(128):
-            factor, distance = self._doubt
+            factor, distance = self._stated_errors
             for few in _FEW_ORDERS if target > 0 else ():
                 log, order = self.field.exact(0), self.field.exact(few)
                 for moments, times in self.factors():
@@ -184,7 +189,7 @@ class ProvedSum:
                         return found
                 bits *= 2
 
-        return lambda x: self._vague(enclosure, x)
+        return lambda x: self._widened(enclosure, x)
 
     def _within(self, value: Ball, known: bool) -> Enclosure:
         """The value where it is known, 0 to the whole mass where it is not."""
@@ -216,7 +221,7 @@ class ProvedSum:
 
         def enclosure(point: Ball) -> Enclosure:
             with self.field.precision(bits):
-                return self._vague(line.enclosure, point)
+                return self._widened(line.enclosure, point)
 
         return Proved(enclosure, f"{line.name}, {line.nodes} nodes, {bits} bits", planned.order)
 
@@ -226,8 +231,8 @@ class ProvedSum:
         if planned is None:
             return None
         with self.field.precision(512):
-            rest = TailBound(self.field, self.factors(), planned.order, planned.variance, planned.magnitude)
-            last = rest.reach(self.field.exact(planned.error), limit=most_nodes * 2 * math.pi / planned.period)
+            tail = TailBound(self.field, self.factors(), planned.order, planned.variance, planned.magnitude)
+            last = tail.reach(self.field.exact(planned.error), limit=most_nodes * 2 * math.pi / planned.period)
         return None if last is None else replace(planned, last=last)
 
     def _drawn(self, planned: LinePlan, x: float) -> tuple[ProvedLine, int, Enclosure]:
@@ -252,29 +257,28 @@ class ProvedSum:
             total = self.field.exact(1)
             for moments, times in self.factors():
                 total *= moments.mass**times
-            return (total * self._doubt[0]).upper()
+            return (total * self._stated_errors[0]).upper()
 
-    # ---------------------------------------------------------------------------------------------- what is not exactly
-    # known
+    # --------------------------------------------------------------------------------------------------- stated errors
 
     @cached_property
-    def _doubt(self) -> tuple[Ball, Ball]:
-        """The factor by which masses, and the distance by which places may be off."""
+    def _stated_errors(self) -> tuple[Ball, Ball]:
+        """The factor that masses, and the distance that places of the sum may be wrong by, as it was stated."""
         with self.field.precision(128):
             factor, distance = self.field.exact(1), self.field.exact(0)
             for moments, times in self.factors():
-                relative, moved = moments.vague
+                relative, move = moments.stated_errors
                 factor *= (1 + self.field.exact(relative)) ** times
-                distance += self.field.exact(moved) * times
+                distance += self.field.exact(move) * times
             return factor.upper(), distance.upper()
 
     def _moved(self, place: Ball) -> Ball:
-        _, distance = self._doubt
+        _, distance = self._stated_errors
         return place + distance * self.field.ball(0, 1)
 
-    def _vague(self, enclosure: Callable[[Ball], Enclosure], x: Ball) -> Enclosure:
-        """g rises with every mass and with every place: both ends of them."""
-        factor, distance = self._doubt
+    def _widened(self, enclosure: Callable[[Ball], Enclosure], x: Ball) -> Enclosure:
+        """The enclosure with the stated errors: g rises with every mass and with every place."""
+        factor, distance = self._stated_errors
         if distance.is_zero():
             found = enclosure(x)
             low = high = found

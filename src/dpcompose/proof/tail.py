@@ -1,11 +1,10 @@
-"""What the nodes of a vertical line beyond a frequency can add up to: a bound in ball arithmetic.
+"""A bound on the tail of a vertical line, the sum over all nodes beyond a frequency, in ball arithmetic.
 
 For one variable phi(u) = M(order + iu) / M(order) and f = |phi|^2. Two bounds hold from an edge to the next: the
-variable's own,
-which holds for ever after, and that from the values at the two edges: f is the characteristic function of a symmetrized
-variable of variance 2 v, so |f''| <= 2 v and on a block of width D it is at most max(f at its ends) + v D^2 / 4. The
-tilted variance is
-bounded by l^2 <= 2 (cosh(h l) - 1) / h^2: v <= (2 / h^2) (sqrt(M(order + h) M(order - h)) / M(order) - 1).
+variable's own, which holds for ever after, and that from the values at the two edges: f is the characteristic function
+of a symmetrized variable of variance 2 v, so |f''| <= 2 v, and on a block of width D it is at most
+max(f at its ends) + v D^2 / 4. The tilted variance is bounded by l^2 <= 2 (cosh(h l) - 1) / h^2:
+v <= (2 / h^2) (sqrt(M(order + h) M(order - h)) / M(order) - 1).
 """
 
 from __future__ import annotations
@@ -55,19 +54,18 @@ class TailBound:
             last, stride = self.field.exact(math.inf), 0
             for stride in _STRIDES:
                 end = edge * self.field.exact(_RATIO) ** stride
-                last = self._for_ever(end).exp() * (1 / end + step / end**2)
+                last = self._envelope(end).exp() * (1 / end + step / end**2)
                 if last <= enough / 2:
                     break
             return last + self._blocks([edge * self.field.exact(_RATIO) ** n for n in range(stride + 1)], step)
 
     def reach(self, enough: Ball, *, limit: float) -> float | None:
-        """The first frequency up to `limit`, in steps of a quarter, from which on the variables' own bounds leave no
-        more than `enough`."""
+        """The first frequency up to `limit`, by quarters, from which the variables' own bounds leave `enough`."""
         with self.field.precision(self._bits):
             frequency = 1.0 / math.sqrt(self.variance)
             while frequency <= limit:
                 end = self.field.exact(frequency)
-                if self._for_ever(end).exp() / end <= enough:
+                if self._envelope(end).exp() / end <= enough:
                     return frequency
                 frequency *= _RATIO
         return None
@@ -87,7 +85,7 @@ class TailBound:
             total += bound * (1 / low - 1 / high + step / low**2)
         return total
 
-    def _for_ever(self, edge: Ball) -> Ball:
+    def _envelope(self, edge: Ball) -> Ball:
         """log of a bound that holds from `edge` on."""
         return sum(
             (times * decay(edge).log() for decay, (_, times) in zip(self._decays, self.factors, strict=True)),
@@ -120,12 +118,12 @@ class TailBound:
         return bounds
 
     def _variance(self, moments: Moments, times: int, whole: Ball) -> Ball:
-        """An upper bound on the tilted variance: the first h that cannot be halved with profit; infinite where order -+
-        h are no floats."""
-        best, move = (
-            self.field.exact(math.inf),
-            short(min(self.order / 2, 0.3 / math.sqrt(self.variance / times)), bits=12),
-        )
+        """An upper bound on the tilted variance, by the first h that cannot be halved with profit.
+
+        It is infinite where order - h and order + h are no floats.
+        """
+        best = self.field.exact(math.inf)
+        move = short(min(self.order / 2, 0.3 / math.sqrt(self.variance / times)), bits=12)
         for _ in range(12):
             if not (self.order + move) - self.order == move == self.order - (self.order - move):
                 break

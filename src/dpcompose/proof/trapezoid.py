@@ -1,17 +1,13 @@
 """Moments of a function of a normal variable, by trapezoid sums whose error is proved from a strip of analyticity.
 
 With X standard normal, M(t) = E e^(w(X) + t v(X)): w and v are real on the real line and analytic for |Im x| < `limit`,
-and
-F(x) = e^(-x^2 / 2 + w(x) + order v(x)) has |F(x + iy)| <= growth(y) F(x), growth increasing. On one side of the real
-line
-Im v >= 0, so that for t = order + iu, u >= 0, the factor e^(iuv) only helps: at every u alike the sum of step h over
-the middle of
-the strip between 0 and y misses M(t) by at most M(order) (1 + growth(y)) / (e^(pi y / h) - 1).
+and F(x) = e^(-x^2 / 2 + w(x) + order v(x)) has |F(x + iy)| <= growth(y) F(x), growth increasing. On one side of the
+real line Im v >= 0, so that for t = order + iu, u >= 0, the factor e^(iuv) only helps: at every u alike the sum of step
+h over the middle of the strip between 0 and y misses M(t) by at most M(order) (1 + growth(y)) / (e^(pi y / h) - 1).
 
 On the line Im x = c within the strip |F e^(iuv)| integrates to a bound on |M(order + iu)| that falls with u. It is
-taken over cells: on each, F
-lies between its values with the extreme slopes, |F(x + ic)| is at most lift(x) F(x) and e^(-u Im v) is largest where Im
-v is smallest.
+taken over cells. On each, F lies between its values with the extreme slopes, |F(x + ic)| is at most lift(x) F(x), and
+e^(-u Im v) is largest where Im v is smallest.
 
 Reference: [TrefethenWeideman2014, Theorem 5.1]
 """
@@ -35,11 +31,11 @@ _HEIGHTS = (0.8, 0.4, 0.2, 0.1, 0.04, 0.015, 0.005)
 
 @dataclass(frozen=True)
 class Samples:
-    """The sum over x of e^(logs + iu values) is M(order + iu) up to `missed` for every u >= 0, added up with `bits`."""
+    """The sum over x of e^(logs + iu values) is M(order + iu) up to `error` for every u >= 0, added up with `bits`."""
 
     logs: list[Disc]
     values: list[Disc]
-    missed: Ball
+    error: Ball
     bits: int
 
 
@@ -51,9 +47,8 @@ class Cell:
     mass: Ball
 
 
-class StripMoments(Moments):
-    """A member says what w and v are, how F grows off the real line, and beyond which two points log F is steeper than
-    x^2 / 2."""
+class TrapezoidMoments(Moments):
+    """A family names w and v, the growth of F off the real line, and where log F begins to be steeper than x^2 / 2."""
 
     @property
     @abstractmethod
@@ -86,8 +81,7 @@ class StripMoments(Moments):
         """(a, b): the derivative of log F is at least a - x for x < a, and at most b - x for x > b."""
 
     def _valley(self, order: float, far: float) -> tuple[float, float, Ball] | None:
-        """(a, b, bound): F is at most `bound` between a and b, both at least `far` from where F is large; None if there
-        is no such stretch."""
+        """(a, b, bound): F is at most `bound` from a to b, each at least `far` from where F is large; or None."""
         return None
 
     @property
@@ -101,7 +95,7 @@ class StripMoments(Moments):
                 turn, total = self.field.disc(0, frequency), self.field.disc(0)
                 for log, value in zip(samples.logs, samples.values, strict=True):
                     total += (log + turn * value).exp()
-                found.append(self.field.padded(total, samples.missed))
+                found.append(self.field.padded(total, samples.error))
         return found
 
     def line(self, order: float, step: Ball, count: int) -> list[Disc]:
@@ -109,7 +103,7 @@ class StripMoments(Moments):
         with self.field.precision(samples.bits):
             turn = self.field.disc(0, step)
             sums = exponential_sums(self.field, samples.logs, [turn * value for value in samples.values], count)
-            return [self.field.padded(value, samples.missed) for value in sums]
+            return [self.field.padded(value, samples.error) for value in sums]
 
     def decay(self, order: float) -> Callable[[Ball], Ball]:
         whole, (cells, outside) = self.at(order, [self.field.exact(0)])[0].real, self._cells(order)
@@ -156,12 +150,12 @@ class StripMoments(Moments):
         with self.field.precision(bits):
             logs, values, cut = self._along(order, height / 2, step, digits)
             logs, values, dropped = self._thinned(logs, values)
-            missed = grown / (self.field.pi * height / step).expm1()
-            if not missed < 0.5:
+            error = grown / (self.field.pi * height / step).expm1()
+            if not error < 0.5:
                 raise UnsupportedError("proof=True", f"no quadrature is proved at order {order!r}")
             zero = sum((log.exp() for log in logs), self.field.disc(0))
-            whole = (zero.real.abs_upper() + cut + dropped) / (1 - missed)
-            return Samples(logs, values, (missed * whole + cut + dropped).upper(), bits)
+            whole = (zero.real.abs_upper() + cut + dropped) / (1 - error)
+            return Samples(logs, values, (error * whole + cut + dropped).upper(), bits)
 
     def _height(self, order: float, digits: float) -> float:
         """The height of the strip that needs the fewest points."""
@@ -173,30 +167,31 @@ class StripMoments(Moments):
         return short(min((widest * 1.15**-i for i in range(40)), key=cost), bits=20)
 
     def _along(self, order: float, height: float, step: float, digits: float) -> tuple[list[Disc], list[Disc], Ball]:
-        """log (F step / sqrt(2 pi)) and v at the multiples of `step` on Im x = height, and a bound on all terms left
-        out at any u."""
+        """log (F step / sqrt(2 pi)) and v at the multiples of `step` on Im x = height; a bound on the omitted terms."""
         exact, (left, right) = self.field.exact, self._centers(order)
         far = math.sqrt(2 * (digits + float(self._growth(order, exact(height)).log().mid()))) + 1
         first, last = math.floor((float(left.mid()) - far) / step), math.ceil((float(right.mid()) + far) / step)
         scale = (step / (2 * self.field.pi).sqrt()).log()
-        kept, skipped = self._kept(order, far, first, last + 1, step)
+        inside, omitted = self._stretches(order, far, first, last + 1, step)
         logs, values = list[Disc](), list[Disc]()
-        for j in kept:
+        for j in inside:
             x = self.field.disc(exact(step) * j, exact(height) * self._side)
             weight, value = self._terms(x)
             logs.append(scale - x * x / 2 + weight + order * value)
             values.append(value)
         # Left of `a` each term is at most e^(-step (a - x)) times the one before it; likewise on the right.
-        cut = skipped * scale.exp()
+        cut = omitted * scale.exp()
         for j, slope in ((first, left - exact(step) * first), (last, exact(step) * last - right)):
             x = self.field.disc(exact(step) * j)
             weight, value = self._terms(x)
             cut += (scale + (weight + order * value - x * x / 2).real).exp() / (step * slope.lower()).expm1()
         return logs, values, cut * self._growth(order, exact(height))
 
-    def _kept(self, order: float, far: float, first: int, last: int, step: float) -> tuple[list[int], Ball]:
-        """The j from `first` up to `last` whose stretch [step j, step (j + 1)] is not all in a valley; the rest times a
-        bound on F there."""
+    def _stretches(self, order: float, far: float, first: int, last: int, step: float) -> tuple[list[int], Ball]:
+        """The j from `first` up to `last` with [step j, step (j + 1)] not all in a valley; the others' number times F.
+
+        The second is a bound: the number of omitted stretches times a bound on F there.
+        """
         valley = self._valley(order, far)
         if valley is None:
             low, high, floor = last, last, self.field.exact(0)
@@ -220,14 +215,14 @@ class StripMoments(Moments):
         far = math.sqrt(2 * self.field.bits * math.log(2)) + 1
         width = short(0.1 * min(1.0, float(self._limit.mid()) / 2), bits=12)
         first, last = math.floor((float(left.mid()) - far) / width), math.ceil((float(right.mid()) + far) / width)
-        kept, skipped = self._kept(order, far, first, last, width)
+        inside, omitted = self._stretches(order, far, first, last, width)
         root, cells, half = (2 * self.field.pi).sqrt(), list[Cell](), self.field.ball(0, width / 2)
-        for j in kept:
+        for j in inside:
             middle = exact(width) * (j + 0.5)
             weight, value = self._terms(self.field.disc(middle))
             log = (weight + order * value).real - middle * middle / 2 + self._slope(order, middle + half) * half
             cells.append(Cell(middle + half, log.exp() * width / root))
-        outside = skipped * width
+        outside = omitted * width
         for edge, slope in (
             (exact(width) * first, left - exact(width) * first),
             (exact(width) * last, exact(width) * last - right),
@@ -237,8 +232,7 @@ class StripMoments(Moments):
         return cells, (outside / root).upper()
 
     def _shifted(self, order: float, height: Ball, cells: list[Cell]) -> tuple[list[Ball], list[Ball], Ball]:
-        """On Im x = height: upper ends of |F(x + iy)| / F(x), lower ends of Im v, for each cell; and what bounds the
-        former anywhere."""
+        """On Im x = height: upper ends of |F(x + iy)| / F(x) and lower ends of Im v for each cell; `growth` there."""
         lifts, turns = list[Ball](), list[Ball]()
         for cell in cells:
             _, value = self._terms(self.field.disc(cell.place, height * self._side))
