@@ -1,4 +1,4 @@
-"""What is promised: pure, approximate, concentrated, Renyi and Gaussian privacy, and the way between them.
+"""Privacy guarantees: pure, approximate, concentrated, Renyi and Gaussian privacy, and the way between them.
 
 One module a notion or theorem, one function a conversion; each says its direction, and rounds that way.
 """

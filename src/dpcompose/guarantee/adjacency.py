@@ -1,4 +1,4 @@
-"""What one person's data may change, and who orients the two worlds."""
+"""Which data sets are neighbors, and who orients the two worlds."""
 
 from __future__ import annotations
 

@@ -18,15 +18,15 @@ Counted = Sequence[tuple[ApproximateDP, int]]
 def printed(promises: Counted, *, slack: float) -> ApproximateDP:
     """epsilon' = sqrt(2 log(1 / slack) sum epsilon_i^2) + sum epsilon_i (e^epsilon_i - 1).
 
-    The delta is sum delta_i + slack; both are rounded up. For equal promises it is
-    Theorem 3.20; the proof is the same for different ones.
+    The delta is sum delta_i + slack; both are rounded up. For equal promises it is Theorem 3.20; the proof is the same
+    for different ones.
 
     >>> round(printed([(ApproximateDP(0.1), 100)], slack=1e-6).epsilon, 12)
     6.308230950513
 
     Args:
         promises: Of the mechanisms, fixed in advance, with their counts.
-        slack: In (0, 1).
+        slack: The theorem's delta', in (0, 1).
 
     Raises:
         DomainError: If slack is outside (0, 1).
@@ -41,15 +41,15 @@ def printed(promises: Counted, *, slack: float) -> ApproximateDP:
 def tight(promises: Counted, *, slack: float) -> ApproximateDP:
     """epsilon' = sqrt(2 log(1 / slack) sum epsilon_i^2) + sum epsilon_i tanh(epsilon_i / 2).
 
-    The delta is sum delta_i + slack; both are rounded up. The proof of Theorem 3.20 with
-    the largest mean that a loss within +-epsilon can have.
+    The delta is sum delta_i + slack; both are rounded up. The proof is that of Theorem 3.20, with the largest mean that
+    a loss within +-epsilon can have.
 
     >>> round(tight([(ApproximateDP(0.1), 100)], slack=1e-6).epsilon, 12)
     5.756105519336
 
     Args:
         promises: Of the mechanisms, fixed in advance, with their counts.
-        slack: In (0, 1).
+        slack: The theorem's delta', in (0, 1).
 
     Raises:
         DomainError: If slack is outside (0, 1).
@@ -62,15 +62,15 @@ def tight(promises: Counted, *, slack: float) -> ApproximateDP:
 def half_squares(promises: Counted, *, slack: float) -> ApproximateDP:
     """epsilon' = sqrt(2 log(1 / slack) sum epsilon_i^2) + sum epsilon_i^2 / 2.
 
-    The delta is sum delta_i + slack; both are rounded up. Each (epsilon_i, 0) is
-    (epsilon_i^2 / 2)-zCDP; these add up, and convert. Between the two others.
+    The delta is sum delta_i + slack; both are rounded up. Each (epsilon_i, 0) is (epsilon_i^2 / 2)-zCDP; these add up,
+    and convert. The bound lies between the two others.
 
     >>> round(half_squares([(ApproximateDP(0.1), 10)], slack=1e-6).epsilon, 11)
     1.71225813627
 
     Args:
         promises: Of the mechanisms, fixed in advance, with their counts.
-        slack: In (0, 1).
+        slack: The theorem's delta', in (0, 1).
 
     Raises:
         DomainError: If slack is outside (0, 1).
@@ -81,16 +81,16 @@ def half_squares(promises: Counted, *, slack: float) -> ApproximateDP:
 
 
 def slack_of(promises: Counted, *, delta: float) -> float | None:
-    """delta - sum delta_i, rounded down: what is left for the slack; None if it is negative."""
-    rest = Fraction(check.probability("delta", delta)) - _lost(promises)
-    return rounded_down(rest) if rest >= 0 else None
+    """delta - sum delta_i, rounded down: the slack that remains; None if it is negative."""
+    remaining = Fraction(check.probability("delta", delta)) - _total_delta(promises)
+    return rounded_down(remaining) if remaining >= 0 else None
 
 
 def _epsilons(promises: Counted) -> Iterable[tuple[Decimal, int]]:
     return ((Decimal(promise.epsilon), times) for promise, times in promises)
 
 
-def _lost(promises: Counted) -> Fraction:
+def _total_delta(promises: Counted) -> Fraction:
     return sum((Fraction(promise.delta) * times for promise, times in promises), Fraction(0))
 
 
@@ -100,5 +100,5 @@ def _total(promises: Counted, means: Iterable[tuple[Decimal, int]], slack: float
         squares = sum((times * each * each for each, times in _epsilons(promises)), Decimal(0))
         mean = sum((times * each for each, times in means), Decimal(0))
         deviation = (-2 * squares * Decimal(slack).ln()).sqrt()
-        delta = rounded_up(min(Fraction(1), _lost(promises) + Fraction(slack)))
+        delta = rounded_up(min(Fraction(1), _total_delta(promises) + Fraction(slack)))
         return ApproximateDP(float_above(deviation + mean), delta=delta)

@@ -60,7 +60,7 @@ def blowup(alpha: float, *, promise: ApproximateDP) -> Bound:
 
     Args:
         alpha: The type I error, in [0, 1].
-        promise: What the mechanism promises.
+        promise: The mechanism's promise.
 
     Raises:
         DomainError: If alpha is outside [0, 1], or promise is not an ApproximateDP.
@@ -88,7 +88,7 @@ def tradeoff(alpha: float, *, promise: ApproximateDP) -> Bound:
 
     Args:
         alpha: The type I error, in [0, 1].
-        promise: What the mechanism promises.
+        promise: The mechanism's promise.
 
     Raises:
         DomainError: If alpha is outside [0, 1], or promise is not an ApproximateDP.

@@ -40,7 +40,7 @@ Ends = Callable[[Reals], tuple[Reals, Reals]]
 
 FARTHEST = 700.0
 ROUNDS = 24
-_SLACK = 16 * U
+_ROUNDING = 16 * U
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class _Nodes:
 
 @dataclass(frozen=True)
 class _Search:
-    """What the nodes say of the levels, and where they should be denser."""
+    """The enclosures at the levels by given nodes, and where more nodes are needed."""
 
     nodes: _Nodes
     levels: Reals
@@ -165,16 +165,16 @@ class _Search:
         corners, low = self.nodes.corners(self.infinite)
         at, low = np.concatenate([self.nodes.epsilon, corners]), np.concatenate([self.nodes.lower, low])
         alpha, ratio = self.levels[:, None], np.exp(np.minimum(at, FARTHEST + 8.0))
-        steep = (low + ratio * alpha * (1.0 - _SLACK)) * (1.0 - _SLACK)
-        return at, steep, ((1.0 - alpha) * (1.0 + _SLACK) - low) / ratio * (1.0 + _SLACK)
+        steep = (low + ratio * alpha * (1.0 - _ROUNDING)) * (1.0 - _ROUNDING)
+        return at, steep, ((1.0 - alpha) * (1.0 + _ROUNDING) - low) / ratio * (1.0 + _ROUNDING)
 
     def enclosed(self) -> Reals:
         """Rows: both ends of the power, both ends of the error."""
         alpha, ratio, high = self.levels[:, None], np.exp(self.nodes.epsilon), self.nodes.upper
         _, steep, shallow = self._lower_boundary()
         power_lower, error_upper = np.maximum(np.min(steep, axis=1), 0.0), np.maximum(np.max(shallow, axis=1), 0.0)
-        power_upper = np.min(high + ratio * alpha * (1.0 + _SLACK), axis=1) * (1.0 + _SLACK)
-        left = ((1.0 - alpha) * (1.0 - _SLACK) - high) / ratio * (1.0 - _SLACK)
+        power_upper = np.min(high + ratio * alpha * (1.0 + _ROUNDING), axis=1) * (1.0 + _ROUNDING)
+        left = ((1.0 - alpha) * (1.0 - _ROUNDING) - high) / ratio * (1.0 - _ROUNDING)
         error_lower = np.maximum(np.max(left, axis=1), 0.0)
         ends = (
             np.minimum(power_lower, np.nextafter(1.0 - error_upper, -1.0)),
@@ -218,8 +218,8 @@ class _Search:
         value = np.log(delta + ratio * alpha) if rising else at - np.log(np.maximum(1.0 - alpha - delta, 1e-300))
         here = min(max(int(np.argmin(value)), 1), len(at) - 2)
         nearby = slice(here - 1, here + 2)
-        doubt = (delta - self.nodes.lower)[nearby]
-        noise = float((doubt if rising else doubt / ratio[nearby])[1])
+        errors = (delta - self.nodes.lower)[nearby]
+        noise = float((errors if rising else errors / ratio[nearby])[1])
         first, second, third = (float(point) for point in at[nearby])
         left, right = (float(step) for step in np.diff(value[nearby]) / np.diff(at[nearby]))
         bend = (right - left) / (third - first)

@@ -58,7 +58,7 @@ def bun_steinke_epsilon(promise: ConcentratedDP, *, delta: float) -> float:
     5.7565217697569
 
     Args:
-        promise: What is converted.
+        promise: The promise to convert.
         delta: In [0, 1].
 
     Raises:
@@ -67,14 +67,14 @@ def bun_steinke_epsilon(promise: ConcentratedDP, *, delta: float) -> float:
     Reference: [BunSteinke2016, Proposition 1.3]
     """
     promise = _checked(promise)
-    rest = _rest(promise, delta)
-    if rest is None:
+    remaining = _remaining(promise, delta)
+    if remaining is None:
         return math.inf
-    if promise.rho == 0.0 or rest == 1.0:
+    if promise.rho == 0.0 or remaining == 1.0:
         return 0.0
-    if rest == 0.0:
+    if remaining == 0.0:
         return math.inf
-    logarithm = -math.log(rest)
+    logarithm = -math.log(remaining)
     return up((promise.rho + 2.0 * math.sqrt(promise.rho * logarithm)) * (1.0 + 16 * UNIT_ROUNDOFF))
 
 
@@ -82,13 +82,13 @@ def best_epsilon(promise: ConcentratedDP, *, delta: float) -> float:
     """An epsilon that zCDP implies: the least over all orders of the exact conversion at that order; an upper bound.
 
     Never larger than `bun_steinke_epsilon`, nor than the conversion of [CanonneKamathSteinke2020, Corollary 13] by more
-    than the search misses. Where the promise itself fails with probability d, the conversion is that of the rest.
+    than the search misses. Where the promise fails with probability d, the remaining part is converted.
 
     >>> 5.2 < best_epsilon(ConcentratedDP(0.5), delta=1e-6) < 5.2215344
     True
 
     Args:
-        promise: What is converted.
+        promise: The promise to convert.
         delta: In [0, 1].
 
     Raises:
@@ -97,14 +97,14 @@ def best_epsilon(promise: ConcentratedDP, *, delta: float) -> float:
     Reference: [Asoodeh2021, Section III], [CanonneKamathSteinke2020, Corollary 13]
     """
     promise = _checked(promise)
-    rest = _rest(promise, delta)
-    if rest is None:
+    remaining = _remaining(promise, delta)
+    if remaining is None:
         return math.inf
-    if promise.rho == 0.0 or rest == 1.0:
+    if promise.rho == 0.0 or remaining == 1.0:
         return 0.0
-    if rest == 0.0:
+    if remaining == 0.0:
         return math.inf
-    return min(bun_steinke_epsilon(promise, delta=delta), renyi.best_epsilon(promise.renyi, delta=rest).epsilon)
+    return min(bun_steinke_epsilon(promise, delta=delta), renyi.best_epsilon(promise.renyi, delta=remaining).epsilon)
 
 
 def optimal_moment_delta(promise: ConcentratedDP, *, epsilon: float) -> float:
@@ -114,7 +114,7 @@ def optimal_moment_delta(promise: ConcentratedDP, *, epsilon: float) -> float:
     2.896122809
 
     Args:
-        promise: What is converted; its own delta is added as d + (1 - d) delta.
+        promise: The promise to convert; its own delta is added as d + (1 - d) delta.
         epsilon: In nats; >= 0, infinite allowed.
 
     Raises:
@@ -134,7 +134,7 @@ def _checked(promise: object) -> ConcentratedDP:
     return promise
 
 
-def _rest(promise: ConcentratedDP, delta: float) -> float | None:
-    # The delta left to the concentrated part, rounded down; None where nothing is left.
-    rest = failure.remaining(check.probability("delta", delta), ((promise.delta, 1),))
-    return None if rest is None or rest.lower < 0.0 else rest.lower
+def _remaining(promise: ConcentratedDP, delta: float) -> float | None:
+    # The delta that remains for the concentrated part, rounded down; None where none does.
+    remaining = failure.remaining(check.probability("delta", delta), ((promise.delta, 1),))
+    return None if remaining is None or remaining.lower < 0.0 else remaining.lower

@@ -1,4 +1,4 @@
-"""The mass that (epsilon, delta) promises give away outright, and what it leaves for the rest."""
+"""The probability that (epsilon, delta) promises fail outright, and the delta that remains for all else."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def combined(pure: Bound, failures: Failures, certificate: Certificate) -> Bound
     if exponent == 0.0:
         return Bound(pure.lower, pure.upper, certificate)
     infinite, finite = -math.expm1(exponent), math.exp(exponent)
-    slack = UNIT_ROUNDOFF * (40.0 + 12.0 * min(abs(exponent), 800.0))
-    lower = down((infinite + finite * pure.lower) * (1.0 - slack))
-    return Bound(max(0.0, lower), min(1.0, up((infinite + finite * pure.upper) * (1.0 + slack))), certificate)
+    error = UNIT_ROUNDOFF * (40.0 + 12.0 * min(abs(exponent), 800.0))
+    lower = down((infinite + finite * pure.lower) * (1.0 - error))
+    return Bound(max(0.0, lower), min(1.0, up((infinite + finite * pure.upper) * (1.0 + error))), certificate)
 
 
 def remaining(target: float, failures: Failures) -> Bound | None:
@@ -47,9 +47,9 @@ def remaining(target: float, failures: Failures) -> Bound | None:
         kept = Decimal(1)
         for delta, times in failures:
             kept *= (1 - Decimal(delta)) ** times
-        lost = 1 - kept
+        failed = 1 - kept
         uncertain = Decimal(10) ** (20 - places)
-        low, high = Decimal(target) - lost - uncertain, Decimal(target) - lost + uncertain
+        low, high = Decimal(target) - failed - uncertain, Decimal(target) - failed + uncertain
         if high < 0 or kept < uncertain:
             return None
         lower = down(float(low / kept))
@@ -62,12 +62,13 @@ def _remaining(target: float, failures: Failures) -> Bound | None:
         return None
     exponent = math.fsum(times * math.log1p(-delta) for delta, times in failures)
     # log1p errs by 8 u, so do expm1 and exp; the product and the sum by u each.
-    lost = -math.expm1(exponent)
-    rest = target - lost
-    if not (rest > 1e-300 and 40 * UNIT_ROUNDOFF * lost <= 1e-13 * rest and exponent > -1.0):
+    failed = -math.expm1(exponent)
+    difference = target - failed
+    if not (difference > 1e-300 and 40 * UNIT_ROUNDOFF * failed <= 1e-13 * difference and exponent > -1.0):
         return None
-    value, slack = rest / math.exp(exponent), UNIT_ROUNDOFF * (20.0 * lost / rest - 10.0 * exponent + 16.0)
-    return Bound(value * (1.0 - slack), value * (1.0 + slack))
+    value = difference / math.exp(exponent)
+    error = UNIT_ROUNDOFF * (20.0 * failed / difference - 10.0 * exponent + 16.0)
+    return Bound(value * (1.0 - error), value * (1.0 + error))
 
 
 def mirrored(target: float, delta: Callable[[float], Bound], certificate: Certificate) -> Bound:
@@ -76,6 +77,6 @@ def mirrored(target: float, delta: Callable[[float], Bound], certificate: Certif
     delta(epsilon) = 1 - e^epsilon + e^epsilon delta(-epsilon); every term is positive.
     """
     floor, factor, other = -math.expm1(target), math.exp(target), delta(-target)
-    slack = 24 * UNIT_ROUNDOFF
-    lower, upper = (floor + factor * other.lower) * (1.0 - slack), (floor + factor * other.upper) * (1.0 + slack)
+    error = 24 * UNIT_ROUNDOFF
+    lower, upper = (floor + factor * other.lower) * (1.0 - error), (floor + factor * other.upper) * (1.0 + error)
     return Bound(max(0.0, down(lower)), min(1.0, up(upper)), certificate)

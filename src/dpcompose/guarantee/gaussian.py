@@ -81,9 +81,9 @@ def profile(epsilon: float, *, mu: float) -> Bound:
         return _certified(0.0, 0.0) if mu == 0.0 else _sides(epsilon, mu).delta
     # The pair is symmetric: delta(epsilon) = 1 - e^epsilon + e^epsilon delta(-epsilon), all terms positive.
     floor, mirrored, factor = -math.expm1(epsilon), profile(-epsilon, mu=mu), math.exp(epsilon)
-    slack = 16 * UNIT_ROUNDOFF
+    margin = 16 * UNIT_ROUNDOFF
     return _certified(
-        max(0.0, (floor + factor * mirrored.lower) * (1.0 - slack)), (floor + factor * mirrored.upper) * (1.0 + slack)
+        max(0.0, (floor + factor * mirrored.lower) * (1.0 - margin)), (floor + factor * mirrored.upper) * (1.0 + margin)
     )
 
 
@@ -243,17 +243,17 @@ def _sides(epsilon: float, mu: float) -> _Sides:
         return _Sides(_certified(delta.lower, delta.upper), _certified(down(1.0 - delta.upper), up(1.0 - delta.lower)))
     (before, before_error), (after, after_error) = mills(-near), mills((top * part + size * base) / (base * part))
     error = height_error + max(before_error, after_error) + 4 * UNIT_ROUNDOFF
-    rest = around(height * (before + after), relative=error, absolute=4 * _TINY)
-    return _Sides(_certified(down(1.0 - rest.upper), up(1.0 - rest.lower)), _certified(rest.lower, rest.upper))
+    other = around(height * (before + after), relative=error, absolute=4 * _TINY)
+    return _Sides(_certified(down(1.0 - other.upper), up(1.0 - other.lower)), _certified(other.lower, other.upper))
 
 
 def _height(top: int, base: int) -> float:
-    # The normal density at top / base, to 12 u: the exponent is rounded once, and what that leaves out made good.
+    # The normal density at top / base, to 12 u: the exponent is rounded once, and its remainder added.
     square, double = top * top, 2 * base * base
     leading = -square / double
     count, unit = leading.as_integer_ratio()
-    rest = -(square * unit + count * double) / (double * unit)
-    return math.exp(leading) * (1.0 + rest) / _ROOT_TWO_PI
+    remainder = -(square * unit + count * double) / (double * unit)
+    return math.exp(leading) * (1.0 + remainder) / _ROOT_TWO_PI
 
 
 def _logarithms(epsilon: float, mu: float) -> tuple[float, float, float, float]:
@@ -267,10 +267,10 @@ def _logarithms(epsilon: float, mu: float) -> tuple[float, float, float, float]:
         log_delta = log_height + math.log(drop)
         complement = -math.expm1(min(log_delta, -_TINY))
         return log_delta, slope / drop, math.log(complement), math.exp(log_height) * slope / complement
-    rest = mills(-near)[0] + slope
-    log_complement = log_height + math.log(rest)
+    ratio = mills(-near)[0] + slope
+    log_complement = log_height + math.log(ratio)
     delta = -math.expm1(min(log_complement, -_TINY))
-    return math.log(delta), math.exp(log_height) * slope / delta, log_complement, slope / rest
+    return math.log(delta), math.exp(log_height) * slope / delta, log_complement, slope / ratio
 
 
 def _excess(delta: float, mu: float) -> Callable[[float], tuple[float, float]]:

@@ -112,8 +112,8 @@ def _scaled(promise: ApproximateDP, size: int, logarithm: float) -> ApproximateD
     if promise.delta == 0.0 or size == 1:
         return ApproximateDP(epsilon, delta=promise.delta)
     logarithm += math.log(promise.delta)
-    slack = UNIT_ROUNDOFF * (32.0 + 8.0 * (size * promise.epsilon - math.log(promise.delta)))
-    return ApproximateDP(epsilon, delta=min(1.0, up(math.exp(min(logarithm + slack, 1.0)))) if logarithm < 1.0 else 1.0)
+    error = UNIT_ROUNDOFF * (32.0 + 8.0 * (size * promise.epsilon - math.log(promise.delta)))
+    return ApproximateDP(epsilon, delta=min(1.0, up(math.exp(min(logarithm + error, 1.0)))) if logarithm < 1.0 else 1.0)
 
 
 def _kink(target: float, promise: ApproximateDP, size: int) -> tuple[float, list[float]]:
@@ -150,9 +150,9 @@ def _capped(target: float, promise: ApproximateDP, size: int) -> tuple[float, li
 def _completed(split: list[float], free: int, target: float) -> list[float]:
     # The free element makes the sum the target, or a little less: a profile only falls.
     others = Counter(split[:free] + split[free + 1 :])
-    rest = Fraction(target) - sum((Fraction(slope) * times for slope, times in others.items()), Fraction(0))
-    nearest = float(rest)
-    split[free] = down(nearest) if Fraction(nearest) > rest else nearest
+    remaining = Fraction(target) - sum((Fraction(slope) * times for slope, times in others.items()), Fraction(0))
+    nearest = float(remaining)
+    split[free] = down(nearest) if Fraction(nearest) > remaining else nearest
     return split
 
 
@@ -173,8 +173,8 @@ def _gain(start: float, target: float, promise: ApproximateDP, size: int) -> flo
 def _preimage(point: float, steps: int, promise: ApproximateDP) -> float:
     # Where `steps` steps of a -> delta + e^epsilon a lead to the point.
     decay = math.exp(-steps * promise.epsilon)
-    lost = math.expm1(-steps * promise.epsilon) / math.expm1(-promise.epsilon) * math.exp(-promise.epsilon)
-    return decay * point - promise.delta * lost
+    added = math.expm1(-steps * promise.epsilon) / math.expm1(-promise.epsilon) * math.exp(-promise.epsilon)
+    return decay * point - promise.delta * added
 
 
 def _back(point: float, promise: ApproximateDP, beyond: bool) -> float:
@@ -216,5 +216,5 @@ def _sum_of_split(split: list[float], promise: ApproximateDP) -> float:
     total = float(np.sum(np.exp(before) * values))
     size, reach = len(split), float(np.sum(np.abs(slopes)))
     # The partial sums of slopes err by size reach u at most, the pairwise sum by 60 u.
-    slack = UNIT_ROUNDOFF * (96.0 + 2.0 * size * (1.0 + reach) + 8.0 * epsilon)
-    return min(1.0, up(total * (1.0 + slack) + size * 5e-324))
+    error = UNIT_ROUNDOFF * (96.0 + 2.0 * size * (1.0 + reach) + 8.0 * epsilon)
+    return min(1.0, up(total * (1.0 + error) + size * 5e-324))

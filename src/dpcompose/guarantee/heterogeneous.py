@@ -22,7 +22,7 @@ from dpcompose.numerics.roots import increasing_root, walk
 
 Reals = NDArray[np.float64]
 Promises = Iterable[ApproximateDP | tuple[ApproximateDP, int]]
-"""What is composed: promises, or pairs (promise, times)."""
+"""Promises, or pairs (promise, times)."""
 
 MOST_STATES = 2**20
 _LARGEST = 1e290
@@ -92,47 +92,47 @@ def heterogeneous_epsilon(target_delta: float, *, promises: Promises) -> Bound:
         return Bound(0.0, 0.0, _CERTIFICATE)
     if any(promise.vacuous for promise in counted):
         return Bound(math.inf, math.inf, _CERTIFICATE)
-    rest = failure.remaining(target, _failures(counted))
-    if rest is None:
+    remaining = failure.remaining(target, _failures(counted))
+    if remaining is None:
         return Bound(math.inf, math.inf, _CERTIFICATE)
     atoms = _atoms(counted)
     most = float(atoms.maximum)
 
     def at_most(candidate: float) -> bool:
-        return atoms.delta(candidate).upper <= rest.lower
+        return atoms.delta(candidate).upper <= remaining.lower
 
     def at_least(candidate: float) -> bool:
-        return candidate <= 0.0 or atoms.delta(candidate).lower >= rest.upper
+        return candidate <= 0.0 or atoms.delta(candidate).lower >= remaining.upper
 
-    if rest.lower >= 0.0 and at_most(0.0):
+    if remaining.lower >= 0.0 and at_most(0.0):
         return Bound(0.0, 0.0, _CERTIFICATE)
-    if rest.upper == 0.0:
+    if remaining.upper == 0.0:
         return Bound(max(0.0, down(most)), up(most), _CERTIFICATE)
-    point, margin = _root(atoms, rest.upper)
+    point, margin = _root(atoms, remaining.upper)
     lower = max(0.0, walk(point, -margin, at_least))
-    upper = min(walk(point, margin, at_most), up(most)) if rest.lower >= 0.0 else math.inf
+    upper = min(walk(point, margin, at_most), up(most)) if remaining.lower >= 0.0 else math.inf
     return Bound(lower, upper, _CERTIFICATE)
 
 
 @dataclass(frozen=True)
 class _Atoms:
-    """A discrete loss: values high + low, masses with relative `errors`, and at most `dropped` mass left out."""
+    """A discrete loss: values high + low, masses with relative `errors`, and at most `omitted` mass omitted."""
 
     maximum: Fraction
     high: Reals
     low: Reals
     masses: Reals
     errors: Reals
-    dropped: float
-    blur: float
+    omitted: float
+    loss_error: float
 
     def shares(self, target: float) -> tuple[Reals, Reals]:
         """Masses above `target`, and their distance to it, free of cancellation."""
         difference = self.high - target
-        # Knuth's exact difference: what the subtraction rounded away is added back.
+        # Knuth's exact difference: the part that the subtraction rounded away is added back.
         virtual = difference - self.high
-        rest = (self.high - (difference - virtual)) - (target + virtual)
-        distance = difference + (rest + self.low)
+        remainder = (self.high - (difference - virtual)) - (target + virtual)
+        distance = difference + (remainder + self.low)
         return np.where(distance > 0.0, self.masses, 0.0), np.maximum(distance, 0.0)
 
     def delta(self, target: float) -> Bound:
@@ -142,11 +142,11 @@ class _Atoms:
         masses, distance = self.shares(target)
         terms = masses * -np.expm1(-distance)
         total = float(np.sum(terms))
-        # Shares err by 12 u, the pairwise sum by 60 u, losses by `blur`, underflow by a denormal a term.
-        slack = (float(np.dot(terms, self.errors)) + 72 * UNIT_ROUNDOFF * total) * (1.0 + 1e-9)
-        slack += self.blur * float(np.sum(masses)) * (1.0 + 1e-9) + 8.0 * len(terms) * _TINY
-        edge = self.blur * float(np.sum(self.masses, where=np.abs(self.high - target) <= 2.0 * self.blur))
-        return Bound(max(0.0, down(total - slack)), min(1.0, up(total + slack + edge + self.dropped)))
+        # Shares err by 12 u, the pairwise sum by 60 u, losses by `loss_error`, underflow by a denormal a term.
+        error = (float(np.dot(terms, self.errors)) + 72 * UNIT_ROUNDOFF * total) * (1.0 + 1e-9)
+        error += self.loss_error * float(np.sum(masses)) * (1.0 + 1e-9) + 8.0 * len(terms) * _TINY
+        edge = self.loss_error * float(np.sum(self.masses, where=np.abs(self.high - target) <= 2.0 * self.loss_error))
+        return Bound(max(0.0, down(total - error)), min(1.0, up(total + error + edge + self.omitted)))
 
     def logarithm(self, target: float) -> tuple[float, float]:
         """log delta and minus its slope, uncertified."""
@@ -173,7 +173,8 @@ def _atoms(counted: Counter[ApproximateDP]) -> _Atoms:
             f"{states} combinations of losses, more than {MOST_STATES}",
             "Compose numerically instead",
         )
-    atoms = _Atoms(maximum, np.zeros(1), np.zeros(1), np.ones(1), np.zeros(1), 0.0, 0.0)
+    zero, one = np.zeros(1), np.ones(1)
+    atoms = _Atoms(maximum=maximum, high=zero, low=zero, masses=one, errors=zero, omitted=0.0, loss_error=0.0)
     for epsilon, window in windows.items():
         atoms = _added(atoms, window, epsilon, grouped[epsilon])
     return atoms
@@ -188,19 +189,19 @@ def _added(atoms: _Atoms, window: binomial.Window, epsilon: float, times: int) -
     high, low = _exact_product(count, epsilon)
     size = math.exp(window.scale) * (1.0 + window.fine)
     masses = size * window.masses
-    dropped = float(masses[-1]) * binomial.geometric(window.above) + float(masses[0]) * binomial.geometric(window.below)
-    total, rest = _exact_sum(atoms.high[:, None], high[None, :])
-    rest = rest + (atoms.low[:, None] + low[None, :])
+    omitted = float(masses[-1]) * binomial.geometric(window.above) + float(masses[0]) * binomial.geometric(window.below)
+    total, remainder = _exact_sum(atoms.high[:, None], high[None, :])
+    remainder = remainder + (atoms.low[:, None] + low[None, :])
     errors = atoms.errors[:, None] + (window.errors + 16 * UNIT_ROUNDOFF)[None, :]
     return _Atoms(
         maximum=atoms.maximum,
         high=total.ravel(),
-        low=rest.ravel(),
+        low=remainder.ravel(),
         masses=(atoms.masses[:, None] * masses[None, :]).ravel(),
         errors=errors.ravel() * (1.0 + 1e-9),
-        dropped=(atoms.dropped + dropped) * (1.0 + 1e-9),
+        omitted=(atoms.omitted + omitted) * (1.0 + 1e-9),
         # Only sums of low parts are rounded: 2^-53 of 2^-53 of the largest loss, twice.
-        blur=atoms.blur + 8.0 * UNIT_ROUNDOFF**2 * (float(np.max(np.abs(total))) + times * epsilon),
+        loss_error=atoms.loss_error + 8.0 * UNIT_ROUNDOFF**2 * (float(np.max(np.abs(total))) + times * epsilon),
     )
 
 
@@ -210,14 +211,14 @@ def _exact_product(count: Reals, factor: float) -> tuple[Reals, Reals]:
     wide, narrow = count * 134217729.0, factor * 134217729.0
     count_high, factor_high = wide - (wide - count), narrow - (narrow - factor)
     count_low, factor_low = count - count_high, factor - factor_high
-    rest = count_low * factor_low - (
+    remainder = count_low * factor_low - (
         ((product - count_high * factor_high) - count_low * factor_high) - count_high * factor_low
     )
-    return product, rest
+    return product, remainder
 
 
 def _exact_sum(first: Reals, second: Reals) -> tuple[Reals, Reals]:
-    # Knuth: the sum and what its rounding left out.
+    # Knuth: the sum and its rounding error, exact.
     total = first + second
     virtual = total - first
     return total, (first - (total - virtual)) + (second - virtual)

@@ -93,37 +93,37 @@ def homogeneous_epsilon(target_delta: float, *, epsilon: float, delta: float = 0
         return Bound(0.0, 0.0, _CERTIFICATE)
     if promise.vacuous:
         return Bound(math.inf, math.inf, _CERTIFICATE)
-    rest = failure.remaining(target, ((promise.delta, times),))
-    if rest is None:
+    remaining = failure.remaining(target, ((promise.delta, times),))
+    if remaining is None:
         return Bound(math.inf, math.inf, _CERTIFICATE)
     if promise.epsilon == 0.0:
-        return Bound(0.0, 0.0 if rest.lower >= 0.0 else math.inf, _CERTIFICATE)
+        return Bound(0.0, 0.0 if remaining.lower >= 0.0 else math.inf, _CERTIFICATE)
     for careful in (False, True):
-        found = piecewise_root(rest.lower, rest.upper, epsilon=promise.epsilon, times=times, careful=careful)
+        found = piecewise_root(remaining.lower, remaining.upper, epsilon=promise.epsilon, times=times, careful=careful)
         if found is not None and found[1] - found[0] <= _NARROW * found[1]:
             return Bound(*found, _CERTIFICATE)
-    return _exact_root(rest, promise.epsilon, times)
+    return _exact_root(remaining, promise.epsilon, times)
 
 
-def _exact_root(rest: Bound, epsilon: float, times: int) -> Bound:
+def _exact_root(remaining: Bound, epsilon: float, times: int) -> Bound:
     # The same with the anchor in decimals and the loss in fractions, where floats alone are not narrow enough.
     most = Fraction(epsilon) * times
 
     def at_most(candidate: float) -> bool:
-        return Fraction(candidate) >= most or _pure(candidate, epsilon, times).bound().upper <= rest.lower
+        return Fraction(candidate) >= most or _pure(candidate, epsilon, times).bound().upper <= remaining.lower
 
     def at_least(candidate: float) -> bool:
-        return candidate <= 0.0 or _pure(candidate, epsilon, times).bound().lower >= rest.upper
+        return candidate <= 0.0 or _pure(candidate, epsilon, times).bound().lower >= remaining.upper
 
-    if rest.lower >= 0.0 and at_most(0.0):
+    if remaining.lower >= 0.0 and at_most(0.0):
         return Bound(0.0, 0.0, _CERTIFICATE)
-    if rest.upper == 0.0:
+    if remaining.upper == 0.0:
         return Bound(rounded_down(most), rounded_up(most), _CERTIFICATE)
     if most > 1e300:
         return Bound(0.0, rounded_up(most), Certificate("basic composition", notes=("epsilon exceeds 1e300",)))
-    point, margin = _root(rest.upper, epsilon, times)
+    point, margin = _root(remaining.upper, epsilon, times)
     lower = max(0.0, walk(point, -margin, at_least))
-    upper = min(walk(point, margin, at_most), rounded_up(most)) if rest.lower >= 0.0 else math.inf
+    upper = min(walk(point, margin, at_most), rounded_up(most)) if remaining.lower >= 0.0 else math.inf
     return Bound(lower, upper, _CERTIFICATE)
 
 
@@ -155,15 +155,15 @@ class _Tail:
     at_lattice - expm1(-y) weight, y the distance to that lattice point.
     """
 
-    scale: float
-    fine: float
     total: float
-    error: float
-    dropped: float
-    descent: float
     lattice: float
-    at_lattice: float
-    weight: float
+    scale: float = 0.0
+    fine: float = 0.0
+    error: float = 0.0
+    omitted: float = 0.0
+    descent: float = 0.0
+    at_lattice: float = 0.0
+    weight: float = 0.0
 
     def bound(self) -> Bound:
         if self.total == 0.0:
@@ -174,13 +174,13 @@ class _Tail:
         else:
             value, error = math.exp(self.logarithm()), self.error + U * (4.0 * abs(self.scale) + 32.0)
         lower = down(value * (1.0 - error) - _TINY)
-        return Bound(max(0.0, lower), min(1.0, up(value * (1.0 + error + self.dropped / self.total) + _TINY)))
+        return Bound(max(0.0, lower), min(1.0, up(value * (1.0 + error + self.omitted / self.total) + _TINY)))
 
     def logarithm(self) -> float:
         return self.scale + self.fine + math.log(self.total)
 
 
-_NOTHING = _Tail(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, math.inf, 0.0, 0.0)
+_NOTHING = _Tail(total=0.0, lattice=math.inf)
 
 
 def _pure(target: float, epsilon: float, times: int) -> _Tail:
@@ -204,13 +204,13 @@ def _pure(target: float, epsilon: float, times: int) -> _Tail:
     # Above the window shares grow by at most 2 epsilon a step, and never beyond 1; below it they only fall.
     above, below = binomial.geometric(window.above), binomial.geometric(window.below)
     growth = min(1.0, float(shares[-1])) * above + min(above, 2.0 * min(epsilon, 1e3) * above * (1.0 + above))
-    dropped = float(window.masses[-1]) * growth + float(terms[0]) * below
+    omitted = float(window.masses[-1]) * growth + float(terms[0]) * below
     return _Tail(
         scale=window.scale,
         fine=window.fine,
         total=total,
         error=error,
-        dropped=dropped * (1.0 + 1e-9),
+        omitted=omitted * (1.0 + 1e-9),
         descent=float(np.dot(window.masses, np.exp(-distance))),
         lattice=nearest(lattice),
         at_lattice=float(np.dot(window.masses, -np.expm1(-beyond))),
@@ -223,7 +223,7 @@ def _root(target: float, epsilon: float, times: int) -> tuple[float, float]:
     lower, upper = 0.0, times * epsilon
     mean = times * epsilon * math.tanh(epsilon / 2.0)
     deviation = math.sqrt(times) * epsilon / math.cosh(min(epsilon, 700.0) / 2.0)
-    # What is left of a delta next to 1 may be rounded to more than 1, where there is no quantile.
+    # The remainder of a delta next to 1 may be rounded to more than 1, where there is no quantile.
     point = min(max(mean - deviation * float(ndtri(min(target, 1.0 - 2.0**-53))), 0.0), upper * (1.0 - 1e-9))
     for _ in range(200):
         tail = _pure(point, epsilon, times)
@@ -274,7 +274,7 @@ def piecewise_root(
     start = _sums_below(least, epsilon, times, careful)
     if start is None:
         return None
-    first, value, weight, mass, error, left, unit, (odds, shrink, growth, drift) = start
+    first, value, weight, mass, error, omitted, unit, (odds, shrink, growth, drift) = start
     if math.log(most) - unit * math.log(2.0) > 690.0:
         return None
     wanted = math.ldexp(least, -unit)
@@ -291,9 +291,9 @@ def piecewise_root(
         return None
     error += drift * (index - first) + 16.0 * U
     width, lattice = 2.0 * epsilon, (times - 2 * index) * epsilon
-    above = _before_lattice_point(wanted - (value * (1.0 + error) + left), weight * (1.0 + error) + left, width)
+    above = _before_lattice_point(wanted - (value * (1.0 + error) + omitted), weight * (1.0 + error) + omitted, width)
     if above > 0.0:
-        above = _past_lattice_point((value * (1.0 + error) + left) - wanted, before * (1.0 - error))
+        above = _past_lattice_point((value * (1.0 + error) + omitted) - wanted, before * (1.0 - error))
         if not above <= width:
             return None
     short = math.ldexp(most, -unit) - value * (1.0 - error)
@@ -335,7 +335,7 @@ def piecewise_value(target: float, *, epsilon: float, times: int, careful: bool 
         return None
     total = sums.value - sums.weight * math.expm1(-gap)
     error = sums.error + 16.0 * U
-    low, high = total * (1.0 - error), total * (1.0 + error) + sums.left
+    low, high = total * (1.0 - error), total * (1.0 + error) + sums.omitted
     if sums.unit:
         low, high = math.ldexp(low, sums.unit) - 5e-324, math.ldexp(high, sums.unit) + 5e-324
     return max(low, 0.0), min(high, 1.0)

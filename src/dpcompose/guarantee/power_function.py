@@ -2,16 +2,15 @@
 
 phi(alpha) is the largest P(S) over all tests S with Q(S) <= alpha: 1 minus the trade-off function, concave, increasing.
 If it is piecewise linear, the pair (P, Q) is a list of outcomes: a piece of length q and slope a is an outcome of
-probability q under Q and a q under P, phi(0) is the probability under P of what Q never shows, and what the lengths
-miss of 1 is the probability under Q of what P never shows.
+probability q under Q and a q under P, phi(0) is the probability under P of what Q never shows, and 1 minus the sum
+of the lengths is the probability under Q of what P never shows.
 
 For pairs in a row, (P, M) and (M, Q), and any test S: M(S) <= phi_MQ(Q(S)), so P(S) <= phi_PM(phi_MQ(Q(S))). Nothing
 better follows from the two functions: with U uniform on [0, 1] under Q, and under M and P of distribution functions
 phi_MQ and phi_PM(phi_MQ), the tests [0, alpha] attain both functions and the composite.
 
 For a mixture, P = sum of w_j P_j, P(S) = sum of w_j P_j(S) <= sum of w_j phi_j(Q(S)); attained where one family of
-tests
-is best for all j, as for shifts of noise with a log-concave density.
+tests is best for all j, as for shifts of noise with a log-concave density.
 
 Numbers are decimals of 100 digits: their roundings are far below those of the floats that come in and go out.
 

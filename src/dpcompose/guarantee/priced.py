@@ -1,4 +1,4 @@
-"""What a filter or a ledger may ask of anything that costs privacy."""
+"""The interface of everything that costs privacy, as filters and ledgers use it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dpcompose.numerics.bound import Bound
 
 @dataclass(frozen=True)
 class TypedAmounts:
-    """What is stated of something in amounts that a person typed, exact: a float is its shortest decimal.
+    """Statements in amounts that a person typed, exact: a float is its shortest decimal.
 
     Args:
         epsilon: It is (epsilon, delta)-differentially private; None if no amount says so.
-        delta: What its statements leave out.
+        delta: The delta of its statements.
         rho: It is rho-zero-concentrated, but for delta.
         mu_squared: It is mu-Gaussian differentially private.
     """
@@ -50,16 +50,16 @@ class TypedAmounts:
 
 @runtime_checkable
 class Priced(Protocol):
-    """Whatever names its price in every currency: each answer is an upper bound, or None where no finite one holds.
+    """Prices in every currency: each answer is an upper bound, or None where no finite one holds.
 
-    Who charges at a point of a curve asks with `Orientation.FREE`: an adversary may turn every pair inside, and a
-    charge is the sum over the members of the larger order. The other answers are such sums, whoever turns what.
+    A charge at one point of a curve asks with `Orientation.FREE`: an adversary may turn every pair inside, and the
+    charge is the sum over the members of the larger order. The other answers are such sums under any orientation.
 
     Every method raises UnsupportedError where the adjacency has no sound statement.
     """
 
     def typed(self, *, adjacency: Adjacency) -> TypedAmounts | None:
-        """What is stated of it in typed amounts, exact; None if nothing is."""
+        """Its statements in typed amounts, exact; None if there is none."""
         ...
 
     def costlier(self) -> Priced:

@@ -119,8 +119,8 @@ def optimal_moment_epsilon(rho: float, *, order: float, delta: float) -> float:
     # log(1 - 1 / order), without the cancellation next to order 1.
     first = -math.log1p(1.0 / (order - 1.0))
     second, third = math.log(delta) / (order - 1.0), math.log(order) / (order - 1.0)
-    slack = 24 * UNIT_ROUNDOFF * (rho + abs(first) + abs(second) + abs(third))
-    return max(0.0, up(rho + first - second - third + slack))
+    error = 24 * UNIT_ROUNDOFF * (rho + abs(first) + abs(second) + abs(third))
+    return max(0.0, up(rho + first - second - third + error))
 
 
 def optimal_moment_delta(rho: float, *, order: float, epsilon: float) -> float:
@@ -154,8 +154,8 @@ def optimal_moment_delta(rho: float, *, order: float, epsilon: float) -> float:
 def _log_delta(rho: float, *, order: float, epsilon: float) -> float:
     excess = order - 1.0
     terms = excess * rho, -excess * epsilon, -order * math.log1p(1.0 / excess), -math.log(excess)
-    slack = 24 * UNIT_ROUNDOFF * (2.0 + sum(abs(term) for term in terms))
-    return math.fsum(terms) + slack if slack < math.inf else math.inf
+    error = 24 * UNIT_ROUNDOFF * (2.0 + sum(abs(term) for term in terms))
+    return math.fsum(terms) + error if error < math.inf else math.inf
 
 
 def best_epsilon(curve: RenyiCurve, *, delta: float, exact: bool = True) -> Converted:
@@ -298,9 +298,9 @@ def _inside(rho: float, *, order: float, delta: float) -> float:
             found[:] = [math.inf]
             return True
         success = _logistic(point)
-        epsilon, slack = _tangent(success, _gap(success, rho, order), rho, order, delta)
+        epsilon, margin = _tangent(success, _gap(success, rho, order), rho, order, delta)
         found[:] = [epsilon]
-        return slack >= 0
+        return margin >= 0
 
     best = _best(rho, order, delta)
     walk(best, -4.0 * math.ulp(best) - 1e-300, proved)
@@ -357,15 +357,15 @@ def _gap(success: tuple[float, float], rho: float, order: float) -> float:
 
 def _log_power(success: tuple[float, float], gap: float, order: float) -> tuple[float, float]:
     # log G(p, p e^-gap) and its slope in the gap; G - 1 is a sum of two positive terms, q f(gap) and (1 - q) f(-fall).
-    p, rest = success
-    other = rest - p * math.expm1(-gap)
-    fall = math.log(other / rest) if rest < 0.5 else math.log1p(-p * math.expm1(-gap) / rest)
+    p, complement = success
+    other = complement - p * math.expm1(-gap)
+    fall = math.log(other / complement) if complement < 0.5 else math.log1p(-p * math.expm1(-gap) / complement)
     if order * gap < 500.0 and fall < 500.0:
         power = p * (math.exp(-gap) * _convex(gap, order)) + other * _convex(-fall, order)
         growth = math.exp((order - 1.0) * gap) - math.exp(-order * fall - gap)
         return math.log1p(power), (order - 1.0) * p * growth / (1.0 + power)
     first = (order - 1.0) * gap + math.log(p)
-    second = order * math.log(rest) - (order - 1.0) * math.log(other)
+    second = order * math.log(complement) - (order - 1.0) * math.log(other)
     top = max(first, second)
     total = math.exp(first - top) + math.exp(second - top)
     return top + math.log(total), (order - 1.0) * math.exp(first - top) / total
@@ -406,17 +406,17 @@ def _tangent(success: tuple[float, float], gap: float, rho: float, order: float,
     # epsilon, rounded up, and delta minus the delta' that the tangent of G at (p, q) proves for it.
     places = 60 + 3 * max(0, math.ceil(-math.log10(rho))) + max(0, math.ceil(-math.log10(delta)))
     with decimal.localcontext(digits(places)):
-        rest = 1 - Decimal(success[0]) if success[0] < 0.5 else Decimal(success[1])
-        p = 1 - rest
+        complement = 1 - Decimal(success[0]) if success[0] < 0.5 else Decimal(success[1])
+        p = 1 - complement
         q = p * (-Decimal(gap)).exp()
-        if not (rest > 0 and 0 < q < 1):
+        if not (complement > 0 and 0 < q < 1):
             return math.inf, Decimal(-1)
         power = Decimal(order) - 1
-        more, less = p / q if q > 0 else Decimal(0), rest / (1 - q)
+        more, less = p / q if q > 0 else Decimal(0), complement / (1 - q)
         if not more > 1 > less:
             return math.inf, Decimal(-1)
         high, low = (power * more.ln()).exp(), (power * less.ln()).exp() if less > 0 else Decimal(0)
         ratio = power * (more * high - less * low) / ((power + 1) * (high - low))
-        excess = (power * Decimal(rho)).exp() - (p * high + rest * low)
+        excess = (power * Decimal(rho)).exp() - (p * high + complement * low)
         proved = p - ratio * q + excess / ((power + 1) * (high - low))
         return up(float(ratio.ln())), Decimal(delta) - proved * (1 + Decimal(10) ** -30)

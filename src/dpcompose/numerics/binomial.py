@@ -70,7 +70,7 @@ class Window:
         masses: The masses, divided by the anchor's.
         errors: A proved bound on the relative error of each.
         scale: The logarithm of the anchor's mass, rounded to a float.
-        fine: What that rounding left out.
+        fine: The remainder of that rounding.
         below: The ratio at which masses decay below the window, at most; 0 when nothing is below.
         above: The ratio at which masses decay above it, at most; 0 when nothing is above.
     """
@@ -116,7 +116,7 @@ def window(times: int, *, epsilon: float, anchor: int, least: int, depth: float 
         decay_above = (times - last) / (last + 1) * math.exp(min(epsilon, 700.0)) * (1.0 + 1e-14)
         decay_below = first / (times - first + 1) * math.exp(-epsilon) * (1.0 + 1e-14) if first > least else 0.0
         if max(float(masses[-1]) * geometric(decay_above), float(masses[0]) * geometric(decay_below)) < 1e-17:
-            return Window(first, masses, errors, scale, fine, decay_below, decay_above)
+            return Window(first, masses, errors, scale=scale, fine=fine, below=decay_below, above=decay_above)
         above, below = 2 * above, 2 * below
 
 
@@ -223,26 +223,26 @@ class Ratios(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """D, B and w at one place in units of 2^`unit`, relative error `error`; the mass `left` out may add to D and B."""
+    """D, B and w at one place in units of 2^`unit`, relative error `error`; `omitted` mass may add to D and B."""
 
     place: int
     value: float
     weight: float
     mass: float
     error: float
-    left: float
+    omitted: float
     unit: int
     factors: Ratios
 
     def continued(self, index: int, times: int) -> Sums:
         """The sums at a higher place."""
-        first, value, weight, mass, error, left, unit, factors = self
-        odds, shrink, growth, drift = factors
+        first, value, weight, mass, error, _, _, (odds, shrink, growth, drift) = self
         for at in range(first + 1, index + 1):
             value += weight * growth
             mass *= (times - at + 1) * odds / at
             weight = weight * shrink + mass
-        return Sums(index, value, weight, mass, error + drift * (index - first) + 10.0 * U, left, unit, factors)
+        error = error + drift * (index - first) + 10.0 * U
+        return self._replace(place=index, value=value, weight=weight, mass=mass, error=error)
 
 
 def first_sums(epsilon: float, times: int) -> Sums:
@@ -251,7 +251,8 @@ def first_sums(epsilon: float, times: int) -> Sums:
     exponent = times * math.log1p(odds)
     mass = math.exp(-exponent)
     factors = Ratios(odds, math.exp(-2.0 * epsilon), -math.expm1(-2.0 * epsilon), 12.1 * U)
-    return Sums(0, 0.0, mass, mass, U * (18.0 * exponent + 9.0), 0.0, 0, factors)
+    error = U * (18.0 * exponent + 9.0)
+    return Sums(0, 0.0, mass, mass, error, omitted=0.0, unit=0, factors=factors)
 
 
 class BinomialLaw:
@@ -287,7 +288,8 @@ class BinomialLaw:
     def start(self, first: int) -> Sums:
         """The sums at `first`, 0 or at least 16, as if nothing were below."""
         mass, unit = self._mass(first)
-        return Sums(first, 0.0, mass, mass, 12.0 * U, self._left(first, mass), unit, self.factors)
+        omitted = self._omitted(first, mass)
+        return Sums(first, 0.0, mass, mass, 12.0 * U, omitted=omitted, unit=unit, factors=self.factors)
 
     def window(self, place: int, first: int, *, careful: bool = False) -> Sums:
         """The sums at `place` over the masses from `first` on, as an array; `careful` through logarithms.
@@ -308,9 +310,9 @@ class BinomialLaw:
         terms, damped = masses * -np.expm1(distance), masses * np.exp(distance)
         value, weight = float(np.sum(terms)), 1.0 + float(np.sum(damped))
         drift = max(float(terms @ errors) / value, float(damped @ (errors - U * distance)) / weight)
-        left = self._left(first, mass * float(masses[-1]))
+        omitted = self._omitted(first, mass * float(masses[-1]))
         error = 1.01 * drift + _SUMMED
-        return Sums(place, mass * value, mass * weight, mass, error, left, unit, self.factors)
+        return Sums(place, mass * value, mass * weight, mass, error, omitted=omitted, unit=unit, factors=self.factors)
 
     def _masses(self, place: int, first: int) -> tuple[Reals, Reals]:
         """The masses below a place over that at it, downward, with their errors."""
@@ -365,7 +367,7 @@ class BinomialLaw:
         leading, rest = fixed_point.split(total)
         return math.exp(leading) * (1.0 + rest), unit
 
-    def _left(self, first: int, mass: float) -> float:
+    def _omitted(self, first: int, mass: float) -> float:
         """A bound on the masses below `first`, whose own is given: their ratios fall."""
         ratio = first / ((self.times - first + 1) * self.factors.odds) * (1.0 + 8.0 * U)
         return mass * ratio / (1.0 - ratio) * (1.0 + 1e-9) if ratio < 1.0 - 1e-4 else math.inf

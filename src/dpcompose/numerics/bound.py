@@ -19,7 +19,7 @@ class Certificate:
     Args:
         method: The engine or theorem, in words.
         budget: Named contributions to the width, in the unit of the quantity that the method bounds (`unit`).
-        unit: What the budget is measured in: "delta" or "epsilon", relative or absolute as it says.
+        unit: The unit of the budget: "delta" or "epsilon", relative or absolute as it says.
         notes: Sentences a reader should know, such as which end comes from a sub-case.
     """
 
@@ -97,8 +97,8 @@ def around(value: float, *, relative: float = 0.0, absolute: float = 0.0, certif
     """
     if math.isinf(value):
         return Bound(value, value, certificate)
-    slack = relative * abs(value) + absolute
-    return Bound(down(value - slack), up(value + slack), certificate)
+    error = relative * abs(value) + absolute
+    return Bound(down(value - error), up(value + error), certificate)
 
 
 def down(value: float) -> float:

@@ -16,7 +16,7 @@ from dpcompose.numerics.bound import down, up
 
 
 def exact(value: float | Fraction) -> Fraction:
-    """What an amount means that was typed: a float is its shortest decimal, so 0.1 is one tenth."""
+    """The amount that was typed: a float is its shortest decimal, so 0.1 is one tenth."""
     return _decimal(float(value)) if isinstance(value, float) else Fraction(value)
 
 

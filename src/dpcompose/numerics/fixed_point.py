@@ -24,11 +24,11 @@ def exponential(exponent: int) -> tuple[int, int]:
     Errors in units of 2^-128: n times that of log 2, at most 2^11; one from the shift by 8; 14 from the series, whose
     next term is below 2^-140; eight squarings multiply an error by less than 2^8 * 2 and add less than 2^10.
     """
-    power, rest = divmod(exponent, LN2)
-    rest >>= 8
+    power, remainder = divmod(exponent, LN2)
+    remainder >>= 8
     total = term = ONE
     for count in range(1, 14):
-        term = (term * rest >> BITS) // count
+        term = (term * remainder >> BITS) // count
         total += term
     for _ in range(8):
         total = total * total >> BITS
@@ -39,13 +39,13 @@ def logarithm(number: int) -> int:
     """log(number / 2^128) for a number from 2^128 to 2^180, within 2^-110: one step of Newton's method from a float."""
     start = of(math.log(number / ONE))
     mantissa, power = exponential(-start)
-    # e^(log number - start) = 1 + rest with |rest| < 2^-40: the next term of its logarithm is below 2^-120.
-    rest = (number * mantissa >> BITS - power) - ONE
-    square = rest * rest >> BITS
-    return start + rest - square // 2 + (square * rest >> BITS) // 3
+    # e^(log number - start) = 1 + remainder with |remainder| < 2^-40: the next term of its logarithm is below 2^-120.
+    remainder = (number * mantissa >> BITS - power) - ONE
+    square = remainder * remainder >> BITS
+    return start + remainder - square // 2 + (square * remainder >> BITS) // 3
 
 
 def split(number: int) -> tuple[float, float]:
-    """The nearest float and what it leaves out."""
+    """The nearest float and the remainder."""
     leading = number / ONE
     return leading, (number - of(leading)) / ONE

@@ -44,8 +44,8 @@ def density(point: Fraction) -> tuple[float, float]:
     """The normal density at `point`, whose square is taken exactly; below 1e-300 the error is an absolute one."""
     exponent = -point * point / 2
     leading = float(exponent)
-    rest = float(exponent - Fraction(leading))
-    return math.exp(leading) * (1.0 + rest) / math.sqrt(2.0 * math.pi), 12 * UNIT_ROUNDOFF
+    remainder = float(exponent - Fraction(leading))
+    return math.exp(leading) * (1.0 + remainder) / math.sqrt(2.0 * math.pi), 12 * UNIT_ROUNDOFF
 
 
 def mills(point: float) -> tuple[float, float]:
