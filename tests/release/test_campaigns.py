@@ -16,10 +16,12 @@ def test_neighbors_differ_in_numbers_only() -> None:
     assert neighbors.run(60, seed=7) == []
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_no_unit_moves_more_than_is_charged() -> None:
     assert truncation.run("duckdb", 40, seed=7) == []
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_rows_kept_by_a_key_of_the_rows_are_found() -> None:
     assert truncation.run("duckdb", 40, seed=7, key_of_rows=True)
 
