@@ -1,4 +1,4 @@
-"""Filters and odometers: what may be promised to an adversary who chooses parameters from earlier answers.
+"""Filters and odometers: guarantees against an adversary who chooses parameters from earlier answers.
 
 A filter is data: limits on exact sums of named currencies, a price for each mechanism, a guarantee for the whole.
 """

@@ -23,8 +23,8 @@ class ConcentratedFilter(Filter):
     An answer that is rho_i-zCDP but for delta_i is a mixture: with probability delta_i it is anything, else it is of
     two distributions whose divergence of every order a is at most a rho_i. On the paths where nothing came from the
     first part, both worlds' densities carry the same factor prod (1 - delta_i) >= 1 - delta, which cancels in the loss,
-    and E[e^(a L)] grows by at most e^(a (a + 1) rho_i) a round: at the end D_a <= a rho, whoever chose the rho_i. A
-    mechanism without a known rho is charged the sharp epsilon tanh(epsilon / 2) of its (epsilon, delta).
+    and E[e^(a L)] grows by at most e^(a (a + 1) rho_i) a round: at the end D_a <= a rho, however the rho_i were chosen.
+    A mechanism without a known rho is charged the sharp epsilon tanh(epsilon / 2) of its (epsilon, delta).
 
     >>> from dpcompose import Gaussian
     >>> float(ConcentratedFilter(0.5, delta=0.0).price(Gaussian(10.0))["rho"]) <= 0.005 * (1 + 1e-14)

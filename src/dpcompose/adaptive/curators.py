@@ -35,9 +35,9 @@ class Curators:
     0.890468
 
     Args:
-        count: How many; an integer from 1 to 10^15.
+        count: The number of budgets; an integer from 1 to 10^15.
         filter: The filter that each of them opens.
-        adjacency: What one person's data may change, in every budget.
+        adjacency: The neighboring relation, the same in every budget.
 
     Raises:
         DomainError: If an argument is not what is expected.
@@ -69,11 +69,11 @@ class Curators:
         """The largest equal sub-budgets whose total at `delta` is at most `epsilon`.
 
         Args:
-            count: How many.
+            count: The number of budgets.
             epsilon: The target in total; above 0.
-            delta: Of the total; above 0 unless the sub-budgets are pure.
+            delta: The delta of the total; above 0 unless the sub-budgets are pure.
             sized: From a size to the filter of one budget, larger for larger sizes.
-            adjacency: What one person's data may change.
+            adjacency: The neighboring relation.
 
         Raises:
             DomainError: If no size is small enough.
@@ -94,12 +94,12 @@ class Curators:
         """The smallest epsilon found for all budgets together, with the theorem that gives it.
 
         Args:
-            delta: Of all together, in [0, 1].
+            delta: The total delta, in [0, 1].
         """
         return self.filter.total(self.count, delta=delta)
 
     def start(self) -> Spendings:
-        """Nothing spent by anyone."""
+        """The state before any charge."""
         return Spendings(self)
 
     def step(
@@ -108,7 +108,7 @@ class Curators:
         """Ask one curator for one more mechanism, whatever the others do.
 
         Args:
-            state: What `start` or the last `step` returned.
+            state: The value that `start` or the last `step` returned.
             mechanism: See `Filter.price`.
             curator: The number of the curator, from 0.
             delta: See `Filter.price`.

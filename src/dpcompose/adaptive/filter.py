@@ -45,7 +45,7 @@ class Spending:
         filter: The filter that it was opened with.
         adjacency: The adjacency under which every charge is priced.
         spent: The exact sum of all granted charges, by currency.
-        granted: How many charges were granted.
+        granted: The number of granted charges.
     """
 
     filter: Filter
@@ -121,8 +121,8 @@ class Filter(ABC):
         """The smallest epsilon found for `times` such budgets, fixed in advance and spent in any order, at `delta`.
 
         Args:
-            times: How many; an integer from 0 to 10^15.
-            delta: Of all together, in [0, 1]; as it is typed: a float is its shortest decimal.
+            times: The number of budgets; an integer from 0 to 10^15.
+            delta: The total delta, in [0, 1]; as it is typed: a float is its shortest decimal.
 
         Raises:
             DomainError: If a number is outside its domain.
@@ -198,7 +198,7 @@ class Filter(ABC):
             mechanism: A mechanism, a composition, or anything else that answers as `guarantee.Priced` does.
             delta: The delta on its curve of (epsilon, delta) at which it is charged; in [0, 1]. Needed by filters that
                 charge (epsilon, delta) where the mechanism has no (epsilon, delta) of its own; ignored by the others.
-            adjacency: What one person's data may change.
+            adjacency: The neighboring relation.
 
         Raises:
             DomainError: If delta or adjacency is outside its domain.
@@ -211,7 +211,7 @@ class Filter(ABC):
         return self.total(1, delta=delta).epsilon
 
     def start(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Spending:
-        """Nothing spent yet, under an adjacency that all charges share."""
+        """The state before any charge, under an adjacency that all charges share."""
         check.member("adjacency", adjacency, Adjacency)
         return Spending(self, adjacency, dict.fromkeys(self.limits, Fraction(0)))
 
@@ -219,7 +219,7 @@ class Filter(ABC):
         """Ask for one more mechanism, before it runs: the state after it and the decision.
 
         Args:
-            state: What `start` or the last `step` returned.
+            state: The value that `start` or the last `step` returned.
             mechanism: See `price`.
             delta: See `price`.
 

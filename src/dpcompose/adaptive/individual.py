@@ -44,7 +44,7 @@ class Records:
 
     @property
     def count(self) -> int:
-        """How many records."""
+        """The number of records."""
         return len(self.spent)
 
     def __repr__(self) -> str:
@@ -157,10 +157,10 @@ class IndividualFilter:
         return Curators(1, filter=self.filter, adjacency=self.adjacency)
 
     def start(self, count: int) -> Records:
-        """So many records that spent nothing.
+        """Records that have spent nothing.
 
         Args:
-            count: An integer from 0 to 10^10.
+            count: Their number, an integer from 0 to 10^10.
         """
         kind = np.int32 if self.limit + 1 < _NARROW else np.int64
         if not check.count("count", count) <= _MOST_RECORDS:
@@ -171,7 +171,7 @@ class IndividualFilter:
         """One round: the state after it, paid, and the round that may now answer. The state before it is unchanged.
 
         Args:
-            state: What `start` or the last `step` returned.
+            state: The value that `start` or the last `step` returned.
             prices: The price of each record in the filter's currency, shape (records,); or one price for all. A float
                 means exactly that double (of more than 64 bits it is refused); see `gaussian_prices` and
                 `laplace_prices`.
@@ -202,7 +202,7 @@ class IndividualFilter:
         """The prices of records whose contributions have these L2 norms, for Gaussian noise of that sigma; rounded up.
 
         Args:
-            sensitivity: How far each record can move the answer, shape (records,); >= 0.
+            sensitivity: The distance by which each record can move the answer, shape (records,); >= 0.
             sigma: The standard deviation of the noise; finite, > 0.
 
         Raises:
@@ -217,7 +217,7 @@ class IndividualFilter:
         """The prices of records whose contributions have these L1 norms, for Laplace noise of that scale; rounded up.
 
         Args:
-            sensitivity: How far each record can move the answer, shape (records,); >= 0.
+            sensitivity: The distance by which each record can move the answer, shape (records,); >= 0.
             scale: The scale of the noise; finite, > 0.
 
         Raises:

@@ -28,7 +28,7 @@ class Mileage:
     """The increment of an odometer by one answer, or by many: exact sums.
 
     Args:
-        rho: Of the zero-concentrated guarantee, or of the bounded part of an (epsilon, delta) one.
+        rho: The rho of the zero-concentrated guarantee, or of the bounded part of an (epsilon, delta) one.
         drift: The increase of the mean loss by the unbounded part of (epsilon, delta).
         failure: The probability that the loss lies outside the bounded part.
         epsilon: The pure epsilon; infinite (None) if there is none.
@@ -44,7 +44,7 @@ class Mileage:
         return Mileage(self.rho + other.rho, self.drift + other.drift, self.failure + other.failure, both)
 
     def description(self) -> dict[str, str]:
-        """As plain text."""
+        """This mileage as plain text values."""
         stated = {"rho": self.rho, "drift": self.drift, "failure": self.failure, "epsilon": self.epsilon}
         return {name: written(value) for name, value in stated.items() if value is not None}
 
@@ -147,7 +147,7 @@ class Odometer:
         return double_below(Fraction(self.delta) - Fraction(self.mechanism_delta))
 
     def start(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Distance:
-        """Nothing answered yet, under an adjacency that all answers share."""
+        """The state before any answer, under an adjacency that all answers share."""
         check.member("adjacency", adjacency, Adjacency)
         return Distance(self, adjacency)
 
@@ -155,7 +155,7 @@ class Odometer:
         """The state after one more mechanism, to be asked before it runs.
 
         Args:
-            state: What `start` or the last `step` returned.
+            state: The value that `start` or the last `step` returned.
             mechanism: A mechanism, a composition, or anything else that answers as `guarantee.Priced` does.
             delta: The delta on its curve of (epsilon, delta) at which it is cut, if it is neither pure nor
                 zero-concentrated.

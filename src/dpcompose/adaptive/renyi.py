@@ -26,8 +26,9 @@ from dpcompose.numerics.roots import minimum
 class RenyiFilter(Filter):
     """Charges the Renyi divergence of one order: while its sum is at most `budget`, that of the interaction is.
 
-    E[e^((order - 1) L - (order - 1) (sum so far))] never grows, whoever chooses; the order is fixed beforehand. A rule
-    that goes on while some order is within its budget is not offered: it picks the order by the answers.
+    E[e^((order - 1) L - (order - 1) (sum so far))] never grows, however the mechanisms are chosen; the order is fixed
+    beforehand. A rule that goes on while some order is within its budget is not offered: it picks the order by the
+    answers.
 
     >>> from dpcompose import Gaussian
     >>> list(RenyiFilter(8.0, budget=0.5).price(Gaussian(10.0)))
@@ -60,7 +61,7 @@ class RenyiFilter(Filter):
 
         Args:
             epsilon: The target, in nats.
-            delta: Of the target; above 0 unless the budget may be 0.
+            delta: The delta of the target; above 0 unless the budget may be 0.
             mechanism_delta: Only 0: this filter charges no delta.
             order: The order; unless given, the one whose budget pays for the most answers of small loss, whose
                 divergence is about rho times the order.

@@ -30,7 +30,7 @@ class Total:
     Args:
         epsilon: In nats; infinite where nothing finite is proved.
         theorem: Its name.
-        reference: Where it is proved.
+        reference: The source of its proof.
     """
 
     epsilon: float
@@ -134,8 +134,8 @@ def curve(promise: Callable[[float], float], times: int, *, delta: float, omitte
 
     Args:
         promise: From a delta to the epsilon of one budget.
-        times: How many budgets.
-        delta: Of all together.
+        times: The number of budgets.
+        delta: The total delta.
         omitted: The delta that one budget cannot go below.
         least_share: The smallest part of (delta - times omitted) / times that is tried.
     """

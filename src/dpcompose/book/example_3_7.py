@@ -60,7 +60,7 @@ def example_3_7(epsilon: float = 1 / 801) -> Example:
     (1.014347, 1.006545, 0.890468)
 
     Args:
-        epsilon: Of each mechanism; finite, >= 0.
+        epsilon: The epsilon of each mechanism; finite, >= 0.
 
     Raises:
         DomainError: If epsilon is not a finite number >= 0.

@@ -298,4 +298,4 @@ _ALL = (
 )
 
 STATEMENTS: Mapping[str, Statement] = MappingProxyType({statement.number: statement for statement in _ALL})
-"""From the number of a statement, as printed, to the statement."""
+"""The statements by their number, as printed."""

@@ -77,8 +77,8 @@ def advanced(epsilon: float, *, delta: float = 0.0, times: int, slack: float) ->
     1.01434730431488
 
     Args:
-        epsilon: Of each mechanism; finite, >= 0.
-        delta: Of each mechanism; in [0, 1].
+        epsilon: The epsilon of each mechanism; finite, >= 0.
+        delta: The delta of each mechanism; in [0, 1].
         times: The number of mechanisms, an integer from 1 to 10^15.
         slack: The theorem's delta', in (0, 1).
 
@@ -99,8 +99,8 @@ def advanced_tight(epsilon: float, *, delta: float = 0.0, times: int, slack: flo
     5.756105519336
 
     Args:
-        epsilon: Of each mechanism; finite, >= 0.
-        delta: Of each mechanism; in [0, 1].
+        epsilon: The epsilon of each mechanism; finite, >= 0.
+        delta: The delta of each mechanism; in [0, 1].
         times: The number of mechanisms, an integer from 1 to 10^15.
         slack: The theorem's delta', in (0, 1).
 
@@ -176,10 +176,10 @@ def optimal(epsilon: float, *, delta: float = 0.0, times: int, total_delta: floa
     4.774567588108
 
     Args:
-        epsilon: Of each mechanism; in [0, inf].
-        delta: Of each mechanism; in [0, 1].
+        epsilon: The epsilon of each mechanism; in [0, inf].
+        delta: The delta of each mechanism; in [0, 1].
         times: The number of mechanisms, an integer from 0 to 10^15.
-        total_delta: Of the composition; in [0, 1].
+        total_delta: The delta of the composition; in [0, 1].
 
     Raises:
         DomainError: If a number lies outside its domain.

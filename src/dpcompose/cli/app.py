@@ -12,9 +12,10 @@ import typer
 
 from dpcompose.cli.experiment import experiment
 from dpcompose.cli.ledger import app as ledger
-from dpcompose.cli.output import DONE, INTERNAL, NOT_AVAILABLE, UnprintedError, package_version, stderr, stdout
+from dpcompose.cli.output import DONE, INTERNAL, NOT_AVAILABLE, package_version
 from dpcompose.cli.plan import account, calibrate
 from dpcompose.cli.release import release
+from dpcompose.cli.streams import UnprintedError, stderr, stdout
 from dpcompose.cli.theorem import theorem
 
 app = typer.Typer(

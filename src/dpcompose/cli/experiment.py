@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpcompose.cli.output import REFUSED, emit, error_boundary, require_writable, stderr, writing
-from dpcompose.cli.progress import progress
+from dpcompose.cli.options import Json, Picture, option
+from dpcompose.cli.output import REFUSED, emit, error_boundary, require_writable, writing
+from dpcompose.cli.streams import progress, stderr
 from dpcompose.errors import DomainError
 from dpcompose.experiment import Orientation
 
@@ -42,19 +43,15 @@ def experiment(
         Path | None,
         typer.Argument(metavar="PLAN", help="A plan file: its mechanisms are the family.", show_default=False),
     ] = None,
-    rounds: Annotated[
-        int | None, typer.Option(help="k; left out: as many as the plan runs.", metavar="K", show_default=False)
-    ] = None,
+    rounds: Annotated[int | None, option("k; left out: as many as the plan runs.", "K")] = None,
     epsilon: Annotated[float | None, typer.Option(help="Ask for delta here.", metavar="E", show_default="1")] = None,
     transcripts: Annotated[int, typer.Option(help="How many games in each world.", metavar="N")] = 200_000,
     seed: Annotated[int, typer.Option(help="Of all random numbers.")] = 1,
     orientation: Annotated[
         Orientation, typer.Option(help="Whether the adversary may turn each pair.")
     ] = Orientation.FREE,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")] = False,
-    plot: Annotated[
-        Path | None, typer.Option(help="Write the pictures as PNG.", metavar="FILE.png", show_default=False)
-    ] = None,
+    json: Json = False,
+    plot: Picture = None,
 ) -> None:
     """Simulate an attacker and compare it with the certified bound."""
     with error_boundary(), progress() as steps:
@@ -119,15 +116,13 @@ def _adversary(player: Player, plan: Plan, rounds: int, epsilon: float, seed: in
 
 def _show(found: Summary, player: Player, seed: int, json: bool, plot: Path | None) -> None:
     from dpcompose.experiment import NaturalFilterBreaker
-    from dpcompose.report.experiment import experiment_document, experiment_page
+    from dpcompose.report.experiment import experiment_document, experiment_page, save_experiment
 
     promised = NaturalFilterBreaker.budget if player is Player.BREAKER else None
     if plot is not None:
-        from dpcompose.report import experiment_picture
-
         budget = None if promised is None else (promised.epsilon, promised.delta)
         with writing("--plot", plot):
-            experiment_picture.save(plot, found, adversary=player.value, budget=budget)
+            save_experiment(plot, found, adversary=player.value, budget=budget)
         stderr(f"wrote {plot}")
     claim = ""
     if promised is not None:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpcompose.cli import ledger_read
-from dpcompose.cli.ledger_read import Actor, Json, LedgerUrl, opened
-from dpcompose.cli.output import REFUSED, emit, emit_document, error_boundary, stderr, stdout
+from dpcompose.cli.ledger_read import opened
+from dpcompose.cli.options import Actor, Json, LedgerUrl, option
+from dpcompose.cli.output import REFUSED, emit, emit_document, error_boundary
+from dpcompose.cli.streams import stderr, stdout
 from dpcompose.errors import DomainError, OverdrawnError, printable
 
 if TYPE_CHECKING:
@@ -38,34 +40,17 @@ def scope(
     url: LedgerUrl,
     path: Path_,
     kind: Annotated[str, typer.Option(help="filter, slots or partition.")] = "filter",
-    filter: Annotated[
-        str | None,
-        typer.Option(help="pure, basic, advanced, concentrated, renyi or gaussian.", show_default=False),
-    ] = None,
-    epsilon: Annotated[str | None, typer.Option(help="The target of the filter.", show_default=False)] = None,
-    delta: Annotated[str | None, typer.Option(help="The target of the filter.", show_default=False)] = None,
-    mechanism_delta: Annotated[
-        str | None, typer.Option(help="Part of delta reserved for (epsilon, delta) charges.", show_default=False)
-    ] = None,
-    parameter: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Instead of a target.", show_default=False)
-    ] = None,
-    cap: Annotated[
-        list[str] | None,
-        typer.Option(metavar="CURRENCY=AMOUNT", help="A bare cap, without a filter.", show_default=False),
-    ] = None,
-    slots: Annotated[int | None, typer.Option(help="How many slots.", show_default=False)] = None,
-    price_delta: Annotated[
-        str | None, typer.Option(help="The delta at which all slots are charged above.", show_default=False)
-    ] = None,
+    filter: Annotated[str | None, option("pure, basic, advanced, concentrated, renyi or gaussian.")] = None,
+    epsilon: Annotated[str | None, option("The target of the filter.")] = None,
+    delta: Annotated[str | None, option("The target of the filter.")] = None,
+    mechanism_delta: Annotated[str | None, option("Part of delta reserved for (epsilon, delta) charges.")] = None,
+    parameter: Annotated[list[str] | None, option("Instead of a target.", "NAME=VALUE")] = None,
+    cap: Annotated[list[str] | None, option("A bare cap, without a filter.", "CURRENCY=AMOUNT")] = None,
+    slots: Annotated[int | None, option("How many slots.")] = None,
+    price_delta: Annotated[str | None, option("The delta at which all slots are charged above.")] = None,
     adjacency: Annotated[str, typer.Option(help="add-remove, replace or zero-out.")] = "add-remove",
-    odometer: Annotated[
-        str | None,
-        typer.Option(metavar="D", help="Fix an odometer that fails with this probability.", show_default=False),
-    ] = None,
-    unit: Annotated[
-        str | None, typer.Option(help="The protected unit, in words; kept and exported.", show_default=False)
-    ] = None,
+    odometer: Annotated[str | None, option("Fix an odometer that fails with this probability.", "D")] = None,
+    unit: Annotated[str | None, option("The protected unit, in words; kept and exported.")] = None,
     actor: Actor = "keeper",
     key: Key = None,
     json: Json = False,
@@ -81,10 +66,16 @@ def scope(
         note = {} if unit is None else {"unit": unit}
         stated = {"epsilon": epsilon, "delta": delta, "mechanism_delta": mechanism_delta}
         asked = Spelling(
-            kind, filter, _pairs("--parameter", parameter or []),
-            {name: text for name, text in stated.items() if text is not None},
-            slots, price_delta, adjacency, odometer, note,
-        )  # fmt: skip
+            kind=kind,
+            filter=filter,
+            parameters=_pairs("--parameter", parameter or []),
+            target={name: text for name, text in stated.items() if text is not None},
+            slots=slots,
+            price_delta=price_delta,
+            adjacency=adjacency,
+            odometer=odometer,
+            note=note,
+        )
         if cap:
             _require_bare(asked)
             description = {"note": note} if note else None
@@ -110,17 +101,10 @@ def charge(
         Path | None, typer.Argument(metavar="[PLAN]", help="A plan file: one charge for all of it.", show_default=False)
     ] = None,
     cost: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CURRENCY=AMOUNT",
-            help="Explicit amounts instead of a plan; name every currency.",
-            show_default=False,
-        ),
+        list[str] | None, option("Explicit amounts instead of a plan; name every currency.", "CURRENCY=AMOUNT")
     ] = None,
     key: Key = None,
-    delta: Annotated[
-        str | None, typer.Option(help="The delta at which the plan is charged.", show_default=False)
-    ] = None,
+    delta: Annotated[str | None, option("The delta at which the plan is charged.")] = None,
     actor: Actor = "keeper",
     redeem: Annotated[bool, typer.Option("--redeem", help="Redeem the receipt at once.")] = False,
     json: Json = False,
@@ -130,7 +114,7 @@ def charge(
         if key is None:
             raise DomainError("--key", None, "a key that names this request", "Asked again with it, nothing is charged")
         try:
-            receipt = _charged(ledger, path, plan, cost, key, delta, actor)
+            receipt = _charged(ledger, path, plan, cost, key=key, delta=delta, actor=actor)
         except OverdrawnError as refusal:
             if json:
                 amounts = {"asked": str(refusal.asked), "left": str(refusal.left)}
@@ -152,7 +136,7 @@ def charge(
 
 
 def _charged(
-    ledger: Ledger, path: str, plan: Path | None, cost: list[str] | None, key: str, delta: str | None, actor: str
+    ledger: Ledger, path: str, plan: Path | None, cost: list[str] | None, *, key: str, delta: str | None, actor: str
 ) -> Receipt:
     if (plan is None) == (not cost):
         raise DomainError("PLAN", plan and str(plan), "a plan file or --cost, one of them")

@@ -8,18 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpcompose.cli.output import (
-    REFUSED,
-    emit,
-    emit_document,
-    error_boundary,
-    package_version,
-    require_writable,
-    stderr,
-    stdout,
-    write,
-)
-from dpcompose.cli.progress import progress
+from dpcompose.cli.options import Json, LedgerUrl, option
+from dpcompose.cli.output import REFUSED, emit, emit_document, error_boundary, package_version, require_writable, write
+from dpcompose.cli.streams import progress, stderr, stdout
 from dpcompose.errors import DomainError, TamperedError
 from dpcompose.files import read
 
@@ -29,18 +20,6 @@ if TYPE_CHECKING:
 LARGEST_ANCHOR = 100_000_000
 """Bytes of an anchor, which has a line for each tree."""
 
-LedgerUrl = Annotated[
-    str,
-    typer.Option(
-        "--ledger",
-        metavar="URL",
-        help="A file, or postgresql://user@host/database.",
-        envvar="DPCOMPOSE_LEDGER",
-        show_default=False,
-    ),
-]
-Actor = Annotated[str, typer.Option(help="Who asks.", envvar="USER")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 MaybePath = Annotated[
     str | None, typer.Argument(metavar="[PATH]", help="A scope; without it, all of them.", show_default=False)
 ]
@@ -83,7 +62,7 @@ def log(
 def exposure(
     url: LedgerUrl,
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="The scopes whose data hold the person.")],
-    delta: Annotated[float, typer.Option(help="At this delta.", metavar="D", show_default=False)],
+    delta: Annotated[float, option("At this delta.", "D")],
     json: Json = False,
 ) -> None:
     """Report the worst-case and spent epsilon of someone in all these scopes."""
@@ -99,12 +78,8 @@ def exposure(
 
 def verify(
     url: LedgerUrl,
-    anchor: Annotated[
-        Path | None, typer.Option(help="An anchor that was kept elsewhere.", metavar="FILE", show_default=False)
-    ] = None,
-    keep: Annotated[
-        Path | None, typer.Option(help="Write the new anchor to a file.", metavar="FILE", show_default=False)
-    ] = None,
+    anchor: Annotated[Path | None, option("An anchor that was kept elsewhere.", "FILE")] = None,
+    keep: Annotated[Path | None, option("Write the new anchor to a file.", "FILE")] = None,
     restored: Annotated[
         bool, typer.Option("--restored", help="Accept a file that was restored from a copy and may lack entries.")
     ] = False,
@@ -139,7 +114,7 @@ def verify(
 def export(
     url: LedgerUrl,
     path: MaybePath = None,
-    out: Annotated[Path | None, typer.Option(help="Write to a .json file.", metavar="FILE", show_default=False)] = None,
+    out: Annotated[Path | None, option("Write to a .json file.", "FILE")] = None,
     json: Json = False,
 ) -> None:
     """Write a document for a public registry of deployments: mechanisms, units, totals; no actors and no keys."""

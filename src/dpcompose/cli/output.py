@@ -1,17 +1,17 @@
-"""All that a command puts out: documents and pages, messages, files, and the exit status."""
+"""The result of a command: a document or a page, files, errors and the exit status."""
 
 from __future__ import annotations
 
 import os
 import stat
-import sys
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from dpcompose.cli.streams import stderr, stdout
 from dpcompose.errors import (
     DomainError,
     LedgerError,
@@ -21,7 +21,6 @@ from dpcompose.errors import (
     ReleaseError,
     UnreachableError,
     UnsupportedError,
-    printable,
 )
 from dpcompose.files import replacing
 
@@ -50,10 +49,6 @@ def error_boundary() -> Generator[None]:
         raise _end(str(error), REFUSED) from None
 
 
-class UnprintedError(Exception):
-    """Standard output could not be written; typer would end the command with another status for an OSError."""
-
-
 def emit(command: str, document: Callable[[], Mapping[str, Any]], page: Callable[[], Page], *, json: bool) -> None:
     """Print the result of a command on standard output: as one JSON document, or as a page.
 
@@ -76,25 +71,6 @@ def emit_document(command: str, document: Mapping[str, Any]) -> None:
     from dpcompose.report import dumps
 
     stdout(dumps({"dpcompose": package_version(), "command": command} | dict(document)) + "\n")
-
-
-def stdout(text: str) -> None:
-    """Write text to standard output and flush it.
-
-    Raises:
-        UnprintedError: If it cannot be written.
-    """
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except OSError as error:
-        raise UnprintedError(error.strerror or str(error)) from None
-
-
-def stderr(text: str) -> None:
-    """Write a line to standard error, without characters that control a terminal."""
-    with suppress(OSError):
-        print(printable(text), file=sys.stderr, flush=True)
 
 
 def require_writable(option: str, path: Path | None, *suffixes: str) -> None:

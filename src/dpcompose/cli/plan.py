@@ -7,49 +7,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpcompose.cli.output import (
-    REFUSED,
-    emit,
-    error_boundary,
-    package_version,
-    require_writable,
-    stderr,
-    stdout,
-    write,
-    writing,
-)
-from dpcompose.cli.progress import Progress, progress
+from dpcompose.cli.options import Json, Picture, PlanFile, option
+from dpcompose.cli.output import REFUSED, emit, error_boundary, package_version, require_writable, write, writing
+from dpcompose.cli.streams import Progress, progress, stderr, stdout
 from dpcompose.errors import PlanError
 
 if TYPE_CHECKING:
     from dpcompose.plan import Plan, PlanAccount, PlanRisk, Question
 
-PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file (TOML).", show_default=False)]
-
 
 def account(
     plan: PlanFile,
-    delta: Annotated[
-        float | None, typer.Option(help="Ask for epsilon at this delta.", metavar="D", show_default=False)
-    ] = None,
+    delta: Annotated[float | None, option("Ask for epsilon at this delta.", "D")] = None,
     epsilon: Annotated[
         float | None,
-        typer.Option(
-            help="Ask for delta at this epsilon. Together with --delta: a budget, exceeded with exit status 1.",
-            metavar="E",
-            show_default=False,
-        ),
+        option("Ask for delta at this epsilon. Together with --delta: a budget, exceeded with exit status 1.", "E"),
     ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Also explain how the total was certified, and what each theorem assumes.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")] = False,
-    html: Annotated[
-        Path | None, typer.Option(help="Write one self-contained page.", metavar="FILE", show_default=False)
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Write the pictures as PNG.", metavar="FILE.png", show_default=False)
-    ] = None,
+    json: Json = False,
+    html: Annotated[Path | None, option("Write one self-contained page.", "FILE")] = None,
+    plot: Picture = None,
     risk: Annotated[bool, typer.Option("--risk", help="Also report what an attacker gains from all answers.")] = False,
 ) -> None:
     """Certify the total cost of a PLAN.
@@ -82,13 +61,10 @@ def account(
 
 def calibrate(
     plan: PlanFile,
-    vary: Annotated[
-        str,
-        typer.Option(help="The number to vary, such as mechanism.training.sigma.", metavar="KEY", show_default=False),
-    ],
-    epsilon: Annotated[float, typer.Option(help="The target.", metavar="E", show_default=False)],
-    delta: Annotated[float, typer.Option(help="At this delta.", metavar="D", show_default=False)],
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")] = False,
+    vary: Annotated[str, option("The number to vary, such as mechanism.training.sigma.", "KEY")],
+    epsilon: Annotated[float, option("The target.", "E")],
+    delta: Annotated[float, option("At this delta.", "D")],
+    json: Json = False,
     toml: Annotated[bool, typer.Option("--toml", help="Print the plan with that value, as TOML.")] = False,
 ) -> None:
     """Find the least noise (or most steps) that keeps PLAN within epsilon E at delta D.

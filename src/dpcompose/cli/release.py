@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpcompose.cli.ledger_read import Actor, Json, LedgerUrl
-from dpcompose.cli.output import emit, error_boundary, package_version, require_writable, stderr, write
-from dpcompose.cli.progress import progress
+from dpcompose.cli.options import Actor, Json, LedgerUrl, option
+from dpcompose.cli.output import emit, error_boundary, package_version, require_writable, write
+from dpcompose.cli.streams import progress, stderr
 from dpcompose.errors import DomainError, MissingExtraError, PlanError, UnsupportedError
 from dpcompose.numerics import check
 
@@ -20,38 +20,34 @@ if TYPE_CHECKING:
     from dpcompose.release import Answer, Question, Session, Table
 
 
-def _option(text: str, metavar: str | None = None) -> Any:
-    return typer.Option(help=text, metavar=metavar, show_default=False)
-
-
 Source = Annotated[str, typer.Argument(metavar="TABLE", help="A Parquet or CSV file, or the URL of a database.")]
-Unit = Annotated[list[str], _option("The column of the protected unit; may be repeated.")]
-MaxRows = Annotated[int, _option("Rows kept of one unit.")]
-MaxGroups = Annotated[int | None, _option("Groups in which a unit is kept.")]
-MaxRowsPerGroup = Annotated[int | None, _option("Rows kept of a unit in one group.")]
-Name = Annotated[str | None, _option("The table in a database.")]
-Schema = Annotated[list[str] | None, _option("The type of a text column.", "COLUMN=TYPE")]
-Scope = Annotated[str, _option("The scope that is charged.")]
+Unit = Annotated[list[str], option("The column of the protected unit; may be repeated.")]
+MaxRows = Annotated[int, option("Rows kept of one unit.")]
+MaxGroups = Annotated[int | None, option("Groups in which a unit is kept.")]
+MaxRowsPerGroup = Annotated[int | None, option("Rows kept of a unit in one group.")]
+Name = Annotated[str | None, option("The table in a database.")]
+Schema = Annotated[list[str] | None, option("The type of a text column.", "COLUMN=TYPE")]
+Scope = Annotated[str, option("The scope that is charged.")]
 Count = Annotated[bool, typer.Option("--count", help="Ask how many rows there are.")]
 Units = Annotated[bool, typer.Option("--units", help="Ask how many units there are.")]
-Sum = Annotated[str | None, _option("Ask for a sum.", "COLUMN")]
-Mean = Annotated[str | None, _option("Ask for a mean.", "COLUMN")]
-Histogram = Annotated[str | None, _option("Ask how many rows lie between --edges.", "COLUMN")]
-Quantile = Annotated[str | None, _option("Ask for the quantile --q.", "COLUMN")]
-Questions = Annotated[Path | None, _option("A TOML file of questions: one charge, all or nothing.", "FILE")]
-By = Annotated[list[str] | None, _option("Group by a column; may be repeated.", "COLUMN")]
-Keys = Annotated[str | None, _option("The groups, a,b,c, or @FILE with one a line. Without: private keys.")]
-Lower = Annotated[str | None, _option("Smaller values count as this.")]
-Upper = Annotated[str | None, _option("Larger values count as this.")]
-Granularity = Annotated[str | None, _option("The step of the grid.")]
-Edges = Annotated[str | None, _option("Of a histogram: 0,10,100.")]
-Share = Annotated[str | None, _option("Of a quantile: 0.5 is the median.")]
-Spend = Annotated[str | None, _option("What it may cost; or rho=R.", "epsilon=E[,delta=D]")]
-Key = Annotated[str | None, _option("Idempotency key: a repeat returns the stored answer, free.")]
-Answers = Annotated[Path | None, _option("A directory that keeps answers for retries.", "DIRECTORY")]
+Sum = Annotated[str | None, option("Ask for a sum.", "COLUMN")]
+Mean = Annotated[str | None, option("Ask for a mean.", "COLUMN")]
+Histogram = Annotated[str | None, option("Ask how many rows lie between --edges.", "COLUMN")]
+Quantile = Annotated[str | None, option("Ask for the quantile --q.", "COLUMN")]
+Questions = Annotated[Path | None, option("A TOML file of questions: one charge, all or nothing.", "FILE")]
+By = Annotated[list[str] | None, option("Group by a column; may be repeated.", "COLUMN")]
+Keys = Annotated[str | None, option("The groups, a,b,c, or @FILE with one a line. Without: private keys.")]
+Lower = Annotated[str | None, option("Smaller values count as this.")]
+Upper = Annotated[str | None, option("Larger values count as this.")]
+Granularity = Annotated[str | None, option("The step of the grid.")]
+Edges = Annotated[str | None, option("Of a histogram: 0,10,100.")]
+Share = Annotated[str | None, option("Of a quantile: 0.5 is the median.")]
+Spend = Annotated[str | None, option("What it may cost; or rho=R.", "epsilon=E[,delta=D]")]
+Key = Annotated[str | None, option("Idempotency key: a repeat returns the stored answer, free.")]
+Answers = Annotated[Path | None, option("A directory that keeps answers for retries.", "DIRECTORY")]
 Confidence = Annotated[float, typer.Option(help="Of the errors shown.")]
 Quote = Annotated[bool, typer.Option("--quote", help="Print price and error; ask and charge nothing.")]
-Out = Annotated[Path | None, _option("Also write the answer as .csv, .parquet or .json.", "FILE")]
+Out = Annotated[Path | None, option("Also write the answer as .csv, .parquet or .json.", "FILE")]
 
 
 @dataclass(frozen=True)

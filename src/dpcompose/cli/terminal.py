@@ -12,7 +12,7 @@ from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from dpcompose.cli.output import stdout
+from dpcompose.cli.streams import stdout
 from dpcompose.errors import printable
 from dpcompose.report import Page, PageTable
 

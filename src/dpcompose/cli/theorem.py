@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpcompose.cli.options import Json
 from dpcompose.cli.output import emit, error_boundary
 from dpcompose.errors import DomainError
 
@@ -18,7 +19,7 @@ def theorem(
     number: Annotated[
         str | None, typer.Argument(help="As printed, such as 3.20; left out: all statements.", show_default=False)
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")] = False,
+    json: Json = False,
 ) -> None:
     """Evaluate a statement of the book: dpcompose theorem 3.20 --epsilon 0.1 --times 100 --slack 1e-6.
 

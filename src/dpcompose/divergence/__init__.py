@@ -1,4 +1,4 @@
-"""How far apart two distributions are: finite ones exactly, densities by estimate.
+"""Divergences between two distributions: of finite ones exactly, of densities by estimate.
 
 Every function reads a finite distribution as a mapping outcome -> mass or as masses in order, with int, Fraction,
 Decimal or float masses taken exactly as they are, and returns a `Bound` that contains the truth (an `Exact`, with the

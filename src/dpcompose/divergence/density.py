@@ -13,19 +13,19 @@ from dpcompose.numerics import check
 
 MASS_TOLERANCE = 1e-8
 _LOG_LARGEST = 709.0
-# The search looks at these distances from every cut of the line, on both sides: two points a doubling.
+# The distances from every cut of the line, on both sides, that the search tries: two points a doubling.
 _DISTANCES = tuple(2.0 ** (k / 2) for k in range(-60, 200))
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number that nothing certifies: the result of quadrature or of a search over callables.
+    """A number without a certificate: the result of quadrature or of a search over callables.
 
     `float(estimate)` is its value. No error bound is proved; it is no `Bound`, and no privacy claim may rest on it.
 
     Args:
         value: The estimate.
-        error: What the method itself believes its error to be.
+        error: The method's own estimate of its error.
     """
 
     value: float
@@ -39,7 +39,7 @@ class Estimate:
 class Density:
     """A distribution on the real line, by the logarithm of its density.
 
-    The logarithm, because ratios of densities are wanted where the densities themselves underflow.
+    The logarithm gives ratios of densities where the densities themselves underflow.
 
     >>> gaussian = Density(lambda x: -x * x / 2 - math.log(2 * math.pi) / 2)
     >>> laplace = Density(lambda x: -abs(x) - math.log(2), breakpoints=(0.0,))
@@ -48,7 +48,7 @@ class Density:
         log_pdf: The natural logarithm of the density at a float; -inf where it is 0. It is asked inside the support
             only.
         support: The interval outside of which the density is 0.
-        breakpoints: Where the density has kinks, and where its mass is if that is far from 0 or very narrow.
+        breakpoints: The kinks of the density, and the place of its mass if that is far from 0 or very narrow.
 
     Raises:
         DomainError: If the support is no interval, a breakpoint no finite number, or the density does not integrate to
@@ -133,7 +133,7 @@ def tilted(first: Density, second: Density, order: float) -> Estimate:
 def search(
     function: Callable[[float], float], first: Density, second: Density, *, depth: float
 ) -> tuple[float, float, bool]:
-    """Where a function is largest on the support of the first density, how large, and whether it grows for ever.
+    """The maximum of a function on the support of the first density: its place, its value, and whether it is unbounded.
 
     Points where the log-density is below -`depth` are left out: there, its differences are round-off.
     """
@@ -153,7 +153,7 @@ def search(
         return points[best], values[best], False
     ends = (0, len(points) - 1)
     if best in ends:
-        # Growth over the last doubling of the distance says that there is no end to it.
+        # If the function still grows over the last doubling of the distance, it is taken to be unbounded.
         inner = values[min(best + 2, ends[1])] if best == 0 else values[max(best - 2, 0)]
         unbounded = math.isinf(lower if best == 0 else upper)
         return points[best], values[best], unbounded and values[best] - inner > 1e-5
@@ -196,7 +196,7 @@ def _integral(function: Callable[[float], float], panels: list[tuple[float, floa
     if infinite:
         return Estimate(math.inf, 0.0)
     value, error = math.fsum(part[0] for part in parts), math.fsum(part[1] for part in parts)
-    # Where an integral converges, the last panels of an infinite range hold next to nothing.
+    # If the integral converges, the last panels of an infinite range contribute next to nothing.
     ends = [*(parts[:2] if math.isinf(panels[0][0]) else ()), *(parts[-2:] if math.isinf(panels[-1][1]) else ())]
     scale = max(1.0, abs(value))
     if not (error <= 1e-6 * scale and all(abs(part[0]) <= 1e-6 * scale for part in ends)):

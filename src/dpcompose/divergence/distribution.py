@@ -26,7 +26,7 @@ Rational: TypeAlias = int | float | Fraction | Decimal
 
 FLOAT_TOLERANCE = 4 * UNIT_ROUNDOFF
 MOST_DIGITS = 10_000
-"""Of a decimal: 1e999999999 is short to write, and too long to compute with."""
+"""The most digits of a decimal: 1e999999999 is short to write and too long to compute with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class Distribution(Mapping[Any, Fraction]):
         given: A mapping outcome -> mass, or masses in order (outcomes 0, 1, 2, ...). Masses are int, Fraction, Decimal
             or float, each taken exactly as it is. Exact masses sum to 1; if one of the n masses is a float, the sum may
             differ from 1 by 4 n 2^-53, and stays as it is.
-        name: What an error calls it.
+        name: Its name in an error.
 
     Raises:
         DomainError: Naming the entry, if a mass is negative, NaN, infinite or no number; or if the sum is not 1.
@@ -70,7 +70,7 @@ class Distribution(Mapping[Any, Fraction]):
         return given if isinstance(given, Distribution) else cls(given, name)
 
     def rearranged(self, masses: Mapping[Any, Fraction]) -> Distribution:
-        """The same total mass, placed otherwise."""
+        """A distribution of the same total mass on other outcomes."""
         moved = object.__new__(Distribution)
         object.__setattr__(moved, "masses", MappingProxyType(dict(masses)))
         object.__setattr__(moved, "length", self.length)

@@ -1,4 +1,4 @@
-"""The distributions of which Lemmas 3.17 and 3.18 speak.
+"""The witnesses of Lemmas 3.17 and 3.18.
 
 Lemma 3.17: two distributions are close within (epsilon, delta) exactly when distributions at distance delta from them
 are close within epsilon. Lemma 3.18: the pair of largest mean loss.
@@ -214,7 +214,7 @@ def _balanced(pair: Coupled, met: list[tuple[Fraction, Fraction]]) -> list[tuple
     if deficit < 0:
         mirrored = Coupled(pair.outcomes, pair.second, pair.first)
         return [(y, z) for z, y in _balanced(mirrored, [(z, y) for y, z in met])]
-    # With equal total masses the room is at least 2 deficit, so the two masses approach and do not pass each other.
+    # With equal total masses the room is at least twice the deficit, so the two masses do not pass each other.
     room = sum((z - y for y, z in met if z > y), Fraction(0))
     if deficit > room:
         raise UnsupportedError("symmetric_witness", _UNEQUAL, "Give masses as Fractions that sum to 1")

@@ -53,7 +53,7 @@ class Repeater:
     The mean of its answers converges to the true value, as section 3.5 says: no fixed amount of noise hides it forever.
 
     Args:
-        queries: What is asked in round 1, 2, ..., and then from the beginning again; at least one.
+        queries: The queries of rounds 1, 2, ..., and then from the beginning again; at least one.
     """
 
     queries: tuple[Query, ...]
@@ -79,7 +79,7 @@ class Wanderer:
     solved exactly.
 
     Args:
-        queries: What it may ask, at least one.
+        queries: The queries that it may ask, at least one.
         seed: An integer >= 0.
         quits: The probability with which it stops at a round and state, in [0, 1).
         coins: Whether its first state is drawn anew in every game.
@@ -115,7 +115,7 @@ class Wanderer:
             return (
                 first if state is None else first + np.asarray(state.integers(STATES, size=transcripts), dtype=np.intp)
             )
-        # NaN, where nothing was asked, is above no cut.
+        # NaN marks a round without a question, and is above no cut.
         past = (rounds - 1) % ROUNDS
         return self._next[past, state, (answers[-1] > self._cuts[past]).astype(np.intp)]
 
@@ -149,9 +149,9 @@ class Greedy:
     over a few thousand draws, always the same; a greedy choice is not the best one.
 
     Args:
-        queries: What it may ask, at least one.
+        queries: The queries that it may ask, at least one.
         epsilon: The epsilon at which it wants delta to be large, in nats.
-        adjacency: What one person's data may change.
+        adjacency: The neighboring relation.
     """
 
     queries: Sequence[Query]

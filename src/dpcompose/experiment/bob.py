@@ -29,7 +29,7 @@ def about_bob(mechanism: Composable, *, adjacency: Adjacency = Adjacency.ADD_REM
 
     Args:
         mechanism: The mechanism that answers.
-        adjacency: What one person's data may change.
+        adjacency: The neighboring relation.
 
     Raises:
         DomainError: If the one is no mechanism, or the other no Adjacency.

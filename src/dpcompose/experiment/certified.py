@@ -29,8 +29,8 @@ class Certified:
 
     Args:
         rounds: The composition of k rounds, in each any member of the family, which belongs to no game.
-        adjacency: Of the game.
-        orientation: Of the game.
+        adjacency: The adjacency of the game.
+        orientation: The orientation of the game.
     """
 
     rounds: Composition

@@ -65,7 +65,7 @@ class Channel(ABC):
 
 @dataclass(frozen=True)
 class Between:
-    """Two adjacent databases, as far as a mechanism sees them.
+    """Two adjacent databases, as a mechanism sees them.
 
     Args:
         zero: The value of the statistic in world 0.

@@ -49,7 +49,7 @@ class Experiment:
         adversary: The adversary that plays.
         family: The mechanisms it may choose from in every round, their parameters fixed.
         rounds: k, at least 1.
-        adjacency: What one person's data may change.
+        adjacency: The neighboring relation.
         orientation: FREE: the definition to the letter. SAME: section 3.5.2's reading, the record is in world 0.
 
     Raises:
@@ -95,8 +95,8 @@ class Experiment:
         """Play in one world and keep every view: memory grows with transcripts times rounds.
 
         Args:
-            world: Which database answers.
-            transcripts: How many independent games, at least 1.
+            world: The world, which says which database answers.
+            transcripts: The number of independent games, at least 1.
             rng: One number is drawn from it; all else follows from that.
             progress: Told what is played, how many transcripts are done, and of how many.
 
@@ -121,10 +121,10 @@ class Experiment:
         """Play in both worlds and count the losses: the same memory for any number of transcripts.
 
         Args:
-            transcripts: How many independent games in each world, at least 1.
+            transcripts: The number of independent games in each world, at least 1.
             rng: One number is drawn from it for each world; all else follows from these.
             failure: The probability with which any confidence limit may be wrong, in (0, 1).
-            shares: How many experiments share that probability.
+            shares: The number of experiments that share this probability.
             progress: Told what is played, how many transcripts are done, and of how many.
 
         Raises:

@@ -27,7 +27,7 @@ from dpcompose.numerics import check
 
 MOST_BINS = 10**6
 STRIDE = 1.6
-"""How many standard deviations of a rank, about, lie between it and the next."""
+"""The distance of successive ranks, in standard deviations of a rank, about."""
 QUANTILE_ERROR = 1e-9
 """The relative error granted to the inverse of the incomplete beta function."""
 
@@ -56,7 +56,7 @@ class Measured:
         one: ln p_1 / p_0 of transcripts of world 1.
         rounds: The most rounds of a transcript.
         failure: The probability with which any limit may be wrong.
-        shares: How many experiments share it.
+        shares: The number of experiments that share it.
         error: A bound on the error of a round's loss, because answers are rounded, in nats.
     """
 
@@ -89,7 +89,7 @@ class Measured:
         flat = points.ravel()
         zero, one = self._survivals
         lower = np.maximum(zero.lower(flat), one.lower(flat))
-        # (x - 1e-15)_+: the sums themselves are rounded.
+        # The margin of 1e-15 covers the rounding of the sums.
         lower = np.maximum(lower * (1 - 1e-9) - 1e-15, 0.0)
         upper = np.minimum(np.maximum(zero.upper(flat), one.upper(flat)) * (1 + 1e-9) + 1e-15, 1.0)
         middle = np.maximum(self.zero.estimate(flat), self.one.estimate(flat))
@@ -99,7 +99,7 @@ class Measured:
         """Edges, and in each bin the share of world 0's and of world 1's transcripts by ln p_0 / p_1, finite ones.
 
         Args:
-            bins: How many, at most 10^6.
+            bins: The number of bins, at most 10^6.
         """
         if not check.count("bins", bins, least=1) <= MOST_BINS:
             raise DomainError("bins", bins, f"an integer from 1 to {MOST_BINS}")
@@ -116,9 +116,9 @@ class Measured:
 
     @property
     def _survivals(self) -> tuple[Survival, Survival]:
-        # Each round's loss is a few roundings off, relative to the numbers that it is made of; so is their sum.
+        # The loss of each round errs by a few roundings of its terms, and so does their sum.
         margin = (1e-12 * max(1.0, self._largest) + self.error) * (1 + self.rounds)
-        # One half for each direction.
+        # Each direction gets half of the failure probability.
         failure = self.failure / self.shares / 2
         return (
             survival(self.zero, failure=failure, margin=margin),
@@ -170,7 +170,7 @@ def survival(tally: Tally, *, failure: float, margin: float) -> Survival:
     ranks = ranks_of(n)
     level = failure / (2 * len(ranks))
     low: Reals = np.asarray(betaincinv(ranks, n - ranks + 1.0, level), dtype=np.float64) * (1 - QUANTILE_ERROR)
-    # 1 minus the quantile of the mirrored variable keeps its digits.
+    # 1 minus the quantile of the mirrored variable avoids cancellation.
     high = np.minimum((1 - betaincinv(n - ranks + 1.0, ranks, level)) * (1 + QUANTILE_ERROR) + 1e-15, 1.0)
     bins = _bins_of_ranks(tally, ranks)
     start, end = EDGES[bins] - margin, EDGES[bins + 1] + margin

@@ -21,7 +21,7 @@ class Position:
 
     Args:
         state: The state of the adversary.
-        answers: Of shape (rounds so far, transcripts); NaN where a transcript asked nothing.
+        answers: The answers, shape (rounds so far, transcripts); NaN where a transcript asked nothing.
         loss: ln p_0 / p_1 of every transcript's answers.
         ended: Whether the adversary asks nothing more, in any transcript.
     """

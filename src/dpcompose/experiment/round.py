@@ -46,7 +46,7 @@ class Rules:
 
     Args:
         family: The mechanisms.
-        adjacency: What one person's data may change.
+        adjacency: The neighboring relation.
         orientation: SAME: the record is never in the database of world 1 alone.
     """
 
@@ -55,7 +55,7 @@ class Rules:
     orientation: Orientation
 
     def channel(self, query: Query) -> Channel:
-        """The question as a pair of distributions.
+        """The question as a channel: a pair of distributions.
 
         Raises:
             DomainError: If the mechanism is outside the family, the databases are not adjacent, the record changed its
@@ -71,7 +71,8 @@ class Rules:
             pair, remedy = (query.zero, query.one), "Orientation.FREE lets the adversary place every pair anew"
             raise DomainError("databases", pair, "the record in world 0, as the orientation is the same", remedy)
         zero, one = (_value(query, database) for database in (query.zero, query.one))
-        # Where a record is replaced, each database holds one: that of the pair is in world 0, unless it may be turned.
+        # When a record is replaced, each database holds one. The pair's record is in world 0 unless the pair may be
+        # reversed.
         turned = side < 0 or (side == 0 and zero < one and self.orientation is Orientation.FREE)
         holder = World.ONE if turned else World.ZERO
         return channel_of(query.mechanism, Between(zero, one, holder, self.adjacency))

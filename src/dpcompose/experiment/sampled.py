@@ -1,4 +1,4 @@
-"""A mechanism on a Poisson sample, drawn: the differing record is in it or not; the others are held fixed."""
+"""A mechanism on a Poisson sample: the differing record is in it or not, and the others are held fixed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpcompose.numerics.elementary import log_mixed
 
 @dataclass(frozen=True)
 class SampledChannel(Channel):
-    """The world with the record is a mixture: the answer with it, with the sampling rate, else that without it.
+    """The channel of a sample: in the world with the record, a mixture of the answers with and without it.
 
     Args:
         base: The mechanism that runs on the sample, between the same two values.

@@ -85,7 +85,7 @@ def _checked(epsilon: float) -> float:
 
 
 def walk(adversary: Adversary, rounds: int, channel: Callable[[Query], Channel], *, leaves: int) -> Solved:
-    """All views: round after round the adversary is played anew against every history that it can have.
+    """All views: in each round the adversary is replayed against every possible history.
 
     Raises:
         RefusedRoundError: If it asks what it may not, or uses coins.

@@ -24,7 +24,7 @@ class TheoremCurve:
 
     Args:
         name: The theorem.
-        reference: Where it is from.
+        reference: Its source.
         points: Its pairs (epsilon, delta), by falling delta.
     """
 
@@ -39,13 +39,13 @@ class Summary:
 
     Args:
         game: The experiment.
-        transcripts: How many games in each world.
+        transcripts: The number of games in each world.
         measured: Their losses, counted.
         epsilon: The epsilon that was asked for.
         at: The limits and the estimate there, arrays of one entry.
         certified: The certified delta there, of every adversary with this family.
         exact: delta there, where the tree could be walked.
-        epsilons: Where the curves are drawn, shape (m,).
+        epsilons: The epsilons of the curves, shape (m,).
         curve: The limits there.
         ceiling: The certified upper ends there, shape (m,).
         walked: The exact delta there, where known, shape (m,).
@@ -76,13 +76,13 @@ def summarize(
     game: Experiment, *, epsilon: float, transcripts: int, seed: int, failure: float = 1e-6,
     progress: Progress | None = None,
 ) -> Summary:  # fmt: skip
-    """Play, solve where that is possible, and ask the theorems.
+    """Play the experiment, solve it if possible, and evaluate the theorems.
 
     Args:
         game: The experiment.
         epsilon: The epsilon at which delta is asked for, in nats.
-        transcripts: How many games in each world.
-        seed: Of all random numbers, >= 0.
+        transcripts: The number of games in each world.
+        seed: The seed of all random numbers, >= 0.
         failure: The probability with which any confidence limit may be wrong.
         progress: Called with the current task, and how much of it is done.
 
@@ -126,7 +126,7 @@ def _points(game: Experiment, asked: float, transcripts: int) -> Reals:
     """Epsilons from 0 to where delta is too small to be seen."""
     seen = game.composition.epsilon(delta=min(1.0 / transcripts, 0.5), tolerance=1e-3)
     end = max(asked, min(seen.upper, 50.0) if math.isfinite(seen.upper) else 2 * asked + 1, 0.1)
-    # Short decimals, so that a page shows the very epsilons at which it shows delta.
+    # Short decimals, so that a page shows epsilons without rounding them.
     step = float(f"{end * 1.05 / (POINTS - 1):.2g}")
     return np.array([float(f"{step * place:.9g}") for place in range(POINTS)])
 

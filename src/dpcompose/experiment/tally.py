@@ -39,9 +39,9 @@ class Tally:
     Bins are about a thousandth wide, relative to the loss: bin i is from EDGES[i] to EDGES[i + 1].
 
     Args:
-        counts: Of shape (BINS,).
+        counts: The number of losses in each bin, shape (BINS,).
         weights: The sums of e^-loss, same shape.
-        infinite: How many of the last bin's losses are infinite.
+        infinite: The number of infinite losses, which are in the last bin.
     """
 
     counts: NDArray[np.int64]
@@ -50,7 +50,7 @@ class Tally:
 
     @property
     def transcripts(self) -> int:
-        """How many were counted."""
+        """The number of transcripts."""
         return int(np.sum(self.counts))
 
     @classmethod
@@ -66,11 +66,11 @@ class Tally:
         return Tally(self.counts + other.counts, self.weights + other.weights, self.infinite + other.infinite)
 
     def estimate(self, epsilons: Reals) -> Reals:
-        """The mean of (1 - e^(epsilon - loss))_+, a bin's width off at most."""
+        """The mean of (1 - e^(epsilon - loss))_+, within the width of a bin."""
         above = np.searchsorted(EDGES[:-1], epsilons, side="left")
         count = np.append(np.cumsum(self.counts[::-1])[::-1], 0)[above]
         weight = np.append(np.cumsum(self.weights[::-1])[::-1], 0.0)[above]
-        # Beyond e^700 the sums of e^-loss, which are 0 or below e^-700 there, matter no more than a bin's width.
+        # Above epsilon 700 the sums of e^-loss are below e^-700, less than the effect of a bin's width.
         growth = np.exp(np.minimum(epsilons, 700.0))
         return np.clip((count - growth * weight) / self.transcripts, 0.0, 1.0)
 

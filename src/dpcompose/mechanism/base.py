@@ -26,7 +26,7 @@ from dpcompose.numerics.exact import exact, larger_reading, smaller_reading
 
 
 class Mechanism(Composable, ABC):
-    """A building block. A member names its losses under each adjacency; sampling and composition follow."""
+    """A building block. A member states its losses under each adjacency; sampling and composition follow."""
 
     def __repr__(self) -> str:
         """The call that makes it: what is at its default is left out."""
@@ -90,7 +90,7 @@ class Stated(Mechanism):
     holds_under: Adjacency
 
     def _doubled(self, adjacency: Adjacency) -> bool:
-        """Whether the question is about a group of two; refuses where the statement does not reach."""
+        """Whether the question is about a group of two; refuses an adjacency that the statement does not cover."""
         if adjacency is self.holds_under:
             return False
         if self.holds_under is Adjacency.ADD_REMOVE and adjacency is Adjacency.REPLACE:
@@ -162,7 +162,7 @@ class ContinuousNoise(Mechanism):
 
 @cache
 def _states_its_own(kind: type[Mechanism]) -> bool:
-    """Whether what a class states is about its own losses: not where a subclass has others."""
+    """Whether the typed amounts of a class are about its own losses: not if a subclass overrides the losses."""
     stating, losing = (next(each for each in kind.__mro__ if name in vars(each)) for name in ("_amounts", "pairs"))
     return issubclass(stating, losing)
 
@@ -173,7 +173,7 @@ def adjacency_of(name: str, value: object) -> Adjacency:
 
 
 def set_fields(target: object, **values: object) -> None:
-    """Fill a frozen value that stores other names than its constructor takes: `epsilon` and `delta` are questions."""
+    """Set fields of a frozen value, in its own constructor; `epsilon` and `delta` are questions, not fields."""
     for name, value in values.items():
         object.__setattr__(target, name, value)
 

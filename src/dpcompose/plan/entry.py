@@ -19,7 +19,7 @@ class Entry:
         kind: Its kind, a key of `MECHANISMS`.
         parameters: The keys given and their values, in the constructor's order.
         rate: The rate of a Poisson sample, fresh each time; None without sampling.
-        times: How often it runs; an integer from 0 to 10^15.
+        times: The number of its runs; an integer from 0 to 10^15.
 
     Raises:
         DomainError: If a value lies outside its domain.

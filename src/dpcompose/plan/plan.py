@@ -23,7 +23,7 @@ class Plan:
     Args:
         entries: The mechanisms, each with a name of its own.
         question: The delta or epsilon given, or None when the caller is to give one.
-        adjacency: Which data sets are neighbors.
+        adjacency: The neighboring relation.
         source: The place that the plan was read from; two plans that differ only in it are equal.
 
     Raises:

@@ -10,7 +10,7 @@ from dpcompose.report.page import Fact, Heading, Page, PageTable
 
 
 def exposure_page(found: Exposure) -> Page:
-    """Both numbers, labelled."""
+    """The page with both numbers."""
     columns = (
         Heading(""), Heading("epsilon at most", "right"), Heading("but with probability", "right"),
         Heading("regime"), Heading("holds", wrap=True),

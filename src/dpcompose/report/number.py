@@ -46,7 +46,7 @@ def interval(bound: Bound) -> tuple[str, str]:
 
 
 def digits_of(bound: Bound) -> int:
-    """How many significant digits of a bound are certain; at least 2, at most 15."""
+    """The number of certain significant digits of a bound; at least 2, at most 15."""
     size = max(abs(bound.lower), abs(bound.upper))
     if not size < math.inf:
         return 4

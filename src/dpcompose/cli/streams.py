@@ -1,4 +1,4 @@
-"""Progress on standard error for a command that takes longer than a second."""
+"""The standard streams of a command: results on standard output, messages and progress on standard error."""
 
 from __future__ import annotations
 
@@ -6,9 +6,34 @@ import sys
 import threading
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+
+from dpcompose.errors import printable
 
 SECOND = 1.0
+
+
+class UnprintedError(Exception):
+    """Standard output could not be written; typer would end the command with another status for an OSError."""
+
+
+def stdout(text: str) -> None:
+    """Write text to standard output and flush it.
+
+    Raises:
+        UnprintedError: If it cannot be written.
+    """
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        raise UnprintedError(error.strerror or str(error)) from None
+
+
+def stderr(text: str) -> None:
+    """Write a line to standard error, without characters that control a terminal."""
+    with suppress(OSError):
+        print(printable(text), file=sys.stderr, flush=True)
 
 
 class Progress:

@@ -1,0 +1,29 @@
+"""Options and arguments that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def option(text: str, metavar: str | None = None) -> Any:
+    """An option with that help, whose default is not shown."""
+    return typer.Option(help=text, metavar=metavar, show_default=False)
+
+
+PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file (TOML).", show_default=False)]
+Picture = Annotated[Path | None, option("Write the pictures as PNG.", "FILE.png")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+LedgerUrl = Annotated[
+    str,
+    typer.Option(
+        "--ledger",
+        metavar="URL",
+        help="A file, or postgresql://user@host/database.",
+        envvar="DPCOMPOSE_LEDGER",
+        show_default=False,
+    ),
+]
+Actor = Annotated[str, typer.Option(help="Who asks.", envvar="USER")]
