@@ -17,15 +17,8 @@ _UNSTATED = "not said"
 
 def tree_page(balances: Sequence[Balance], *, where: str, headline: str = "") -> Page:
     """Every scope with the amounts spent and left, currency by currency, and a bar where there is a cap."""
-    columns = (
-        Heading("scope"),
-        Heading("kind"),
-        Heading("currency"),
-        Heading("spent", "right"),
-        Heading("left", "right"),
-        Heading("of", "right"),
-        Heading("", wrap=False),
-    )
+    amounts = tuple(Heading(title, "right") for title in ("spent", "left", "of"))
+    columns = (Heading("scope"), Heading("kind"), Heading("currency"), *amounts, Heading(""))
     shallow = min((balance.scope.path.count("/") for balance in balances), default=0)
     rows = tuple(row for balance in balances for row in _rows(balance, shallow))
     notes = ("Spent is rounded up, left is rounded down; --json has the exact amounts.",) if rows else ()
@@ -113,14 +106,8 @@ def _without_key(description: dict[str, Any]) -> dict[str, Any]:
 
 def log_page(entries: Iterable[Entry], *, path: str) -> Page:
     """Entries, oldest first."""
-    columns = (
-        Heading("entry", "right"),
-        Heading("time"),
-        Heading("kind"),
-        Heading("scope", wrap=True),
-        Heading("actor", wrap=True),
-        Heading("what", wrap=True),
-    )
+    texts = tuple(Heading(title, wrap=True) for title in ("scope", "actor", "what"))
+    columns = (Heading("entry", "right"), Heading("time"), Heading("kind"), *texts)
     rows = tuple(
         (str(entry.sequence), entry.time[:19], entry.kind, entry.scope, entry.actor, _details(entry))
         for entry in entries
