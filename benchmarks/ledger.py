@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from dpcompose.ledger import Ledger
-from dpcompose.ledger.amounts import Amounts
-from dpcompose.ledger.charge import Charge
+from dpcompose.ledger.amount import Amounts
+from dpcompose.ledger.requests import Charge
 from dpcompose.ledger.sqlite import SQLiteStore
-from dpcompose.ledger.sqlite_file import SETTINGS
+from dpcompose.ledger.sqlite_connection import SETTINGS
 
 COST = {"epsilon": "0.1", "delta": "1e-30"}
 DESCRIPTION = {"mechanism": "Gaussian(30.0) * 5", "adjacency": "add-remove", "version": 1}

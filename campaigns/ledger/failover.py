@@ -227,8 +227,8 @@ class _Unconfirmed(postgres._Transaction):
 class _Hasty(postgres._Transaction):
     """Answers what was decided before without waiting for anybody."""
 
-    def commit(self, root: str, requests: Any, known: driver.Known) -> Any:
-        outcomes = [request.decide(driver.Stored(self), time="") for request in requests]
+    def commit(self, root: str, requests: Any, known: driver.Cache) -> Any:
+        outcomes = [request.decide(driver.WriteModel(self), time="") for request in requests]
         if all(outcome.entry is None for outcome in outcomes):
             self.connection.rollback()
             return outcomes
@@ -236,7 +236,7 @@ class _Hasty(postgres._Transaction):
         return super().commit(root, requests, known)
 
 
-class _Remembering(driver.Stored):
+class _Remembering(driver.WriteModel):
     """Believes that a scope which was there before is there still, as it was."""
 
     def _goes_on(self, root: str, head: Head) -> bool:
@@ -247,7 +247,7 @@ WEAKNESSES: dict[str, Callable[[], Any]] = {
     "shipped": lambda: patch.dict({}),
     "unconfirmed": lambda: patch.object(postgres, "_Transaction", _Unconfirmed),
     "hasty": lambda: patch.object(postgres, "_Transaction", _Hasty),
-    "remembering": lambda: patch.object(postgres, "Stored", _Remembering),
+    "remembering": lambda: patch.object(postgres, "WriteModel", _Remembering),
 }
 CONTROLS = tuple(name for name in WEAKNESSES if name != "shipped")
 

@@ -28,7 +28,7 @@ from campaigns.ledger.processes import fork, kill
 from campaigns.ledger.weak import opened
 from campaigns.ledger.work import Diary, prepare, run_stream
 from dpcompose.errors import LedgerError
-from dpcompose.ledger import sqlite_file
+from dpcompose.ledger import sqlite_connection
 
 NAME = "ledger.db"
 PART = 250
@@ -138,7 +138,7 @@ def _once(
 
 def _charge(url: Path, folder: Path, stream: str, weakness: str, pages: int) -> None:
     """One client, until it is told that something is wrong."""
-    sqlite_file.SETTINGS = {**sqlite_file.SETTINGS, "wal_autocheckpoint": pages}
+    sqlite_connection.SETTINGS = {**sqlite_connection.SETTINGS, "wal_autocheckpoint": pages}
     stop = folder / "stop"
     with suppress(LedgerError), opened(str(url), weakness) as ledger:
         diary = Diary(folder / stream)

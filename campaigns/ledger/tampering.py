@@ -132,8 +132,7 @@ def rewrite(connection: Connection, rng: random.Random) -> None:
 def _rebuild(connection: Connection) -> None:
     """Balances and scopes as the entries that are left give them."""
     from dpcompose.ledger.replay import Replay
-    from dpcompose.ledger.row import balance_row
-    from dpcompose.ledger.store import Record
+    from dpcompose.ledger.store import Record, balance_row
 
     connection.execute("DELETE FROM balance")
     for (root,) in connection.execute("SELECT DISTINCT root FROM entry").fetchall():

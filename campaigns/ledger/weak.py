@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from dpcompose.ledger import Ledger, sqlite, sqlite_file
+from dpcompose.ledger import Ledger, sqlite, sqlite_connection
 from dpcompose.ledger.batch import Batch
 from dpcompose.ledger.decision import Request
-from dpcompose.ledger.driver import Stored
+from dpcompose.ledger.driver import WriteModel
 from dpcompose.ledger.scope import paths_down_to
-from dpcompose.ledger.sqlite import SQLiteStore, _Progress, _Writer
+from dpcompose.ledger.sqlite import SQLiteStore, _Progress
+from dpcompose.ledger.sqlite_connection import Writer
 
 
 class Checking(SQLiteStore):
@@ -30,7 +31,7 @@ class Checking(SQLiteStore):
             for path in paths_down_to(request.path):
                 batch.node(path)
         time.sleep(0.002)
-        with self._turn:
+        with self._file_lock:
             self._writer.execute("BEGIN IMMEDIATE")
             batch._heads.clear()  # the chain goes on from where it is; only balances are old
             try:
@@ -47,7 +48,7 @@ class Early(SQLiteStore):
     """Acknowledges first and commits with the next request, a moment later: most kills fall before it."""
 
     def _commit(self, requests: Sequence[Request]) -> list[Any]:
-        with self._turn:
+        with self._file_lock:
             if self._writer.in_transaction:
                 time.sleep(0.01)
                 self._writer.execute("COMMIT")
@@ -62,7 +63,7 @@ class Careless(SQLiteStore):
     """Takes no notice of errors while it commits."""
 
     def _commit(self, requests: Sequence[Request]) -> list[Any]:
-        with self._failures(_Progress()), self._turn:
+        with self._failures(_Progress()), self._file_lock:
             self._writer.execute("BEGIN IMMEDIATE")
             batch = Batch(self._stored)
             outcomes = batch.decide_all(requests)
@@ -79,7 +80,7 @@ class Unrecorded(SQLiteStore):
 
     def __init__(self, path: Path, *, create: bool) -> None:
         super().__init__(path, create=create)
-        self._stored = Stored(_Writer(self._writer))
+        self._stored = WriteModel(Writer(self._writer))
 
     def _claims(self) -> list[Any]:
         return []
@@ -109,7 +110,7 @@ WEAKNESSES = (*SETTINGS, *STORES, UNSETTLED)
 
 def _beside_without_log(path: Path, end: str) -> Path:
     """The file itself stands for the log that it does not have."""
-    return path if end in ("-wal", "-shm") else sqlite_file.beside(path, end)
+    return path if end in ("-wal", "-shm") else sqlite_connection.beside(path, end)
 
 
 @contextmanager
@@ -122,8 +123,8 @@ def opened(url: str, weakness: str = "shipped") -> Any:
         finally:
             ledger.close()
         return
-    settings = {**sqlite_file.SETTINGS, **SETTINGS.get(weakness, {})}
+    settings = {**sqlite_connection.SETTINGS, **SETTINGS.get(weakness, {})}
     logless = patch.object(sqlite, "beside", _beside_without_log) if weakness == "delete" else patch.dict({})
     unsettled = patch.object(sqlite, "settle", lambda _: None) if weakness == UNSETTLED else patch.dict({})
-    with patch.object(sqlite_file, "SETTINGS", settings), logless, unsettled, Ledger.open(url) as ledger:
+    with patch.object(sqlite_connection, "SETTINGS", settings), logless, unsettled, Ledger.open(url) as ledger:
         yield ledger

@@ -60,7 +60,7 @@ class Agreement(RuleBasedStateMachine):
                 found = Outcome("OverdrawnError", (error.scope, error.currency, asked, left))
             except LedgerError as error:
                 found = Outcome(type(error).__name__)
-            assert found == expected, ledger.store.where
+            assert found == expected, ledger.store.url
         assert all(answer == answers[0] for answer in answers)
         return answers
 

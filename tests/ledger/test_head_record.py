@@ -17,7 +17,7 @@ import pytest
 
 from campaigns.ledger.processes import fork, kill
 from dpcompose.errors import NewerSchemaError, StoreError, TamperedError
-from dpcompose.ledger import Ledger, head_record, turn
+from dpcompose.ledger import Ledger, head_record, sqlite_connection
 from dpcompose.ledger.entry import Head
 from dpcompose.ledger.head_record import SECTOR, Claim, HeadRecord, read_claims, write_record
 from dpcompose.ledger.sqlite import SQLiteStore
@@ -292,7 +292,7 @@ def test_a_newer_schema_stops_clients_that_have_the_ledger_open(tmp_path: Path) 
 
 def test_nobody_waits_for_ever_for_a_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fcntl = pytest.importorskip("fcntl")
-    monkeypatch.setattr(turn, "PATIENCE", 0.05)
+    monkeypatch.setattr(sqlite_connection, "LOCK_PATIENCE", 0.05)
     path = tmp_path / "city.db"
     make(path)
     with beside(path, "-turn").open() as handle, Ledger.open(path, create=False) as ledger:
@@ -308,21 +308,21 @@ def test_nobody_waits_for_ever_for_a_turn(tmp_path: Path, monkeypatch: pytest.Mo
 def test_looking_takes_no_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "city.db"
     make(path)
-    monkeypatch.setattr(turn.Turn, "__enter__", lambda _: pytest.fail("took a turn"))
+    monkeypatch.setattr(sqlite_connection.FileLock, "__enter__", lambda _: pytest.fail("took a turn"))
     with Ledger.open(path, create=False) as ledger:
         assert len(ledger.scopes()) == 1
         ledger.verify()
 
 
 def test_a_stopped_writer_is_waited_for_and_then_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turn, "PATIENCE", 0.05)
+    monkeypatch.setattr(sqlite_connection, "LOCK_PATIENCE", 0.05)
     path = tmp_path / "city.db"
     make(path)
 
     def client() -> None:
         with Ledger.open(path) as ledger:
             store: Any = ledger.store
-            with store._turn:
+            with store._file_lock:
                 (tmp_path / "holds").touch()
                 time.sleep(60)
 

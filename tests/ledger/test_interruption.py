@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from dpcompose.errors import StoreError
-from dpcompose.ledger import Ledger, convoy
-from dpcompose.ledger.convoy import Convoy, Outcome
+from dpcompose.ledger import Ledger, group_commit
 from dpcompose.ledger.decision import Decision, Request
+from dpcompose.ledger.group_commit import GroupCommit, Outcome
 
 
 class InterruptionError(Exception):
@@ -25,16 +25,18 @@ class InterruptionError(Exception):
 
 
 def _raising_at(line: int) -> Any:
-    """A tracer that raises once, at the line-th line of convoy.py that is run.
+    """A tracer that raises once, at the line-th line of group_commit.py that is run.
 
     Python lets no signal in between a block of `with` and the release of its lock; a tracer would: not there.
     """
     left = [line]
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
-        if frame.f_code.co_filename != convoy.__file__:
+        if frame.f_code.co_filename != group_commit.__file__:
             return None
-        if event == "line" and not linecache.getline(convoy.__file__, frame.f_lineno).lstrip().startswith("with "):
+        if event == "line" and not linecache.getline(group_commit.__file__, frame.f_lineno).lstrip().startswith(
+            "with "
+        ):
             left[0] -= 1
             if left[0] == 0:
                 raise InterruptionError
@@ -50,7 +52,7 @@ def _interrupted_at(line: int) -> bool:
 
     def follow() -> None:
         try:
-            arrived.append(travelling.submit(request))
+            arrived.append(group.submit(request))
         except StoreError as error:
             arrived.append(error)
 
@@ -62,14 +64,14 @@ def _interrupted_at(line: int) -> bool:
     def commit(requests: Sequence[Request]) -> list[Outcome]:
         if not others:
             follow_all()
-            while len(travelling._waiting) < 4:
+            while len(group._waiting) < 4:
                 time.sleep(0.0001)
         return [Decision() for _ in requests]
 
-    travelling, request, interrupted = Convoy(commit), Any, False
+    group, request, interrupted = GroupCommit(commit), Any, False
     sys.settrace(_raising_at(line))
     try:
-        travelling.submit(request)  # type: ignore[arg-type]
+        group.submit(request)  # type: ignore[arg-type]
     except (InterruptionError, StoreError):
         interrupted = True
     finally:
@@ -79,7 +81,7 @@ def _interrupted_at(line: int) -> bool:
     for other in others:
         other.join(10)
     assert len(arrived) == 3, f"interrupted at line {line}: {3 - len(arrived)} still wait"
-    assert travelling.submit(request) == Decision()  # type: ignore[arg-type]
+    assert group.submit(request) == Decision()  # type: ignore[arg-type]
     return interrupted
 
 

@@ -19,9 +19,10 @@ from sqlalchemy import Connection, create_engine, text
 
 from campaigns.ledger.processes import fork
 from dpcompose.errors import LedgerError, NewerSchemaError, OverdrawnError, StoreError, TamperedError
-from dpcompose.ledger import Ledger, migration, sqlite_file
-from dpcompose.ledger.migration import STEPS, Step, migrate
-from dpcompose.ledger.sqlite import SQLiteStore, engine_of
+from dpcompose.ledger import Ledger, schema, sqlite_connection
+from dpcompose.ledger.schema import STEPS, Step, migrate
+from dpcompose.ledger.sqlite import SQLiteStore
+from dpcompose.ledger.sqlite_connection import engine_of
 
 
 @pytest.fixture
@@ -111,10 +112,10 @@ def test_a_migration_that_fails_leaves_nothing_behind(path: Path) -> None:
     engine, options = engine_of(path), {"begin": "IMMEDIATE"}
     before = _schema(path)
     with pytest.raises(RuntimeError), engine.connect().execution_options(**options) as connection, connection.begin():
-        migrate(connection, where="here", steps=[*STEPS, Step(len(STEPS) + 1, "fails", fail)])
+        migrate(connection, url="here", steps=[*STEPS, Step(len(STEPS) + 1, "fails", fail)])
     assert _schema(path) == before
     with engine.connect().execution_options(**options) as connection, connection.begin():
-        migrate(connection, where="here", steps=[*STEPS, Step(len(STEPS) + 1, "succeeds", succeed)])
+        migrate(connection, url="here", steps=[*STEPS, Step(len(STEPS) + 1, "succeeds", succeed)])
     engine.dispose()
     assert [name for name in _schema(path) if name not in before] == ["whole"]
     with pytest.raises(NewerSchemaError):
@@ -141,7 +142,7 @@ def test_settings_are_set_on_every_connection(path: Path, name: str, value: Any)
 
 
 def test_a_setting_that_cannot_be_had_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_file, "SETTINGS", {**sqlite_file.SETTINGS, "page_size": 512})
+    monkeypatch.setattr(sqlite_connection, "SETTINGS", {**sqlite_connection.SETTINGS, "page_size": 512})
     with pytest.raises(StoreError, match="page_size cannot be set"):
         Ledger.open(path)
 
@@ -312,7 +313,7 @@ def test_threads_share_commits_and_each_gets_its_own_answer(path: Path) -> None:
 def test_an_interrupted_leader_does_not_stop_the_others(path: Path) -> None:
     with Ledger.open(path) as ledger:
         store: Any = ledger.store
-        commit, calls = store._convoy.commit, iter([KeyboardInterrupt, None, None])
+        commit, calls = store._group_commit.commit, iter([KeyboardInterrupt, None, None])
 
         def interrupted(requests: Any) -> Any:
             error = next(calls)
@@ -320,7 +321,7 @@ def test_an_interrupted_leader_does_not_stop_the_others(path: Path) -> None:
                 raise error
             return commit(requests)
 
-        store._convoy.commit = interrupted
+        store._group_commit.commit = interrupted
         with pytest.raises(KeyboardInterrupt):
             _charge(ledger, "interrupted")
         _charge(ledger, "next")
@@ -343,9 +344,9 @@ def test_an_older_copy_is_found_with_an_anchor_only(path: Path) -> None:
 def test_every_step_is_taken_once() -> None:
     engine = create_engine("sqlite://")
     with engine.begin() as connection:
-        migrate(connection, where="memory")
-        assert migration.version_of(connection, where="memory") == len(STEPS)
-        migrate(connection, where="memory")  # nothing more to do
+        migrate(connection, url="memory")
+        assert schema.version_of(connection, url="memory") == len(STEPS)
+        migrate(connection, url="memory")  # nothing more to do
     engine.dispose()
 
 

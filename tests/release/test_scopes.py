@@ -19,7 +19,7 @@ from dpcompose.adaptive import BasicFilter
 from dpcompose.errors import AlreadyRedeemedError, DomainError, KeyReusedError, ReleaseError, SpentError, StoreError
 from dpcompose.guarantee import Adjacency
 from dpcompose.ledger import Ledger
-from dpcompose.ledger.redemption import Redemption
+from dpcompose.ledger.requests import Redemption
 from dpcompose.mechanism import Laplace
 from dpcompose.release.aggregate import exact, statement
 from dpcompose.release.answer import failure_of

@@ -167,7 +167,7 @@ def _require_harmless(option: str, file: Path | None) -> None:
     if file is None:
         return
     require_writable(option, file, file.suffix.lower())
-    from dpcompose.ledger.sqlite_file import is_database, is_of_database
+    from dpcompose.ledger.sqlite_connection import is_database, is_of_database
 
     if is_database(file) or is_of_database(file):
         raise DomainError(option, str(file), "a file of its own, not one of a database, which would be written over")

@@ -5,15 +5,11 @@ above it, and is granted by all or by none, before any noise is drawn. Rules are
 stores are thin.
 """
 
-from dpcompose.ledger.amount import Amount
-from dpcompose.ledger.amounts import Amounts
-from dpcompose.ledger.anchor import Anchor
-from dpcompose.ledger.entry import Entry, Head
-from dpcompose.ledger.ledger import Ledger
-from dpcompose.ledger.moment import Moment
-from dpcompose.ledger.receipt import Receipt
+from dpcompose.ledger.amount import Amount, Amounts
+from dpcompose.ledger.entry import Entry, Head, Receipt
+from dpcompose.ledger.ledger import Ledger, Moment
 from dpcompose.ledger.scope import Balance, Kind, Scope
-from dpcompose.ledger.verification import Verification
+from dpcompose.ledger.verification import Anchor, Verification
 
 __all__ = [
     "Amount",

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dpcompose.errors import DPComposeError
-from dpcompose.ledger.clock import now
 from dpcompose.ledger.decision import Decision, Request, View
-from dpcompose.ledger.entry import Entry, Head
-from dpcompose.ledger.scope import Node, Scope, root_of
+from dpcompose.ledger.entry import Entry, Head, now
+from dpcompose.ledger.scope import AccountNode, Scope, root_of
 from dpcompose.ledger.store import Record
 
 
@@ -28,9 +27,9 @@ class Batch:
     stored: View
     records: list[Record] = field(default_factory=lambda: [])
     scopes: list[Scope] = field(default_factory=lambda: [])
-    balances: dict[str, Node] = field(default_factory=lambda: {})
+    balances: dict[str, AccountNode] = field(default_factory=lambda: {})
     ends: dict[str, Head] = field(default_factory=lambda: {})
-    _seen: dict[str, Node] = field(default_factory=lambda: {})
+    _seen: dict[str, AccountNode] = field(default_factory=lambda: {})
     _heads: dict[str, Head] = field(default_factory=lambda: {})
     _entries: dict[tuple[str, int | str], Entry] = field(default_factory=lambda: {})
     _redemptions: dict[tuple[str, int], Entry] = field(default_factory=lambda: {})
@@ -68,7 +67,7 @@ class Batch:
             self._redemptions[root, request.redeems] = entry
         self.records.append(Record(sequence, request.path, request.key, request.redeems, entry.body, entry.hash))
 
-    def node(self, path: str) -> Node | None:
+    def node(self, path: str) -> AccountNode | None:
         node = self._seen.get(path)
         if node is None:
             node = self.stored.node(path)

@@ -8,9 +8,8 @@ from typing import Protocol
 
 from dpcompose.errors import ClosedScopeError, KeyReusedError, OverdrawnError, UnknownScopeError
 from dpcompose.ledger.amount import Amount
-from dpcompose.ledger.entry import GRANTED, REFUSED, Entry, Head
-from dpcompose.ledger.receipt import Receipt
-from dpcompose.ledger.scope import Node, Scope, paths_down_to, root_of
+from dpcompose.ledger.entry import GRANTED, REFUSED, Entry, Head, Receipt
+from dpcompose.ledger.scope import AccountNode, Scope, paths_down_to, root_of
 from dpcompose.ledger.text import encode
 
 SLOT = "slots"
@@ -20,7 +19,7 @@ SLOT = "slots"
 class View(Protocol):
     """What the rules may ask of a store; answers belong to one moment."""
 
-    def node(self, path: str) -> Node | None:
+    def node(self, path: str) -> AccountNode | None:
         """The scope of that path with its balance."""
         ...
 
@@ -54,7 +53,7 @@ class Decision:
     """
 
     entry: Entry | None = None
-    nodes: tuple[Node, ...] = ()
+    nodes: tuple[AccountNode, ...] = ()
     receipt: Receipt | None = None
     scope: Scope | None = None
     refusal: OverdrawnError | None = None
@@ -83,14 +82,14 @@ class Request(Protocol):
         ...
 
 
-def chain_of(view: View, path: str) -> list[Node]:
+def chain_of(view: View, path: str) -> list[AccountNode]:
     """The scope and all above it, the root first, all of them open.
 
     Raises:
         UnknownScopeError: The first that does not exist.
         ClosedScopeError: The first that is closed.
     """
-    chain: list[Node] = []
+    chain: list[AccountNode] = []
     for each in paths_down_to(path):
         node = view.node(each)
         if node is None:

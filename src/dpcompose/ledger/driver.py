@@ -10,8 +10,8 @@ from typing import Any, Protocol
 from dpcompose.errors import TamperedError
 from dpcompose.ledger.batch import Batch
 from dpcompose.ledger.entry import Entry, Head
-from dpcompose.ledger.row import Row, balance_row, entry_of, entry_row, node_of, scope_of, scope_row
-from dpcompose.ledger.scope import Node, root_of
+from dpcompose.ledger.scope import AccountNode, root_of
+from dpcompose.ledger.store import Row, balance_row, entry_of, entry_row, node_of, scope_of, scope_row
 
 SCOPE = "SELECT root, path, kind, caps, slots, description, opened FROM scope WHERE root = ? AND path = ?"
 BALANCE = "SELECT spent, taken, closed FROM balance WHERE root = ? AND path = ?"
@@ -27,7 +27,7 @@ CHANGE = "UPDATE balance SET spent = ?, taken = ?, closed = ? WHERE root = ? AND
 
 
 @dataclass
-class Kept:
+class Cached:
     """What was read below one top-level scope, for later transactions: scopes of one history never change.
 
     Args:
@@ -37,7 +37,7 @@ class Kept:
     """
 
     head: Head = field(default_factory=Head)
-    nodes: dict[str, tuple[Row | None, Node]] = field(default_factory=dict[str, tuple[Row | None, Node]])
+    nodes: dict[str, tuple[Row | None, AccountNode]] = field(default_factory=dict[str, tuple[Row | None, AccountNode]])
     current: set[str] = field(default_factory=set[str])
 
     def is_at(self, head: Head) -> bool:
@@ -48,7 +48,7 @@ class Kept:
         return False
 
 
-Known = defaultdict[str, Kept]
+Cache = defaultdict[str, Cached]
 """By top-level scope."""
 
 
@@ -65,7 +65,7 @@ class Driver(Protocol):
 
 
 @dataclass
-class Stored:
+class WriteModel:
     """What is stored, as the rules see it.
 
     Args:
@@ -74,9 +74,9 @@ class Stored:
     """
 
     driver: Driver
-    known: Known = field(default_factory=lambda: defaultdict(Kept))
+    known: Cache = field(default_factory=lambda: defaultdict(Cached))
 
-    def node(self, path: str) -> Node | None:
+    def node(self, path: str) -> AccountNode | None:
         """See `View`; asked after `head`, which forgets the scopes of another history."""
         root = root_of(path)
         kept = self.known[root]

@@ -1,18 +1,33 @@
-"""Entries: what happened, one after the other, each holding the hash of the one before."""
+"""Entries, each holding the hash of the one before, and the receipts of charges."""
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from datetime import UTC, datetime
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import Any, cast
 
-from dpcompose.errors import TamperedError
-from dpcompose.ledger.amounts import Amounts
+from dpcompose.errors import DomainError, TamperedError
+from dpcompose.ledger.amount import Amounts
 from dpcompose.ledger.scope import root_of
-from dpcompose.ledger.text import encode
+from dpcompose.ledger.text import encode, scope_path
+
+
+def now() -> str:
+    """This moment, in UTC, such as 2030-01-31T12:00:00.000000Z."""
+    seconds, rest = divmod(time.time_ns(), 10**9)
+    return f"{_second(seconds)}.{rest // 1000:06d}Z"
+
+
+@lru_cache(maxsize=1)
+def _second(seconds: int) -> str:
+    """The second that most charges share with the one before."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").removesuffix("+00:00")
+
 
 VERSION = 1
 GENESIS = "0" * 64
@@ -137,3 +152,61 @@ class Entry:
         """Whether the entry records this request and no other."""
         own = {"kind", "previous", "sequence", "short", "time", "version"}
         return {name: encode(value) for name, value in self.fields.items() if name not in own} == content
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Proof of one charge; it pays for one answer, once redeemed.
+
+    Args:
+        scope: The path that was charged.
+        sequence: The number of the entry in the chain of the top-level scope.
+        key: The idempotency key.
+        actor: Who charged.
+        cost: The amounts charged.
+        time: When the entry was written.
+        hash: The hash of the entry.
+    """
+
+    scope: str
+    sequence: int
+    key: str
+    actor: str
+    cost: Amounts
+    time: str
+    hash: str
+
+    def __post_init__(self) -> None:
+        scope_path(self.scope)
+        if not (type(self.sequence) is int and 0 < self.sequence < 2**63):
+            raise DomainError("sequence", self.sequence, "the number of an entry, an integer from 1")
+
+    @classmethod
+    def of(cls, entry: Entry) -> Receipt:
+        """The receipt of a granted charge; the same entry gives the same receipt, byte for byte."""
+        if entry.key is None:
+            raise TamperedError([f"entry {entry.sequence} of {entry.root} is a charge without a key"])
+        return cls(entry.scope, entry.sequence, entry.key, entry.actor, entry.cost, entry.time, entry.hash)
+
+    @classmethod
+    def read(cls, text: str) -> Receipt:
+        """The receipt that `to_json` wrote.
+
+        Raises:
+            DomainError: The text is no receipt.
+        """
+        try:
+            fields: dict[str, Any] = json.loads(text)
+            fields["cost"] = Amounts.read(fields["cost"])
+            return cls(**fields)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            raise DomainError("receipt", text, "the JSON text of a receipt") from None
+
+    @property
+    def root(self) -> str:
+        """The top-level scope in whose chain the charge stands."""
+        return root_of(self.scope)
+
+    def to_json(self) -> str:
+        """The receipt as one line of JSON."""
+        return encode({name: getattr(self, name) for name in self.__match_args__} | {"cost": self.cost.texts()})

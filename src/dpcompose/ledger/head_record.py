@@ -8,21 +8,29 @@ writes a sector or leaves it; the first sector names the log that was written be
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from weakref import finalize
 from zlib import crc32
 
-from dpcompose.ledger.entry import Head
+from sqlalchemy import Connection
+
+from dpcompose.errors import TamperedError
+from dpcompose.ledger.driver import HASH, WriteModel
+from dpcompose.ledger.entry import GENESIS, Head
+from dpcompose.ledger.reading import ReadModel
+from dpcompose.ledger.schema import STEPS, require_known
 
 SECTOR = 512
 LONGEST = 300
 """Bytes of a name that is written out; a longer one is known by its hash."""
 
 NO_LOG = "-"
+VERSION = "SELECT coalesce(max(number), 0) FROM migration"
+_HEAD_AND_VERSION = f"SELECT sequence, hash, ({VERSION}) FROM entry WHERE root = ? ORDER BY sequence DESC LIMIT 1"
 Entries = Callable[[str, int], str | None]
 """The hash of an entry by top-level scope and number; None if there is no such entry."""
 
@@ -184,3 +192,51 @@ class HeadRecord:
 def _write(written: int | None) -> None:
     if written != SECTOR:
         raise OSError(f"only {written} of {SECTOR} bytes of the head record were written")
+
+
+@dataclass
+class CheckedWriteModel(WriteModel):
+    """What is stored, held against the head record: nothing is added to a chain that has lost its end."""
+
+    record: HeadRecord = field(kw_only=True)
+    url: str = field(kw_only=True)
+
+    def head(self, root: str) -> Head:
+        found, claimed, kept = self._last(root), self.record.claim(root), self.known[root]
+        if not kept.is_at(found):
+            kept.head = found
+        if claimed is found or claimed == found:
+            return found
+        if what := Claim(label_of(root), claimed).missing(self._hash, lambda: [root]):
+            raise LossError(what)
+        return found
+
+    def _last(self, root: str) -> Head:
+        """The last entry; and the schema is still one that we know, which another program may have renewed."""
+        row = self.driver.row(_HEAD_AND_VERSION, (root,))
+        sequence, hash, version = row or (0, GENESIS, (self.driver.row(VERSION, ()) or (0,))[0])
+        if version != len(STEPS):
+            require_known(version, url=self.url)
+        head = self.known[root].head  # mostly that which was written here before
+        return head if (head.sequence, head.hash) == (sequence, hash) else Head(sequence, hash)
+
+    def _hash(self, root: str, sequence: int) -> str | None:
+        row = self.driver.row(HASH, (root, sequence))
+        return None if row is None else row[0]
+
+
+def missing_claims(connection: Connection, claims: Sequence[Claim], roots: Callable[[], list[str]]) -> Iterator[str]:
+    """What a head record claims and the ledger does not hold."""
+
+    def entries(root: str, sequence: int) -> str | None:
+        return connection.exec_driver_sql(HASH, (root, sequence)).scalar()
+
+    yield from (what for claim in claims[1:] if (what := claim.missing(entries, roots)))
+
+
+def heads_of(reading: ReadModel) -> dict[str, Head]:
+    """The last entries of all chains, by top-level scope."""
+    try:
+        return {root: reading.head(root) for root in reading.roots()}
+    except TypeError as error:  # other things than text where names are
+        raise TamperedError([f"the names of top-level scopes cannot be read ({error})"]) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,23 +12,109 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from dpcompose.errors import DomainError
-from dpcompose.ledger.amount import Amount, sayable
-from dpcompose.ledger.amounts import Amounts
-from dpcompose.ledger.anchor import Anchor
-from dpcompose.ledger.charge import Charge
-from dpcompose.ledger.closing import Closing
+from dpcompose.errors import DomainError, MissingExtraError, UnknownScopeError
+from dpcompose.ledger.amount import Amount, Amounts, sayable
 from dpcompose.ledger.decision import Decision, Request
-from dpcompose.ledger.entry import Entry
-from dpcompose.ledger.moment import Moment, is_at_or_below
-from dpcompose.ledger.opening import Opening
-from dpcompose.ledger.place import open_store
-from dpcompose.ledger.receipt import Receipt
-from dpcompose.ledger.redemption import Redemption, attempt_of
-from dpcompose.ledger.scope import Balance, Kind, Scope, root_of
-from dpcompose.ledger.store import Store
+from dpcompose.ledger.entry import Entry, Receipt
+from dpcompose.ledger.memory import MemoryStore
+from dpcompose.ledger.requests import Charge, Closing, Opening, Redemption, attempt_of
+from dpcompose.ledger.scope import AccountNode, Balance, Kind, Scope, available, paths_down_to, root_of
+from dpcompose.ledger.store import Snapshot, Store
 from dpcompose.ledger.text import description_text, line_of_text, scope_path
-from dpcompose.ledger.verification import Progress, Verification, verify
+from dpcompose.ledger.verification import Anchor, Progress, Verification, verify
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):", re.ASCII)
+_CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
+"""What a terminal that shows the name would obey."""
+_DOMAIN = "a file, sqlite:///file, postgresql://user@host/database or memory:"
+
+
+def open_store(url: str, *, create: bool, restored: bool = False) -> Store:
+    """The store at `url`; SQL is imported only now, so that `import dpcompose` stays light."""
+    # SQLite would make ":memory:" at the end of a URL a file.
+    if not url or _CONTROL.search(url) or not _encodable(url) or url.endswith(":memory:"):
+        raise DomainError("url", url, _DOMAIN)
+    scheme = match[1] if (match := _SCHEME.match(url)) else ""
+    if url == "memory:":
+        return MemoryStore()
+    if scheme in ("postgresql", "postgres", "postgresql+psycopg"):
+        return _postgres(url.partition(":")[2], create=create)
+    if scheme == "sqlite" and url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
+        return _sqlite(url.removeprefix("sqlite:///"), create=create, restored=restored)
+    if "://" in url or scheme in ("sqlite", "memory"):
+        raise DomainError("url", url, _DOMAIN)
+    return _sqlite(url, create=create, restored=restored)
+
+
+def _encodable(url: str) -> bool:
+    try:
+        return bool(url.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def _sqlite(path: str, *, create: bool, restored: bool) -> Store:
+    from dpcompose.ledger.sqlite import SQLiteStore
+
+    return SQLiteStore(Path(path), create=create, restored=restored)
+
+
+def _postgres(rest: str, *, create: bool) -> Store:
+    try:
+        import psycopg  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    except ImportError:
+        raise MissingExtraError("A ledger on PostgreSQL", "postgres") from None
+    from dpcompose.ledger.postgres import PostgresStore
+
+    return PostgresStore(f"postgresql+psycopg:{rest}", create=create)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What `Ledger.moment` gives; it ends with its block."""
+
+    snapshot: Snapshot
+
+    def balance(self, path: str) -> Balance:
+        """What has been spent in a scope, and what its caps leave."""
+        return Balance.of(self._node(scope_path(path)))
+
+    def available(self, path: str) -> Amounts:
+        """The most that a charge of this scope could still ask, each currency by itself, the whole chain heeded."""
+        return Amounts(available([self._node(each) for each in paths_down_to(scope_path(path))]))
+
+    def balances(self, path: str | None = None) -> tuple[Balance, ...]:
+        """The balances of a scope and of all below it, sorted by path; of all scopes without `path`."""
+        if path is None:
+            return tuple(Balance.of(node) for node in self.snapshot.nodes())
+        top = self._node(scope_path(path)).scope.path
+        return tuple(Balance.of(node) for node in self.snapshot.nodes() if is_at_or_below(node.scope.path, top))
+
+    def scopes(self, path: str | None = None) -> tuple[Scope, ...]:
+        """A scope and all below it, sorted by path; all scopes without `path`."""
+        return tuple(balance.scope for balance in self.balances(path))
+
+    def entries(self, path: str) -> Iterator[Entry]:
+        """The entries of a scope and of all below it, oldest first."""
+        top = self._node(scope_path(path)).scope.path
+        records = self.snapshot.records(root_of(top), after=0, limit=None)
+        return (record.entry for record in records if is_at_or_below(record.scope, top))
+
+    def anchor(self) -> Anchor:
+        """The heads of all chains; kept elsewhere, they show later whether anything was taken away."""
+        return Anchor.of(self.snapshot)
+
+    def _node(self, path: str) -> AccountNode:
+        node = self.snapshot.node(path)
+        if node is None:
+            raise UnknownScopeError(path)
+        return node
+
+
+def is_at_or_below(path: str, top: str) -> bool:
+    """Whether a scope is this one or below it."""
+    return path == top or path.startswith(f"{top}/")
+
 
 Costs = Mapping[str, Amount | int | str | Decimal | Fraction | float]
 PAGE = 1000

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from threading import RLock
 
-from dpcompose.ledger.clock import now
 from dpcompose.ledger.decision import Decision, Request
-from dpcompose.ledger.entry import Entry, Head
-from dpcompose.ledger.scope import Node, root_of
+from dpcompose.ledger.entry import Entry, Head, now
+from dpcompose.ledger.scope import AccountNode, root_of
 from dpcompose.ledger.store import Record, closed
 
 
@@ -20,8 +19,8 @@ from dpcompose.ledger.store import Record, closed
 class MemoryStore:
     """Entries in lists, balances in a dictionary, one lock around both."""
 
-    where: str = "memory:"
-    _nodes: dict[str, Node] = field(default_factory=dict[str, Node])
+    url: str = "memory:"
+    _nodes: dict[str, AccountNode] = field(default_factory=dict[str, AccountNode])
     _entries: defaultdict[str, list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
     _heads: dict[str, Head] = field(default_factory=dict[str, Head])
     _keys: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
@@ -51,13 +50,13 @@ class MemoryStore:
     def snapshot(self) -> Generator[MemoryStore]:
         with self._lock:
             if self._closed:
-                raise closed(self.where)
+                raise closed(self.url)
             yield self
 
     def close(self) -> None:
         self._closed = True
 
-    def node(self, path: str) -> Node | None:
+    def node(self, path: str) -> AccountNode | None:
         return self._nodes.get(path)
 
     def keyed(self, root: str, key: str) -> Entry | None:
@@ -77,7 +76,7 @@ class MemoryStore:
     def roots(self) -> list[str]:
         return sorted(self._entries)
 
-    def nodes(self) -> Iterator[Node]:
+    def nodes(self) -> Iterator[AccountNode]:
         return iter([self._nodes[path] for path in sorted(self._nodes)])
 
     def records(self, root: str, *, after: int, limit: int | None) -> Iterator[Record]:

@@ -15,24 +15,23 @@ from sqlalchemy import Connection, text
 
 from dpcompose.errors import StoreError
 from dpcompose.ledger.batch import Batch
-from dpcompose.ledger.convoy import Convoy, Outcome
 from dpcompose.ledger.decision import Decision, Request
-from dpcompose.ledger.driver import Kept, Known, Stored
-from dpcompose.ledger.migration import migrate, require_known, version_of
-from dpcompose.ledger.postgres_session import (
+from dpcompose.ledger.driver import Cache, Cached, WriteModel
+from dpcompose.ledger.group_commit import GroupCommit, Outcome
+from dpcompose.ledger.postgres_connection import (
     RETRIED,
     SETTINGS,
+    differences,
     engine_of,
     failure,
     failures,
     require_durable,
     require_tables,
 )
-from dpcompose.ledger.postgres_tables import differences
-from dpcompose.ledger.reading import Reading
-from dpcompose.ledger.row import Row
+from dpcompose.ledger.reading import ReadModel
+from dpcompose.ledger.schema import migrate, require_known, version_of
 from dpcompose.ledger.scope import root_of
-from dpcompose.ledger.store import closed
+from dpcompose.ledger.store import Row, closed
 
 ATTEMPTS = 20
 """How often a transaction is tried that the server gives up in favor of another."""
@@ -59,21 +58,19 @@ class PostgresStore:
     """
 
     def __init__(self, url: str, *, create: bool) -> None:
-        self._engine, self.where = engine_of(url)
+        self._engine, self.url = engine_of(url)
         self._process = os.getpid()
         self._closed = False
-        self._known: Known = defaultdict(Kept)
-        self._convoys: dict[str, Convoy] = {}
+        self._known: Cache = defaultdict(Cached)
+        self._group_commits: dict[str, GroupCommit] = {}
         self._lock = Lock()
         try:
-            with failures(self.where), self._engine.connect() as connection, connection.begin():
+            with failures(self.url), self._engine.connect() as connection, connection.begin():
                 connection.execute(_MIGRATING)
-                if not create and version_of(connection, where=self.where) == 0:
-                    raise StoreError(
-                        self.where, "there is no ledger in this database", "dpcompose ledger init makes one"
-                    )
-                migrate(connection, where=self.where)
-                require_tables(_driver_of(connection), self.where)
+                if not create and version_of(connection, url=self.url) == 0:
+                    raise StoreError(self.url, "there is no ledger in this database", "dpcompose ledger init makes one")
+                migrate(connection, url=self.url)
+                require_tables(_driver_of(connection), self.url)
         except BaseException:
             self._engine.dispose()
             raise
@@ -82,16 +79,16 @@ class PostgresStore:
         self._require_usable()
         root = root_of(request.path)
         with self._lock:
-            convoy = self._convoys.setdefault(root, Convoy(self._commit))
-        return convoy.submit(request)
+            group_commit = self._group_commits.setdefault(root, GroupCommit(self._commit))
+        return group_commit.submit(request)
 
     def _commit(self, requests: Sequence[Request]) -> list[Outcome]:
         """Decide requests below one top-level scope and commit their changes together."""
         root = root_of(requests[0].path)
         for attempt in range(1, ATTEMPTS + 1):
-            with failures(self.where):
+            with failures(self.url):
                 pooled = self._engine.raw_connection()
-            transaction = _Transaction(cast("psycopg.Connection[Any]", pooled.driver_connection), self.where)
+            transaction = _Transaction(cast("psycopg.Connection[Any]", pooled.driver_connection), self.url)
             try:
                 return transaction.commit(root, requests, self._known)
             except psycopg.Error as error:
@@ -101,21 +98,21 @@ class PostgresStore:
                 again = error.sqlstate in RETRIED or (lost and not transaction.committing)
                 if not again or attempt == ATTEMPTS:
                     uncertain = transaction.committing and error.sqlstate not in RETRIED
-                    raise failure(self.where, error, uncertain=uncertain) from error
+                    raise failure(self.url, error, uncertain=uncertain) from error
             finally:
                 pooled.close()
         raise AssertionError("the last attempt returns or raises")
 
     @contextmanager
-    def snapshot(self) -> Generator[Reading]:
+    def snapshot(self) -> Generator[ReadModel]:
         self._require_usable()
         options: dict[str, Any] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
         with (
-            failures(self.where),
+            failures(self.url),
             self._engine.connect().execution_options(**options) as connection,
             connection.begin(),
         ):
-            yield Reading(connection, _damage)
+            yield ReadModel(connection, _damage)
 
     def close(self) -> None:
         self._closed = True
@@ -123,9 +120,9 @@ class PostgresStore:
 
     def _require_usable(self) -> None:
         if self._closed:
-            raise closed(self.where)
+            raise closed(self.url)
         if os.getpid() != self._process:
-            raise StoreError(self.where, "was opened in another process", "Open the ledger again after a fork")
+            raise StoreError(self.url, "was opened in another process", "Open the ledger again after a fork")
 
 
 @dataclass
@@ -133,16 +130,16 @@ class _Transaction:
     """One attempt; `committing` once the server was told to commit, when a lost connection leaves it open whether."""
 
     connection: psycopg.Connection[Any]
-    where: str
+    url: str
     committing: bool = False
 
-    def commit(self, root: str, requests: Sequence[Request], known: Known) -> list[Outcome]:
+    def commit(self, root: str, requests: Sequence[Request], known: Cache) -> list[Outcome]:
         found = self.row(_LOCK, (root, root))
         assert found is not None, "a SELECT without a condition has a row"
         *settings, version, _ = found
-        require_durable(settings, self.where)
-        require_known(version, where=self.where)
-        stored = Stored(self, known)
+        require_durable(settings, self.url)
+        require_known(version, url=self.url)
+        stored = WriteModel(self, known)
         batch = Batch(stored)
         outcomes = batch.decide_all(requests)
         if batch.records:
@@ -171,7 +168,7 @@ class _Transaction:
             self.connection.remove_notice_handler(noted)
         if warnings:
             what = f"the server committed with a warning: {warnings[0]}"
-            raise StoreError(self.where, what, "Ask again with the same key", uncertain=True)
+            raise StoreError(self.url, what, "Ask again with the same key", uncertain=True)
 
     def row(self, statement: str, values: Sequence[Any]) -> Row | None:
         return self.connection.execute(statement.replace("?", "%s").encode(), values).fetchone()

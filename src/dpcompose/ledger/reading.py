@@ -1,4 +1,4 @@
-"""Reading a moment of a SQL database: every statement sees the same state."""
+"""Reading one moment of a SQL database: every statement sees the same state."""
 
 from __future__ import annotations
 
@@ -8,17 +8,15 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select
 
 from dpcompose.ledger.entry import Entry, Head
-from dpcompose.ledger.migration import STEPS
-from dpcompose.ledger.row import entry_of, node_of, scope_of
-from dpcompose.ledger.schema import BALANCE, ENTRY, MIGRATION, SCOPE
-from dpcompose.ledger.scope import Node, root_of
-from dpcompose.ledger.store import Record
+from dpcompose.ledger.schema import BALANCE, ENTRY, MIGRATION, SCOPE, STEPS
+from dpcompose.ledger.scope import AccountNode, root_of
+from dpcompose.ledger.store import Record, entry_of, node_of, scope_of
 
 AT_A_TIME = 1000
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadModel:
     """A snapshot of a SQL database.
 
     Args:
@@ -29,7 +27,7 @@ class Reading:
     connection: Connection
     inspect: Callable[[Connection], Iterator[str]]
 
-    def node(self, path: str) -> Node | None:
+    def node(self, path: str) -> AccountNode | None:
         root = root_of(path)
         scope = self.connection.execute(select(SCOPE).where(SCOPE.c.root == root, SCOPE.c.path == path)).first()
         balance = self.connection.execute(
@@ -39,7 +37,7 @@ class Reading:
         ).first()
         return None if scope is None else node_of(scope_of(tuple(scope)), None if balance is None else tuple(balance))
 
-    def nodes(self) -> Iterator[Node]:
+    def nodes(self) -> Iterator[AccountNode]:
         joined = SCOPE.outerjoin(BALANCE, (SCOPE.c.root == BALANCE.c.root) & (SCOPE.c.path == BALANCE.c.path))
         wanted = select(SCOPE, BALANCE.c.spent, BALANCE.c.taken, BALANCE.c.closed).select_from(joined)
         rows = [tuple(row) for row in self.connection.execute(wanted)]

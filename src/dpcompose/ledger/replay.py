@@ -10,15 +10,11 @@ from hashlib import sha256
 from typing import Any
 
 from dpcompose.errors import DPComposeError
-from dpcompose.ledger.amount import units_of
-from dpcompose.ledger.amounts import Amounts
-from dpcompose.ledger.charge import Charge
-from dpcompose.ledger.closing import Closing
+from dpcompose.ledger.amount import Amounts, units_of
 from dpcompose.ledger.decision import Request, chain_of
 from dpcompose.ledger.entry import CLOSED, GRANTED, REDEEMED, VERSION, Entry, Head
-from dpcompose.ledger.opening import Opening
-from dpcompose.ledger.scope import Kind, Node, root_of
-from dpcompose.ledger.spending import charged, require_currencies
+from dpcompose.ledger.requests import Charge, Closing, Opening
+from dpcompose.ledger.scope import AccountNode, Kind, charged, require_currencies, root_of
 from dpcompose.ledger.store import Record
 from dpcompose.ledger.text import encode
 
@@ -46,7 +42,7 @@ class Replay:
     """
 
     root: str
-    balances: dict[str, Node] = field(default_factory=dict[str, Node])
+    balances: dict[str, AccountNode] = field(default_factory=dict[str, AccountNode])
     last: Head = field(default_factory=Head)
     _keys: set[str] = field(default_factory=set[str])
     _charged: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
@@ -121,7 +117,7 @@ class Replay:
             self.balances[node.scope.path] = node
         self._unredeemed.append(0)
 
-    def node(self, path: str) -> Node | None:
+    def node(self, path: str) -> AccountNode | None:
         return self.balances.get(path)
 
     def keyed(self, root: str, key: str) -> Entry | None:
@@ -156,7 +152,7 @@ def _request(fields: Mapping[str, Any]) -> Request:
     return Opening(path, Kind(definition["kind"]), caps, definition.get("slots"), cost, description, actor, key)
 
 
-def differences(expected: Mapping[str, Node], stored: Iterator[Node]) -> Iterator[str]:
+def differences(expected: Mapping[str, AccountNode], stored: Iterator[AccountNode]) -> Iterator[str]:
     """Where stored scopes and balances are not those that the entries give."""
     seen: set[str] = set()
     for node in stored:

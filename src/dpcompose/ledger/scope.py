@@ -1,15 +1,16 @@
-"""Scopes: the nodes of a tree, what they cap, and what has been spent in them."""
+"""Scopes: a tree of budgets, what they cap, what was spent in them, and how a cost moves up their chain."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, cast
 
-from dpcompose.ledger.amounts import Amounts
+from dpcompose.errors import CurrencyError, OverdrawnError, UnsupportedError
+from dpcompose.ledger.amount import Amount, Amounts
 
 
 class Kind(StrEnum):
@@ -80,7 +81,7 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class AccountNode:
     """A scope and its balance, as the rules see them.
 
     Args:
@@ -113,7 +114,7 @@ class Balance:
     closed: bool
 
     @classmethod
-    def of(cls, node: Node) -> Balance:
+    def of(cls, node: AccountNode) -> Balance:
         """The balance of a node."""
         return cls(node.scope, Amounts(node.spent), node.taken, node.closed)
 
@@ -134,3 +135,94 @@ def paths_down_to(path: str) -> list[str]:
     """The path itself and all above it, the root first."""
     parts = path.split("/")
     return ["/".join(parts[: depth + 1]) for depth in range(len(parts))]
+
+
+def require_currencies(node: AccountNode, cost: Mapping[str, int]) -> None:
+    """Raise CurrencyError unless `cost` names exactly the currencies capped on the chain of this scope."""
+    expected = node.spent.keys()
+    if cost.keys() == expected:
+        return
+    for name in sorted(cost.keys() - expected):
+        raise CurrencyError(node.scope.path, name, sorted(expected), missing=False)
+    for name in sorted(expected - cost.keys()):
+        raise CurrencyError(node.scope.path, name, sorted(expected), missing=True)
+
+
+def charged(chain: Sequence[AccountNode], cost: Mapping[str, int], mechanism: Any) -> tuple[AccountNode, ...]:
+    """The nodes that change when the last of `chain` is charged `cost` for what is named `mechanism`; see `spend`.
+
+    Raises:
+        UnsupportedError: The scope has a schedule, and that is not next on it.
+        OverdrawnError: See `spend`.
+    """
+    own = chain[-1]
+    if own.scope.schedule is None:
+        return spend(chain, cost)
+    expected = own.scope.committed(own.taken)
+    if expected is None or mechanism != expected:
+        raise UnsupportedError(
+            f"round {own.taken + 1} of the schedule of {own.scope.path!r}",
+            f"{mechanism or 'a cost without a mechanism'} was asked, and {expected or 'nothing more'} was committed",
+            "Open another scope for what is chosen along the way",
+        )
+    after = replace(own, taken=own.taken + 1)
+    return spend([*chain[:-1], after], cost) or (after,)
+
+
+def spend(chain: Sequence[AccountNode], cost: Mapping[str, int]) -> tuple[AccountNode, ...]:
+    """The nodes whose balance changes when the last of `chain` (the root first) is charged `cost`.
+
+    In a filter a cost adds up and goes on. A partition has spent, per currency, the most that one child has, and
+    passes on only a rise of that. What happens in a slot stops at its scope of slots.
+
+    Raises:
+        OverdrawnError: The first scope from the root down where it does not fit.
+    """
+    moved: list[tuple[AccountNode, AccountNode]] = []
+    rising, child = cost, chain[-1].spent
+    for place in range(len(chain) - 1, -1, -1):
+        node = chain[place]
+        last = place == len(chain) - 1
+        if node.scope.kind is Kind.SLOTS and not last:
+            break
+        before = node.spent
+        if node.scope.kind is Kind.PARTITION and not last:
+            after = {name: max(units, child[name]) for name, units in before.items()}
+            rising = {name: after[name] - units for name, units in before.items()}
+        else:
+            after = {name: units + rising[name] for name, units in before.items()}
+        moved.append((node, AccountNode(node.scope, after, node.taken, node.closed)))
+        child = after
+    for before, after in reversed(moved):
+        _require_room(before, after)
+    return tuple(after for before, after in moved if after.spent != before.spent)
+
+
+def _require_room(before: AccountNode, after: AccountNode) -> None:
+    if after.scope.kind is Kind.SLOTS:
+        return
+    for name, cap in after.scope.caps.units.items():
+        if not after.spent[name] <= cap:
+            asked, left = after.spent[name] - before.spent[name], cap - before.spent[name]
+            raise OverdrawnError(after.scope.path, name, Amount(asked), Amount(left))
+
+
+def available(chain: Sequence[AccountNode]) -> dict[str, int]:
+    """The most that a charge of the last of `chain` (the root first) could still ask, by currency.
+
+    Each currency by itself, all caps of the chain heeded; a currency that nothing caps is left out.
+    """
+    room: dict[str, int] = {}
+    above: AccountNode | None = None
+    for node in chain:
+        if above is not None and above.scope.kind is Kind.SLOTS:
+            room = {}
+        if above is not None and above.scope.kind is Kind.PARTITION:
+            room = {name: units + above.spent[name] - node.spent[name] for name, units in room.items()}
+        if node.scope.kind is not Kind.SLOTS:
+            own = {name: cap - node.spent[name] for name, cap in node.scope.caps.units.items()}
+            room = {name: min(room.get(name, units), units) for name, units in own.items()} | {
+                name: units for name, units in room.items() if name not in own
+            }
+        above = node
+    return room

@@ -1,16 +1,18 @@
-"""What a store does for the rules: it shows one moment, and makes decisions durable, all or none."""
+"""What a store does for the rules: it shows one moment, makes decisions durable, all or none; and the rows it keeps."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from dpcompose.errors import StoreError
+from dpcompose.errors import StoreError, TamperedError
+from dpcompose.ledger.amount import Amounts, units_of, units_text
 from dpcompose.ledger.decision import Decision, Request, View
 from dpcompose.ledger.entry import Entry
-from dpcompose.ledger.scope import Node
+from dpcompose.ledger.scope import AccountNode, Kind, Scope, root_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Snapshot(View, Protocol):
         """The top-level scopes, sorted; also those that have entries but no scope."""
         ...
 
-    def nodes(self) -> Iterator[Node]:
+    def nodes(self) -> Iterator[AccountNode]:
         """Every scope with its balance, sorted by path."""
         ...
 
@@ -63,7 +65,7 @@ class Store(Protocol):
     """A place that keeps a ledger."""
 
     @property
-    def where(self) -> str:
+    def url(self) -> str:
         """Its name for messages."""
         ...
 
@@ -80,6 +82,75 @@ class Store(Protocol):
         ...
 
 
-def closed(where: str) -> StoreError:
+def closed(url: str) -> StoreError:
     """What a store says that was closed."""
-    return StoreError(where, "this ledger was closed", "Open it again")
+    return StoreError(url, "this ledger was closed", "Open it again")
+
+
+Row = tuple[Any, ...]
+
+
+def scope_row(scope: Scope) -> Row:
+    """root, path, kind, caps, slots, description, opened."""
+    return scope.root, scope.path, str(scope.kind), scope.caps.text, scope.slots, scope.description_text, scope.opened
+
+
+def scope_of(row: Row) -> Scope:
+    """The scope of such a row."""
+    root, path, kind, caps, slots, description, opened = row
+    try:
+        if root != root_of(path):
+            raise ValueError(root)
+        return Scope(path, Kind(kind), Amounts(_units(caps)), slots, description, opened)
+    except (ValueError, TypeError, AttributeError):
+        raise TamperedError([f"the row of scope {path!r} cannot be read"]) from None
+
+
+def _units(text: Any) -> dict[str, int]:
+    """The amounts of a text that `units_text` wrote; another text of the same amounts is not what was written."""
+    if not isinstance(text, str):
+        raise TypeError(text)
+    units = {name: units_of(each) for name, each in json.loads(text).items()}
+    if units_text(units) != text:  # such as one that names a currency twice
+        raise ValueError(text)
+    return units
+
+
+def balance_row(node: AccountNode) -> Row:
+    """spent, taken, closed, root, path."""
+    return units_text(node.spent), node.taken, int(node.closed), root_of(node.scope.path), node.scope.path
+
+
+def node_of(scope: Scope, row: Row | None) -> AccountNode:
+    """The scope with its balance: spent, taken, closed."""
+    try:
+        if row is None:
+            raise ValueError(scope.path)
+        spent, taken, closed = row
+        balance = _units(spent)
+        counted = scope.schedule is not None
+        if not (type(taken) is int and taken >= 0 and (counted or taken <= (scope.slots or 0))):
+            raise ValueError(taken)
+        if scope.kind is not Kind.SLOTS and any(balance[name] > cap for name, cap in scope.caps.units.items()):
+            raise ValueError(spent)
+        return AccountNode(scope, balance, taken, {0: False, 1: True}[closed])
+    except (ValueError, TypeError, AttributeError, KeyError):
+        raise TamperedError([f"the balance of scope {scope.path!r} is none that a ledger writes"]) from None
+
+
+def entry_row(record: Record) -> Row:
+    """root, sequence, scope, key, redeems, body, hash."""
+    return (
+        root_of(record.scope),
+        record.sequence,
+        record.scope,
+        record.key,
+        record.redeems,
+        record.body,
+        record.hash,
+    )
+
+
+def entry_of(row: Row | None) -> Entry | None:
+    """The entry of a row of body and hash."""
+    return None if row is None else Entry(*row)

@@ -4,15 +4,31 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock, Thread
+from typing import Any
 from zlib import crc32
+
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import QueuePool
 
 from dpcompose.errors import StoreError
 from dpcompose.ledger.driver import HASH
 from dpcompose.ledger.entry import Head
-from dpcompose.ledger.migration import require_own
+from dpcompose.ledger.schema import migrate, require_own
+from dpcompose.ledger.store import Row
+
+try:
+    import fcntl
+except ImportError:  # no such locks on this system
+    fcntl = None
+
+LOCK_PATIENCE = 10.0
+"""Seconds to wait for a turn; then somebody who is stopped, or never writes, holds it, and we go without."""
 
 PATIENCE = 60.0
 """Seconds to wait for the lock of a program that takes no turns."""
@@ -41,26 +57,39 @@ BESIDE = ("-wal", "-shm", "-head", "-turn", "-journal")
 """How the names of the files end that lie beside a ledger and belong to it."""
 
 _DATABASE = b"SQLite format 3\0"
+_OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT IN ('sqlite_stat1', 'sqlite_stat4')"
 _LOGS = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
 
-LASTING = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-"""After these the store stops until it is opened again: what the disk holds is not known."""
+_LASTING = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
-def code_of(error: sqlite3.Error) -> int:
+def is_lasting(error: BaseException) -> bool:
+    """Whether the store stops until it is opened again: what the disk holds is not known."""
+    return isinstance(error, sqlite3.Error) and _code(error) in _LASTING
+
+
+def cause_of(error: Exception) -> BaseException:
+    """The driver's own error. Text that is none passes the driver as it is: the file is damaged."""
+    if isinstance(error, UnicodeDecodeError):
+        damaged = sqlite3.DatabaseError(str(error))
+        damaged.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        return damaged
+    return (error.orig or error) if isinstance(error, DBAPIError) else error
+
+
+def failure(url: str, error: BaseException, *, uncertain: bool) -> StoreError:
+    """The same in words, without the path, which the message names already."""
+    if not isinstance(error, sqlite3.Error):
+        said = isinstance(error, OSError) and error.strerror
+        what = f"cannot be used: {said}" if said else str(error)
+        return StoreError(url, what, "Check the file and its directory", uncertain=uncertain)
+    what, remedy = _CAUSES.get(_code(error), (f"SQLite says: {error}", ""))
+    return StoreError(url, what, remedy, uncertain=uncertain and _code(error) != sqlite3.SQLITE_FULL)
+
+
+def _code(error: sqlite3.Error) -> int:
     """The primary result code of SQLite, 0 where the driver itself failed."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
-
-
-def cause_of(error: BaseException) -> str:
-    """What the system says, without the path, which the message names already."""
-    return f"cannot be used: {error.strerror}" if isinstance(error, OSError) and error.strerror else str(error)
-
-
-def failure(where: str, error: sqlite3.Error, *, uncertain: bool) -> StoreError:
-    """What happened, in words."""
-    what, remedy = _CAUSES.get(code_of(error), (f"SQLite says: {error}", ""))
-    return StoreError(where, what, remedy, uncertain=uncertain and code_of(error) != sqlite3.SQLITE_FULL)
 
 
 def require_place(path: Path, *, create: bool) -> None:
@@ -164,10 +193,10 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _require_own(connection: sqlite3.Connection, where: str) -> None:
+def _require_own(connection: sqlite3.Connection, url: str) -> None:
     """A foreign database is left alone, journal mode included."""
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    require_own({name for (name,) in tables}, where=where)
+    require_own({name for (name,) in tables}, url=url)
 
 
 def settle(path: Path) -> None:
@@ -179,3 +208,116 @@ def settle(path: Path) -> None:
                 os.fsync(handle)
             finally:
                 os.close(handle)
+
+
+@dataclass(frozen=True)
+class Writer:
+    """The connection that writes; the driver keeps its statements prepared."""
+
+    connection: sqlite3.Connection
+
+    def row(self, statement: str, values: Sequence[Any]) -> Row | None:
+        return self.connection.execute(statement, values).fetchone()
+
+    def many(self, statement: str, rows: Sequence[Row]) -> int:
+        return self.connection.executemany(statement, rows).rowcount
+
+
+def engine_of(path: Path) -> Engine:
+    """Connections for reads and migrations, with the same settings; a transaction says itself how it begins."""
+    engine = create_engine("sqlite://", creator=lambda: connect(path), poolclass=QueuePool, max_overflow=-1)
+
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql(f"BEGIN {connection.get_execution_options().get('begin', 'DEFERRED')}")
+
+    event.listen(engine, "begin", begin)
+    return engine
+
+
+def are_in_place(files: Sequence[tuple[str, tuple[int, int]]]) -> bool:
+    """Whether these names still lead to these files; what is written to others is written nowhere."""
+    try:
+        for path, found in files:
+            if os.stat(path)[1:3] != found:
+                return False
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def damage_of(connection: Connection) -> Iterator[str]:
+    """Broken pages and indexes; tables, triggers and views that are not ours, or not as we made them."""
+    for (complaint,) in connection.execute(text("PRAGMA integrity_check")):
+        if complaint != "ok":
+            yield f"SQLite: {complaint}"
+    found = {tuple(row) for row in connection.execute(text(_OBJECTS))}
+    model = create_engine("sqlite://")
+    with model.begin() as fresh:
+        migrate(fresh, url="model")
+        expected = {tuple(row) for row in fresh.execute(text(_OBJECTS))}
+    model.dispose()
+    for kind, name, *_ in sorted(found ^ expected, key=str):
+        yield f"the {kind} {name} is not as dpcompose makes it"
+
+
+class FileLock:
+    """The right to go next, among all processes that use this file; held for one transaction.
+
+    Args:
+        path: A file of its own. The database itself must not be opened for it: closing it would drop SQLite's locks.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._handle: int | None = None
+        with suppress(PermissionError):  # then without turns
+            self._handle = os.open(path, os.O_RDONLY | os.O_CREAT, 0o666)  # whoever may read it may wait his turn
+        self._waiter: Thread | None = None
+
+    def __enter__(self) -> None:
+        """Wait for the turn, and keep it inside the block."""
+        if fcntl is None or self._handle is None:
+            return
+        try:
+            try:
+                fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self._wait(self._handle)
+        except BaseException:  # what a signal handler raises while we wait, or just after
+            fcntl.flock(self._handle, fcntl.LOCK_UN)
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        if fcntl is not None and self._handle is not None:
+            fcntl.flock(self._handle, fcntl.LOCK_UN)
+
+    def _wait(self, handle: int) -> None:
+        """Wait in another thread: a wait in the kernel has no limit of its own."""
+        if self._waiter is not None and self._waiter.is_alive():
+            return  # whoever holds it has held it for too long already
+        arrived, given_up = Lock(), Lock()
+        arrived.acquire()
+
+        def wait() -> None:
+            assert fcntl is not None
+            with suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_EX)
+                arrived.release()
+                if given_up.locked():
+                    fcntl.flock(handle, fcntl.LOCK_UN)
+
+        self._waiter = Thread(target=wait, daemon=True)
+        try:
+            self._waiter.start()
+            if not arrived.acquire(timeout=LOCK_PATIENCE):
+                given_up.acquire()
+        except BaseException:
+            given_up.acquire()
+            raise
+        if not given_up.locked():
+            self._waiter = None
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._handle is not None:
+            with suppress(OSError):
+                os.close(self._handle)

@@ -1,0 +1,269 @@
+"""Requests of clients: open a scope, charge it, redeem a receipt, close a scope."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from dpcompose.errors import (
+    AlreadyRedeemedError,
+    CurrencyError,
+    DomainError,
+    OverdrawnError,
+    ReceiptError,
+    ScopeExistsError,
+    ScopeKindError,
+)
+from dpcompose.ledger.amount import Amounts, sayable
+from dpcompose.ledger.decision import SLOT, Decision, View, chain_of, decided_before, refused, repeated
+from dpcompose.ledger.entry import CLOSED, GRANTED, OPENED, REDEEMED, REFUSED, Entry, Receipt
+from dpcompose.ledger.scope import AccountNode, Kind, Scope, charged, require_currencies, root_of, spend
+from dpcompose.ledger.text import encode
+
+MOST_SLOTS = 10**12
+
+
+@dataclass(frozen=True)
+class Opening:
+    """Open the scope `path`; the scope above it must be open.
+
+    Args:
+        path: Where.
+        kind: What it does with the spending of its children.
+        caps: The most that may be spent in it; for slots, in each of them. None in a slot: those of the slot.
+        slots: For kind slots, how many.
+        cost: For kind slots, what the whole chain above is charged at once.
+        description: What it is, as JSON.
+        actor: Who opens it.
+        key: The idempotency key; None: asked again in the same words, the same scope.
+    """
+
+    path: str
+    kind: Kind
+    caps: Amounts | None
+    slots: int | None
+    cost: Amounts
+    description: str
+    actor: str
+    key: str | None
+
+    def __post_init__(self) -> None:
+        if self.kind is Kind.SLOTS:
+            if self.slots is None or not 1 <= self.slots <= MOST_SLOTS:
+                raise DomainError(
+                    "slots", sayable(self.slots), f"an integer from 1 to {MOST_SLOTS} for a scope of kind slots"
+                )
+            if not self.caps:
+                raise DomainError("caps", self.caps, "the caps that each slot has")
+        elif self.slots is not None:
+            raise DomainError("slots", sayable(self.slots), f"None for a scope of kind {self.kind}")
+        elif self.cost:
+            remedy = "What is spent in other scopes is charged as it is spent"
+            raise DomainError("cost", self.cost, "nothing, unless the scope is of kind slots", remedy)
+
+    @property
+    def redeems(self) -> None:
+        return None
+
+    def decide(self, view: View, *, time: str) -> Decision:
+        content = self._content()
+        earlier = decided_before(view, self.path, self.key, content)
+        if earlier is not None and earlier.kind == REFUSED:
+            return repeated(earlier)
+        existing = view.node(self.path)
+        if existing is not None:
+            return self._again(view, existing.scope, content)
+        chain = chain_of(view, parent) if (parent := self.path.rpartition("/")[0]) else []
+        caps = self._caps(chain[-1].scope if chain else None)
+        tracked = set(chain[-1].spent) if chain and chain[-1].scope.kind is not Kind.SLOTS else set[str]()
+        own = set[str]() if self.kind is Kind.SLOTS else set(caps)
+        head = view.head(root_of(self.path))
+        scope = Scope(self.path, self.kind, caps, self.slots, self.description, head.sequence + 1)
+        node = AccountNode(scope, dict.fromkeys(sorted(tracked | own), 0))
+        try:
+            nodes = self._nodes(chain, node)
+        except OverdrawnError as refusal:
+            return refused(head, content, refusal, time=time)
+        return Decision(Entry.after(head, OPENED, content, time=time), nodes, scope=scope)
+
+    def _nodes(self, chain: list[AccountNode], node: AccountNode) -> tuple[AccountNode, ...]:
+        """The new scope, and the balances above it that opening it changes."""
+        above = chain[-1] if chain else None
+        if above is not None and above.scope.kind is Kind.SLOTS:
+            if not above.taken < (above.scope.slots or 0):
+                raise OverdrawnError(above.scope.path, SLOT, 1, 0)
+            return (node, replace(above, taken=above.taken + 1))
+        if self.kind is not Kind.SLOTS:
+            return (node,)
+        require_currencies(node, self.cost.units)
+        changed = spend([*chain, node], self.cost.units)
+        return changed if any(each.scope == node.scope for each in changed) else (node, *changed)
+
+    def _caps(self, above: Scope | None) -> Amounts:
+        if above is None or above.kind is not Kind.SLOTS:
+            return self.caps or Amounts({})
+        if self.kind is not Kind.FILTER:
+            raise ScopeKindError(above.path, above.kind, "A slot is a scope of kind filter")
+        if self.caps is None or self.caps == above.caps:
+            return above.caps
+        differing = next(
+            name for name in sorted({*self.caps, *above.caps}) if self.caps.get(name) != above.caps.get(name)
+        )
+        raise CurrencyError(self.path, differing, sorted(above.caps), missing=differing not in self.caps)
+
+    def _again(self, view: View, scope: Scope, content: dict[str, str]) -> Decision:
+        """The scope that exists, if it was opened by the same request."""
+        entry = view.entry(scope.root, scope.opened)
+        if entry is None or not entry.holds(content):
+            raise ScopeExistsError(self.path)
+        return Decision(scope=scope)
+
+    def _content(self) -> dict[str, str]:
+        definition = {"kind": str(self.kind), "caps": None if self.caps is None else self.caps.texts()}
+        content = {
+            "actor": encode(self.actor),
+            "definition": encode(definition | ({} if self.slots is None else {"slots": self.slots})),
+            "description": self.description,
+            "scope": encode(self.path),
+        }
+        content |= {"key": encode(self.key)} if self.key is not None else {}
+        return content | ({"cost": self.cost.text} if self.kind is Kind.SLOTS else {})
+
+
+@dataclass(frozen=True)
+class Charge:
+    """Charge `path` with `cost`.
+
+    Args:
+        path: The scope; only one of kind filter takes charges.
+        cost: An amount for every currency that is capped on its chain.
+        description: What is charged, as JSON.
+        actor: Who charges.
+        key: The idempotency key: asked again, the same receipt.
+        priced: The scopes for which the cost was computed, the last of them `path`; they must still be the same.
+    """
+
+    path: str
+    cost: Amounts
+    description: str
+    actor: str
+    key: str
+    priced: tuple[Scope, ...] = ()
+
+    @property
+    def redeems(self) -> None:
+        return None
+
+    def decide(self, view: View, *, time: str) -> Decision:
+        content = {
+            "actor": encode(self.actor),
+            "cost": self.cost.text,
+            "description": self.description,
+            "key": encode(self.key),
+            "scope": encode(self.path),
+        }
+        earlier = decided_before(view, self.path, self.key, content)
+        if earlier is not None:
+            return repeated(earlier)
+        chain = chain_of(view, self.path)
+        kind = chain[-1].scope.kind
+        if kind is not Kind.FILTER:
+            raise ScopeKindError(self.path, kind, "Charge a scope of kind filter below it")
+        for node, scope in zip(chain[::-1], self.priced[::-1], strict=False):
+            if node.scope is not scope and node.scope != scope:
+                raise ScopeExistsError(node.scope.path)
+        require_currencies(chain[-1], self.cost.units)
+        head = view.head(root_of(self.path))
+        try:
+            scheduled = chain[-1].scope.schedule is not None
+            mechanism = json.loads(self.description).get("mechanism") if scheduled else None
+            nodes = charged(chain, self.cost.units, mechanism)
+        except OverdrawnError as refusal:
+            return refused(head, content, refusal, time=time)
+        entry = Entry.after(head, GRANTED, content, time=time)
+        receipt = Receipt(self.path, head.sequence + 1, self.key, self.actor, self.cost, time, entry.hash)
+        return Decision(entry, nodes, receipt)
+
+
+@dataclass(frozen=True)
+class Redemption:
+    """Redeem `receipt`; a second time is refused, unless it is the same attempt, asked again.
+
+    Args:
+        receipt: What to redeem.
+        actor: Who redeems it: only who charged may.
+        attempt: The digest of the nonce that names the attempt, if it has one. The nonce stays with whoever draws: the
+            digest lets nobody else redeem.
+    """
+
+    receipt: Receipt
+    actor: str
+    attempt: str | None = None
+
+    @property
+    def path(self) -> str:
+        return self.receipt.scope
+
+    @property
+    def key(self) -> None:
+        return None
+
+    @property
+    def redeems(self) -> int:
+        return self.receipt.sequence
+
+    def decide(self, view: View, *, time: str) -> Decision:
+        receipt = self.receipt
+        entry = view.entry(receipt.root, receipt.sequence)
+        if entry is None or entry.kind != GRANTED or Receipt.of(entry) != receipt:
+            raise ReceiptError(receipt.scope, receipt.sequence, "this ledger did not give it. Charge first")
+        if self.actor != entry.actor:
+            raise ReceiptError(receipt.scope, receipt.sequence, "somebody else charged it. Who charged may redeem it")
+        content = {
+            "actor": encode(self.actor),
+            "redeems": str(entry.sequence),
+            "scope": encode(entry.scope),
+        }
+        if self.attempt is not None:
+            content["attempt"] = encode(self.attempt)
+        earlier = view.redemption(receipt.root, receipt.sequence)
+        if earlier is not None and self.attempt is not None and earlier.holds(content):
+            return Decision()
+        if earlier is not None:
+            raise AlreadyRedeemedError(receipt.scope, receipt.sequence)
+        return Decision(Entry.after(view.head(receipt.root), REDEEMED, content, time=time))
+
+
+def attempt_of(nonce: str | None) -> str | None:
+    """What the ledger keeps of a nonce.
+
+    Raises:
+        DomainError: It could be guessed; it is not repeated.
+    """
+    if nonce is None:
+        return None
+    if not (isinstance(nonce, str) and 32 <= len(nonce) <= 256 and nonce.isascii()):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DomainError("nonce", "(not shown)", "32 to 256 ASCII characters, such as secrets.token_hex(32)")
+    return sha256(nonce.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Closing:
+    """Close the scope `path`, for good; what was spent in it stays spent."""
+
+    path: str
+    actor: str
+    key: str
+
+    @property
+    def redeems(self) -> None:
+        return None
+
+    def decide(self, view: View, *, time: str) -> Decision:
+        content = {"actor": encode(self.actor), "key": encode(self.key), "scope": encode(self.path)}
+        if decided_before(view, self.path, self.key, content) is not None:
+            return Decision()
+        node = chain_of(view, self.path)[-1]
+        entry = Entry.after(view.head(root_of(self.path)), CLOSED, content, time=time)
+        return Decision(entry, (replace(node, closed=True),))
