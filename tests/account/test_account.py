@@ -21,9 +21,9 @@ from dpcompose import (
     compose,
 )
 from dpcompose.account import Account, open_partition, open_scope, open_slots, take_slot
-from dpcompose.account.pricing import refuse_unknown
-from dpcompose.account.spelling import Spelling
-from dpcompose.account.wording import read, written
+from dpcompose.account.account import refuse_unknown
+from dpcompose.account.arguments import BudgetArguments
+from dpcompose.account.mechanism_text import parse, serialize
 from dpcompose.adaptive import (
     AdvancedFilter,
     BasicFilter,
@@ -340,8 +340,8 @@ def test_a_mechanism_reads_back_from_its_text(member: Any) -> None:
     for size, variant in [(0.1, 0), (0.3, 1), (0.7, 2)]:
         one = member.build(size, variant)
         for mechanism in (one, one * 3, one + Laplace(3.0), Gaussian(1.0) * 2 + one * 5):
-            text = written(mechanism)
-            assert text is None or compose(read(text)) == compose(mechanism)
+            text = serialize(mechanism)
+            assert text is None or compose(parse(text)) == compose(mechanism)
 
 
 @pytest.mark.parametrize(
@@ -372,7 +372,7 @@ def test_a_mechanism_reads_back_from_its_text(member: Any) -> None:
 )
 def test_texts_that_are_no_mechanism_are_refused(text: Any) -> None:
     with pytest.raises(DomainError):
-        read(text)
+        parse(text)
 
 
 def test_an_opaque_mechanism_is_charged_and_said_to_be_opaque(ledger: Ledger) -> None:
@@ -427,12 +427,12 @@ def test_arguments_of_the_wrong_kind_are_named(ledger: Ledger, ask: Any) -> None
 @pytest.mark.parametrize("how", ["parameters", "target"])
 def test_what_is_typed_is_the_cap_exactly(ledger: Ledger, text: str, how: str) -> None:
     """--parameter epsilon=0.1 capped at the double next to one tenth, which is larger."""
-    scope = Spelling(filter="pure", **{how: {"epsilon": text}}).open(ledger, "world", **ADA)
+    scope = BudgetArguments(filter="pure", **{how: {"epsilon": text}}).open(ledger, "world", **ADA)
     assert scope.caps["epsilon"].fraction == Fraction(text)
 
 
 def test_the_failure_of_an_odometer_is_at_most_what_was_typed(ledger: Ledger) -> None:
-    Spelling(filter="pure", parameters={"epsilon": "1"}, odometer="0.1").open(ledger, "world", **ADA)
+    BudgetArguments(filter="pure", parameters={"epsilon": "1"}, odometer="0.1").open(ledger, "world", **ADA)
     (found,) = [each.odometer for each in Account(ledger, scope="world").chain]
     assert found is not None and Fraction(found.delta) < Fraction(1, 10)
 
@@ -440,30 +440,30 @@ def test_the_failure_of_an_odometer_is_at_most_what_was_typed(ledger: Ledger) ->
 @pytest.mark.parametrize(
     ("spelling", "said"),
     [
-        (Spelling(kind="heap"), "filter, slots, partition"),
-        (Spelling(filter="natural"), "pure, basic"),
-        (Spelling(filter=["pure"]), "pure, basic"),  # type: ignore[arg-type]
-        (Spelling(adjacency=["replace"]), "add-remove, replace"),  # type: ignore[arg-type]
-        (Spelling(filter="basic", parameters={"epsilon": "1"}), "those of a basic filter: epsilon, delta"),
-        (Spelling(filter="pure", parameters={"rho": "1"}), "those of a pure filter: epsilon"),
-        (Spelling(filter="pure", parameters={"epsilon": "nan"}), "epsilon"),
-        (Spelling(filter="pure", target={"delta": "0.1"}), "the target of the filter"),
-        (Spelling(filter="pure", target={"epsilon": "1"}, slots=2), "goes with kind slots"),
-        (Spelling(filter="pure", target={"epsilon": "1"}, price_delta="0.1"), "goes with kind slots"),
-        (Spelling(kind="partition", odometer="0.1"), "goes with kind filter"),
-        (Spelling(kind="slots", slots=2), "the filter that each has"),
+        (BudgetArguments(kind="heap"), "filter, slots, partition"),
+        (BudgetArguments(filter="natural"), "pure, basic"),
+        (BudgetArguments(filter=["pure"]), "pure, basic"),  # type: ignore[arg-type]
+        (BudgetArguments(adjacency=["replace"]), "add-remove, replace"),  # type: ignore[arg-type]
+        (BudgetArguments(filter="basic", parameters={"epsilon": "1"}), "those of a basic filter: epsilon, delta"),
+        (BudgetArguments(filter="pure", parameters={"rho": "1"}), "those of a pure filter: epsilon"),
+        (BudgetArguments(filter="pure", parameters={"epsilon": "nan"}), "epsilon"),
+        (BudgetArguments(filter="pure", target={"delta": "0.1"}), "the target of the filter"),
+        (BudgetArguments(filter="pure", target={"epsilon": "1"}, slots=2), "goes with kind slots"),
+        (BudgetArguments(filter="pure", target={"epsilon": "1"}, price_delta="0.1"), "goes with kind slots"),
+        (BudgetArguments(kind="partition", odometer="0.1"), "goes with kind filter"),
+        (BudgetArguments(kind="slots", slots=2), "the filter that each has"),
     ],
 )
-def test_words_that_mean_nothing_here_are_refused(ledger: Ledger, spelling: Spelling, said: str) -> None:
+def test_words_that_mean_nothing_here_are_refused(ledger: Ledger, spelling: BudgetArguments, said: str) -> None:
     with pytest.raises(DomainError, match=said):
         spelling.open(ledger, "world", **ADA)
 
 
 def test_a_slot_keeps_the_adjacency_of_the_slots(ledger: Ledger) -> None:
-    Spelling(kind="slots", slots=2, filter="pure", parameters={"epsilon": "1"}).open(ledger, "world", **ADA)
+    BudgetArguments(kind="slots", slots=2, filter="pure", parameters={"epsilon": "1"}).open(ledger, "world", **ADA)
     with pytest.raises(DomainError, match="add-remove, which was fixed with the slots"):
-        Spelling(adjacency="replace").open(ledger, "world/a", **ADA)
-    assert Spelling().open(ledger, "world/a", **ADA).path == "world/a"
+        BudgetArguments(adjacency="replace").open(ledger, "world/a", **ADA)
+    assert BudgetArguments().open(ledger, "world/a", **ADA).path == "world/a"
 
 
 def test_what_goes_on_answering_is_no_charge_inside_a_partition_unless_it_is_pure(ledger: Ledger) -> None:

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpcompose.account import promised, spent
-from dpcompose.account.charged import underpaid
-from dpcompose.account.statement import Statement, unavailable
-from dpcompose.account.tree import trees_of
+from dpcompose.account.tree import Statement, trees_of, unavailable, underpaid
 from dpcompose.guarantee import Adjacency
 from dpcompose.ledger import Ledger
 from dpcompose.numerics import check

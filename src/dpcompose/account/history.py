@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpcompose.account.scope import Budgeted
-from dpcompose.account.wording import read
+from dpcompose.account.mechanism_text import parse
+from dpcompose.account.scope import ScopeBudget
 from dpcompose.composition.compare import Comparison
 from dpcompose.composition.container import compose
 from dpcompose.errors import UnsupportedError
@@ -55,7 +55,7 @@ def history(ledger: Ledger, path: str, *, delta: float) -> History:
     """
     delta = check.probability("delta", delta)
     with ledger.moment() as moment:
-        budget = Budgeted.of(moment.balance(path).scope)
+        budget = ScopeBudget.of(moment.balance(path).scope)
         charges = [entry for entry in moment.entries(path) if entry.kind == GRANTED and entry.scope == budget.path]
     texts = [entry.description.get("mechanism") for entry in charges]
     for entry, text in zip(charges, texts, strict=True):
@@ -67,7 +67,7 @@ def history(ledger: Ledger, path: str, *, delta: float) -> History:
     if len(adjacencies) > 1:
         raise UnsupportedError(f"the history of {path!r}", "its charges are priced under different adjacencies")
     adjacency = Adjacency(next(iter(adjacencies))) if adjacencies else Adjacency.ADD_REMOVE
-    composition = compose(*[read(text) for text in texts])
+    composition = compose(*[parse(text) for text in texts])
     rows = composition.compare(delta=delta, adjacency=adjacency, orientation=Orientation.FREE)
     kept = bool(budget.schedule) and all(text == budget.at(position) for position, text in enumerate(texts))
     fixed = FIXED if len(charges) == budget.rounds else SO_FAR

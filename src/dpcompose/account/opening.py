@@ -7,11 +7,9 @@ from fractions import Fraction
 from inspect import isabstract
 from typing import Any
 
-from dpcompose.account import pricing
-from dpcompose.account.charging import Account
-from dpcompose.account.scope import Budgeted, adjacency_of, chain, described, path_in
-from dpcompose.account.typed import Typed, exact
-from dpcompose.account.wording import written
+from dpcompose.account.account import Account, chain_cost
+from dpcompose.account.mechanism_text import serialize
+from dpcompose.account.scope import NumericLiteral, ScopeBudget, adjacency_of, chain, described, exact, path_in
 from dpcompose.adaptive import Curators, Filter, Odometer
 from dpcompose.composition.container import Composable
 from dpcompose.errors import DomainError, UnsupportedError
@@ -25,9 +23,9 @@ def open_scope(
     path: str,
     *,
     filter: Filter | type[Filter] | None,
-    epsilon: Typed | None = None,
-    delta: Typed | None = None,
-    mechanism_delta: Typed = 0,
+    epsilon: NumericLiteral | None = None,
+    delta: NumericLiteral | None = None,
+    mechanism_delta: NumericLiteral = 0,
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
     odometer: Odometer | None = None,
     schedule: Sequence[tuple[Composable, int] | Composable] = (),
@@ -80,7 +78,7 @@ def open_slots(
     *,
     slots: int,
     filter: Filter,
-    delta: Typed | None = None,
+    delta: NumericLiteral | None = None,
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
     note: Mapping[str, Any] | None = None,
     actor: str,
@@ -109,7 +107,7 @@ def open_slots(
     curators = Curators(check.count("slots", slots, least=1), filter=filter, adjacency=adjacency)
     _same_adjacency(ledger, path, adjacency)
     above = _above(ledger, path)
-    cost = pricing.cost(above, curators, delta=delta, adjacency=adjacency)
+    cost = chain_cost(above, curators, delta=delta, adjacency=adjacency)
     return ledger.scope(
         path,
         kind=Kind.SLOTS,
@@ -128,11 +126,11 @@ def take_slot(
 ) -> Account:  # fmt: skip
     """Take the next free slot under the name `path`, and return the account on it; it is never given back."""
     parent = path_in(ledger, path).rpartition("/")[0]
-    above = Budgeted.of(ledger.balance(parent).scope) if parent else None
+    above = ScopeBudget.of(ledger.balance(parent).scope) if parent else None
     if above is None or above.scope.kind is not Kind.SLOTS or above.adjacency is None:
         raise DomainError("path", path, "a name in a scope of slots, such as world/slots/ada")
-    said = described(above.filter, above.adjacency, odometer, (), note)
-    ledger.scope(path, kind=Kind.FILTER, description=said, actor=actor, key=key)
+    description = described(above.filter, above.adjacency, odometer, (), note)
+    ledger.scope(path, kind=Kind.FILTER, description=description, actor=actor, key=key)
     return Account(ledger, scope=path)
 
 
@@ -191,7 +189,9 @@ def open_partition(
     )
 
 
-def _made(filter: Any, epsilon: Typed | None, delta: Typed | None, mechanism_delta: Typed) -> Filter | None:
+def _made(
+    filter: Any, epsilon: NumericLiteral | None, delta: NumericLiteral | None, mechanism_delta: NumericLiteral
+) -> Filter | None:
     if filter is None or isinstance(filter, Filter):
         if not (epsilon is None and delta is None and mechanism_delta == 0):
             raise DomainError("epsilon and delta", (epsilon, delta), "left out where the filter itself is given")
@@ -207,7 +207,7 @@ def _made(filter: Any, epsilon: Typed | None, delta: Typed | None, mechanism_del
     )
 
 
-def _above(ledger: Ledger, path: str) -> list[Budgeted]:
+def _above(ledger: Ledger, path: str) -> list[ScopeBudget]:
     parent = path_in(ledger, path).rpartition("/")[0]
     return chain(ledger, parent) if parent else []
 
@@ -227,7 +227,7 @@ def _schedule(schedule: Sequence[tuple[Composable, int] | Composable]) -> list[t
         if isinstance(item, tuple) and len(item) != 2:  # pyright: ignore[reportUnnecessaryComparison]
             raise DomainError("schedule", item, "each a mechanism, or a pair (mechanism, times)")
         mechanism, times = item if isinstance(item, tuple) else (item, 1)
-        text = written(mechanism)
+        text = serialize(mechanism)
         if text is None:
             raise UnsupportedError(
                 f"a schedule with {mechanism!r}",

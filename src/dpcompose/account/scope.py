@@ -1,27 +1,41 @@
-"""What a scope's description says of theory: which filter, which adjacency, what was committed, which odometer."""
+"""Budgets of scopes: what their descriptions say of filter, adjacency, schedule and odometer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Self, cast
 
-from dpcompose.account.wording import read
+from dpcompose.account.mechanism_text import parse
 from dpcompose.adaptive import Curators, Filter, Odometer, from_description
 from dpcompose.composition.container import Composable
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import Adjacency
-from dpcompose.ledger import Kind, Ledger, Scope
+from dpcompose.ledger import Amount, Kind, Ledger, Scope
 from dpcompose.ledger.scope import paths_down_to
 from dpcompose.ledger.text import scope_path
 from dpcompose.numerics import check
+
+NumericLiteral = int | float | str | Decimal | Fraction
+
+
+def exact(name: str, value: NumericLiteral) -> Fraction:
+    """Exactly what was typed.
+
+    Raises:
+        DomainError: Negative, infinite, no number, or not a multiple of 1e-40.
+    """
+    return Amount.of(value, name=name).fraction
+
 
 VERSION = 1
 Schedule = Sequence[tuple[str, int]]
 
 
 @dataclass(frozen=True)
-class Budgeted:
+class ScopeBudget:
     """A scope, read.
 
     Args:
@@ -45,8 +59,8 @@ class Budgeted:
         Raises:
             UnsupportedError: If it caps something and names no filter: nothing here could price for it.
         """
-        said = scope.description.get("budget")
-        if said is None:
+        budget = scope.description.get("budget")
+        if budget is None:
             if scope.caps:
                 raise UnsupportedError(
                     f"the scope {scope.path!r}",
@@ -55,7 +69,7 @@ class Budgeted:
                 )
             return cls(scope, None, None, None, ())
         try:
-            read = cls._read(scope, said)
+            read = cls._read(scope, budget)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UnsupportedError(
                 f"the scope {scope.path!r}", f"its description cannot be read ({error})", "Open another scope"
@@ -68,15 +82,15 @@ class Budgeted:
         return read
 
     @classmethod
-    def _read(cls, scope: Scope, said: Mapping[str, Any]) -> Self:
-        if said["version"] != VERSION:
-            raise ValueError(f"version {said['version']!r}")
+    def _read(cls, scope: Scope, budget: Mapping[str, Any]) -> Self:
+        if budget["version"] != VERSION:
+            raise ValueError(f"version {budget['version']!r}")
         return cls(
             scope,
-            None if said["filter"] is None else from_description(said["filter"]),
-            Adjacency(said["adjacency"]),
-            Odometer.from_description(said["odometer"]) if "odometer" in said else None,
-            tuple((str(text), check.count("times", times)) for text, times in said.get("schedule", ())),
+            None if budget["filter"] is None else from_description(budget["filter"]),
+            Adjacency(budget["adjacency"]),
+            Odometer.from_description(budget["odometer"]) if "odometer" in budget else None,
+            tuple((str(text), check.count("times", times)) for text, times in budget.get("schedule", ())),
         )
 
     @property
@@ -98,7 +112,7 @@ class Budgeted:
             taken = min(times, rounds)
             rounds -= taken
             if taken:
-                found.append((read(text), taken))
+                found.append((parse(text), taken))
         return found
 
     @property
@@ -122,7 +136,7 @@ def path_in(ledger: Any, path: Any) -> str:
     return scope_path(path)
 
 
-def plain(name: str, value: Any) -> dict[str, Any]:
+def as_mapping(name: str, value: Any) -> dict[str, Any]:
     """`value` as a mapping to keep, empty for None; what is in it is the ledger's to judge."""
     if value is not None and not isinstance(value, Mapping):
         raise DomainError(name, value, "a mapping of plain values, or None")
@@ -137,7 +151,7 @@ def described(
     note: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """The description of a scope, plain values only."""
-    said: dict[str, Any] = {
+    budget: dict[str, Any] = {
         "version": VERSION,
         "filter": None if filter is None else filter.description(),
         "adjacency": adjacency.value,
@@ -145,27 +159,27 @@ def described(
     if odometer is not None:
         if not isinstance(odometer, Odometer):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("odometer", odometer, "an Odometer, or None")
-        said["odometer"] = odometer.description()
+        budget["odometer"] = odometer.description()
     if schedule:
-        said["schedule"] = [[text, times] for text, times in schedule]
-    kept = plain("note", note)
-    return {"budget": said} | ({"note": kept} if kept else {})
+        budget["schedule"] = [[text, times] for text, times in schedule]
+    kept = as_mapping("note", note)
+    return {"budget": budget} | ({"note": kept} if kept else {})
 
 
-def chain(ledger: Ledger, path: str) -> list[Budgeted]:
+def chain(ledger: Ledger, path: str) -> list[ScopeBudget]:
     """The scope and those above it that its charges reach, the highest first: up to and without a scope of slots."""
-    found: list[Budgeted] = []
+    found: list[ScopeBudget] = []
     paths = paths_down_to(path_in(ledger, path))[::-1]
     with ledger.moment() as moment:
         for above in paths:
             scope = moment.balance(above).scope
             if found and scope.kind is Kind.SLOTS:
                 break
-            found.append(Budgeted.of(scope))
+            found.append(ScopeBudget.of(scope))
     return found[::-1]
 
 
-def adjacency_of(found: Sequence[Budgeted], default: Adjacency) -> Adjacency:
+def adjacency_of(found: Sequence[ScopeBudget], default: Adjacency) -> Adjacency:
     """The adjacency that all budgets of a chain share, and its partitions: that these part people depends on it."""
     stated = {
         each.adjacency

@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpcompose.account.charged import Standing, standing
-from dpcompose.account.statement import Statement, unavailable
-from dpcompose.account.tree import Tree
+from dpcompose.account.tree import Standing, Statement, Tree, standing, unavailable
 from dpcompose.adaptive import Mileage, Odometer
 from dpcompose.composition.container import Composition, compose
 from dpcompose.guarantee import Adjacency, Orientation
@@ -115,10 +113,10 @@ def _scheduled(tree: Tree) -> list[Alternative] | None:
 def _own_schedule(tree: Tree) -> Alternative | None:
     if not tree.charges and not tree.budget.schedule:
         return compose(), compose()
-    said = [entry.description.get("mechanism") for entry in tree.charges]
-    if any(text is None or text != tree.budget.at(position) for position, text in enumerate(said)):
+    texts = [entry.description.get("mechanism") for entry in tree.charges]
+    if any(text is None or text != tree.budget.at(position) for position, text in enumerate(texts)):
         return None
-    done = compose(*[mechanism * times for mechanism, times in tree.budget.committed(len(said))])
+    done = compose(*[mechanism * times for mechanism, times in tree.budget.committed(len(texts))])
     whole = compose(*[mechanism * times for mechanism, times in tree.budget.committed(tree.budget.rounds)])
     return done, whole
 

@@ -16,7 +16,7 @@ from dpcompose.cli.streams import stderr, stdout
 from dpcompose.errors import DomainError, OverdrawnError, printable
 
 if TYPE_CHECKING:
-    from dpcompose.account.spelling import Spelling
+    from dpcompose.account.arguments import BudgetArguments
     from dpcompose.ledger import Ledger, Receipt
 
 app = typer.Typer(no_args_is_help=True, help="Open, charge and audit privacy budgets.")
@@ -60,22 +60,16 @@ def scope(
     A filter is opened for a target, --filter concentrated --epsilon 1 --delta 1e-6, or with its own parameters,
     --filter concentrated --parameter rho=0.01 --parameter delta=0. A scope in slots takes a slot, and needs neither.
     """
-    from dpcompose.account.spelling import Spelling
+    from dpcompose.account.arguments import BudgetArguments
 
     with error_boundary(), opened(url) as ledger:
         note = {} if unit is None else {"unit": unit}
         stated = {"epsilon": epsilon, "delta": delta, "mechanism_delta": mechanism_delta}
-        asked = Spelling(
-            kind=kind,
-            filter=filter,
-            parameters=_pairs("--parameter", parameter or []),
-            target={name: text for name, text in stated.items() if text is not None},
-            slots=slots,
-            price_delta=price_delta,
-            adjacency=adjacency,
-            odometer=odometer,
-            note=note,
-        )
+        asked = BudgetArguments(
+            kind, filter, _pairs("--parameter", parameter or []),
+            {name: text for name, text in stated.items() if text is not None},
+            slots, price_delta, adjacency, odometer, note,
+        )  # fmt: skip
         if cap:
             _require_bare(asked)
             description = {"note": note} if note else None
@@ -143,7 +137,7 @@ def _charged(
     if cost:
         if delta is not None:
             raise DomainError("--delta", delta, "nothing beside --cost, which is charged as it is written")
-        from dpcompose.account.pricing import refuse_unknown
+        from dpcompose.account.account import refuse_unknown
 
         amounts = _pairs("--cost", cost)
         refuse_unknown(ledger, path, delta=amounts.get("delta", 0))
@@ -174,8 +168,8 @@ app.command()(ledger_read.verify)
 app.command()(ledger_read.export)
 
 
-def _require_bare(asked: Spelling) -> None:
-    """Raise DomainError if an option was given that a bare cap ignores."""
+def _require_bare(asked: BudgetArguments) -> None:
+    """Raise DomainError if something was said that a bare cap leaves unheeded."""
     for name in ("filter", "parameters", "target", "slots", "price_delta", "adjacency", "odometer"):
         if getattr(asked, name) != getattr(type(asked)(), name):
             raise DomainError(name, getattr(asked, name), "nothing beside --cap, which caps amounts without a filter")

@@ -23,18 +23,18 @@ _NAMES: dict[str, Callable[..., Composable]] = {
 }
 
 
-def written(mechanism: Any) -> str | None:
+def serialize(mechanism: Any) -> str | None:
     """The text of a mechanism; None if no text gives an equal one back."""
     try:
         text = repr(mechanism)
-        same = len(text) <= LONGEST and compose(read(text)) == compose(mechanism)
+        same = len(text) <= LONGEST and compose(parse(text)) == compose(mechanism)
     except (DPComposeError, RecursionError):
         return None
     return text if same else None
 
 
-def read(text: object) -> Composable:
-    """The mechanism that `written` wrote.
+def parse(text: object) -> Composable:
+    """The mechanism that `serialize` wrote.
 
     Raises:
         DomainError: The text is not of this form, or a number in it is outside its domain.

@@ -2,21 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any
 
-from dpcompose.account import pricing
-from dpcompose.account.scope import Budgeted, adjacency_of, chain, plain
-from dpcompose.account.typed import Typed, exact
-from dpcompose.account.wording import written
-from dpcompose.adaptive import Odometer, PureFilter
+from dpcompose.account.mechanism_text import serialize
+from dpcompose.account.scope import NumericLiteral, ScopeBudget, adjacency_of, as_mapping, chain, exact
+from dpcompose.adaptive import Odometer
+from dpcompose.adaptive.pricing import known_pure, label
 from dpcompose.composition.container import Composable
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import Adjacency, Priced
-from dpcompose.ledger import Amount, Ledger, Receipt
+from dpcompose.ledger import Amount, Kind, Ledger, Receipt
 from dpcompose.ledger.scope import paths_down_to
+
+
+def chain_cost(
+    found: Sequence[ScopeBudget], mechanism: Priced, *, delta: NumericLiteral | None, adjacency: Adjacency
+) -> dict[str, Amount]:
+    """What every filter of a chain asks; the whole is refused if one of them cannot price.
+
+    A larger amount is a price too, so that filters which share a currency are charged the largest of theirs.
+
+    Args:
+        found: The chain.
+        mechanism: What is to run.
+        delta: Where on its curve it is charged; a float is its shortest decimal.
+        adjacency: What one person's data may change.
+
+    Raises:
+        UnsupportedError: If a filter has no price for it; or if the chain has a partition, and it is neither a
+            one-shot mechanism nor pure.
+
+    Reference: [HenzingerSafaviVadhan2024]
+    """
+    named = None if delta is None else exact("delta", delta)
+    amounts: dict[str, Amount] = {}
+    for each in found:
+        if each.filter is None:
+            continue
+        try:
+            asked = each.filter.price(mechanism, delta=named, adjacency=adjacency)
+        except UnsupportedError as refusal:
+            raise UnsupportedError(
+                refusal.what, f"{refusal.reason} (for the {each.filter.kind} filter of {each.path!r})", refusal.remedy
+            ) from refusal
+        for currency, amount in asked.items():
+            amounts[currency] = max(Amount.up(amount), amounts.get(currency, Amount(0)))
+    if not isinstance(mechanism, Composable) and any(each.scope.kind is Kind.PARTITION for each in found):
+        _pure_alone(mechanism, adjacency)
+    return amounts
+
+
+def _pure_alone(mechanism: Priced, adjacency: Adjacency) -> None:
+    """Refuse what is no one-shot mechanism, unless it is pure: a bound on every answer, after every other."""
+    typed = mechanism.typed(adjacency=adjacency)
+    if typed is None or typed.epsilon is None or typed.delta > 0:
+        raise UnsupportedError(
+            f"a charge of {label(mechanism)} in a partition",
+            "what answers several times may show beforehand where it will fail, and who is put into that child is told"
+            " more than its delta or rho, which are averages, says",
+            "Charge mechanisms one by one, open slots of pure budgets, or use a scope outside of the partition",
+        )
+
+
+def refuse_unknown(ledger: Ledger, path: str, *, delta: NumericLiteral) -> None:
+    """Refuse a bare cost with a delta inside a partition: that it was a one-shot mechanism is not known.
+
+    Raises:
+        UnsupportedError: If it has a delta, and a scope on the way to it is a partition.
+    """
+    above = [ledger.balance(each).scope for each in paths_down_to(path)]
+    if exact("delta", delta) > 0 and any(scope.kind is Kind.PARTITION for scope in above):
+        reason = "it does not say what runs, and in a partition a delta holds for one-shot mechanisms alone"
+        raise UnsupportedError(f"a bare cost with a delta at {path!r}", reason, "Charge a mechanism, or a plan file")
+
 
 VERSION = 1
 
@@ -51,7 +112,7 @@ class Account:
         _ = self.chain
 
     @cached_property
-    def chain(self) -> list[Budgeted]:
+    def chain(self) -> list[ScopeBudget]:
         """The scope and those above it that its charges reach, the highest first; a charge checks that they are."""
         return chain(self.ledger, self.scope)
 
@@ -60,7 +121,7 @@ class Account:
         """Under which every charge is priced."""
         return adjacency_of(self.chain, Adjacency.ADD_REMOVE)
 
-    def price(self, mechanism: Priced, *, delta: Typed | None = None) -> dict[str, Amount]:
+    def price(self, mechanism: Priced, *, delta: NumericLiteral | None = None) -> dict[str, Amount]:
         """What a mechanism would cost here, by currency: the largest of the prices of all filters on the chain.
 
         Args:
@@ -83,7 +144,7 @@ class Account:
         *,
         actor: str,
         key: str,
-        delta: Typed | None = None,
+        delta: NumericLiteral | None = None,
         description: Mapping[str, Any] | None = None,
     ) -> Receipt:
         """Charge a mechanism, durably, before it runs. Redeem the receipt, then draw.
@@ -102,46 +163,46 @@ class Account:
         """
         found = self.chain
         amounts = self._cost(found, mechanism, delta)
-        said = self._described(mechanism, delta)
-        note = plain("description", description)
+        recorded = self._description(mechanism, delta)
+        note = as_mapping("description", description)
         if note:
-            said["note"] = note
+            recorded["note"] = note
         priced = [each.scope for each in found]
-        return self.ledger.charge(self.scope, cost=amounts, description=said, actor=actor, key=key, priced=priced)
+        return self.ledger.charge(self.scope, cost=amounts, description=recorded, actor=actor, key=key, priced=priced)
 
-    def _cost(self, found: list[Budgeted], mechanism: Priced, delta: Typed | None) -> dict[str, Amount]:
+    def _cost(self, found: list[ScopeBudget], mechanism: Priced, delta: NumericLiteral | None) -> dict[str, Amount]:
         if not any(each.filter is not None for each in found):
             raise UnsupportedError(
                 f"a charge of {self.scope!r}",
                 "no filter bounds it, there or above",
                 "Open a scope with a filter below it",
             )
-        return pricing.cost(found, mechanism, delta=delta, adjacency=self.adjacency)
+        return chain_cost(found, mechanism, delta=delta, adjacency=self.adjacency)
 
-    def _described(self, mechanism: Priced, delta: Typed | None) -> dict[str, Any]:
+    def _description(self, mechanism: Priced, delta: NumericLiteral | None) -> dict[str, Any]:
         """What the entry says of it: its text, and what an odometer and the sum along the path will need."""
-        text = written(mechanism) if isinstance(mechanism, Composable) else None
-        said: dict[str, Any] = {"version": VERSION, "mechanism": text, "adjacency": self.adjacency.value}
+        text = serialize(mechanism) if isinstance(mechanism, Composable) else None
+        recorded: dict[str, Any] = {"version": VERSION, "mechanism": text, "adjacency": self.adjacency.value}
         if text is None:
-            said["opaque"] = repr(mechanism)[:200]
+            recorded["opaque"] = repr(mechanism)[:200]
         if delta is not None:
-            said["delta"] = str(exact("delta", delta))
-        pure = _or_none(lambda: PureFilter(0.0).price(mechanism, adjacency=self.adjacency)["epsilon"])
+            recorded["delta"] = str(exact("delta", delta))
+        pure = _or_none(lambda: known_pure(mechanism, adjacency=self.adjacency))
         if pure is not None:
-            said["pure"] = str(Amount.up(pure))
+            recorded["pure"] = str(Amount.up(pure))
         odometer = self._odometer
         if odometer is not None:
             named = None if delta is None else exact("delta", delta)
             added = _or_none(lambda: odometer.mileage(mechanism, delta=named, adjacency=self.adjacency))
             if added is not None:
-                said["mileage"] = added.description()
-        return said
+                recorded["mileage"] = added.description()
+        return recorded
 
     @cached_property
     def _odometer(self) -> Odometer | None:
         """The nearest odometer at the scope or above it, slots and partitions passed."""
         for path in paths_down_to(self.scope)[::-1]:
-            found = Budgeted.of(self.ledger.balance(path).scope)
+            found = ScopeBudget.of(self.ledger.balance(path).scope)
             if found.odometer is not None:
                 return found.odometer
         return None

@@ -1,4 +1,4 @@
-"""Budgets as a command spells them: the kind of scope, the name of a filter, its parameters or a target."""
+"""Budgets as a command names them: the kind of scope, the name of a filter, its parameters or a target."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpcompose.account.opening import open_partition, open_scope, open_slots, take_slot
-from dpcompose.account.scope import Budgeted, path_in
-from dpcompose.account.typed import exact
+from dpcompose.account.scope import ScopeBudget, exact, path_in
 from dpcompose.adaptive import Odometer
 from dpcompose.adaptive.description import FILTERS, from_description
 from dpcompose.adaptive.filter import Filter
@@ -19,7 +18,7 @@ from dpcompose.numerics.exact import rounded_down
 
 
 @dataclass(frozen=True)
-class Spelling:
+class BudgetArguments:
     """A budget in words; amounts are decimal text, taken exactly.
 
     Args:
@@ -56,7 +55,7 @@ class Spelling:
         common: dict[str, Any] = {"note": self.note, "actor": actor, "key": key}
         parent = path_in(ledger, path).rpartition("/")[0]
         if parent and ledger.balance(parent).scope.kind is Kind.SLOTS:
-            self._as_slot(Budgeted.of(ledger.balance(parent).scope))
+            self._as_slot(ScopeBudget.of(ledger.balance(parent).scope))
             take_slot(ledger, path, odometer=self._odometer(), **common)
             return ledger.balance(path).scope
         common["adjacency"] = Adjacency(self.adjacency)
@@ -75,12 +74,12 @@ class Spelling:
             case _:
                 raise DomainError("kind", self.kind, ", ".join(Kind))
 
-    def _as_slot(self, slots: Budgeted) -> None:
+    def _as_slot(self, slots: ScopeBudget) -> None:
         """Refuse words that a slot does not take: its budget was fixed with the slots."""
-        if self != Spelling(note=self.note, adjacency=self.adjacency, odometer=self.odometer):
+        if self != BudgetArguments(note=self.note, adjacency=self.adjacency, odometer=self.odometer):
             raise DomainError("filter", self.filter, "nothing in a slot: its budget was fixed with the slots")
         fixed = None if slots.adjacency is None else slots.adjacency.value
-        if self.adjacency not in (fixed, Spelling.adjacency):
+        if self.adjacency not in (fixed, BudgetArguments.adjacency):
             raise DomainError("adjacency", self.adjacency, f"{fixed}, which was fixed with the slots")
 
     def _nothing_ignored(self) -> None:
