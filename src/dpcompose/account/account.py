@@ -21,7 +21,7 @@ from dpcompose.ledger.scope import paths_down_to
 def chain_cost(
     found: Sequence[ScopeBudget], mechanism: Priced, *, delta: NumericLiteral | None, adjacency: Adjacency
 ) -> dict[str, Amount]:
-    """What every filter of a chain asks; the whole is refused if one of them cannot price.
+    """The largest price that the filters of a chain ask; refused if one of them has none.
 
     A larger amount is a price too, so that filters which share a currency are charged the largest of theirs.
 
@@ -122,7 +122,7 @@ class Account:
         return adjacency_of(self.chain, Adjacency.ADD_REMOVE)
 
     def price(self, mechanism: Priced, *, delta: NumericLiteral | None = None) -> dict[str, Amount]:
-        """What a mechanism would cost here, by currency: the largest of the prices of all filters on the chain.
+        """The cost of a mechanism here, by currency: the largest of the prices of all filters on the chain.
 
         Args:
             mechanism: A mechanism, a composition, or whatever else answers as `guarantee.Priced` does.
@@ -180,7 +180,7 @@ class Account:
         return chain_cost(found, mechanism, delta=delta, adjacency=self.adjacency)
 
     def _description(self, mechanism: Priced, delta: NumericLiteral | None) -> dict[str, Any]:
-        """What the entry says of it: its text, and what an odometer and the sum along the path will need."""
+        """The description in its entry: its text, and what an odometer and the sum along the path will need."""
         text = serialize(mechanism) if isinstance(mechanism, Composable) else None
         recorded: dict[str, Any] = {"version": VERSION, "mechanism": text, "adjacency": self.adjacency.value}
         if text is None:

@@ -1,4 +1,4 @@
-"""What one person is exposed to: two labelled numbers, one promised and one spent, each with where it holds."""
+"""The exposure of one person: two labelled numbers, one promised and one spent, each with where it holds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpcompose.numerics import check
 
 @dataclass(frozen=True)
 class Exposure:
-    """What one person, present in these scopes, is exposed to.
+    """The exposure of one person who is present in these scopes.
 
     Args:
         paths: The scopes that hold the person.
@@ -32,7 +32,7 @@ class Exposure:
 
 
 def exposure(ledger: Ledger, *, paths: Sequence[str], delta: float) -> Exposure:
-    """What a person present in all of `paths` is exposed to: these are all the scopes that hold the person.
+    """The exposure of a person in all of `paths`, which must be all the scopes that hold the person.
 
     Which they are must have been fixed before the first charge to any of them; a scope that was never used, that is
     closed or has expired is one of them all the same. To open two and name the one that was used is the natural filter.

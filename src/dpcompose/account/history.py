@@ -42,7 +42,7 @@ class History:
 
 
 def history(ledger: Ledger, path: str, *, delta: float) -> History:
-    """What the charges of a scope add up to under every theorem, were they fixed in advance; whoever turns pairs.
+    """The sum of a scope's charges under every theorem, were they fixed in advance; whoever turns pairs.
 
     Args:
         ledger: Where.

@@ -54,7 +54,7 @@ class ScopeBudget:
 
     @classmethod
     def of(cls, scope: Scope) -> Self:
-        """What the description of a scope says.
+        """The budget that the description of a scope states.
 
         Raises:
             UnsupportedError: If it caps something and names no filter: nothing here could price for it.
@@ -121,7 +121,7 @@ class ScopeBudget:
         return sum(times for _, times in self.schedule)
 
     def at(self, position: int) -> str | None:
-        """What the schedule has at a position, from 0; None beyond its end."""
+        """The text of the schedule's mechanism at a position, from 0; None beyond its end."""
         for text, times in self.schedule:
             if position < times:
                 return text

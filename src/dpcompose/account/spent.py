@@ -1,4 +1,4 @@
-"""What has been charged about a person, as far as a number on it holds."""
+"""A number on the charges about a person, as far as one holds."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _committed(trees: Sequence[Tree], delta: float, adjacency: Adjacency) -> Sta
 
 
 Alternative = tuple[Composition, Composition]
-"""What was charged so far, and the whole schedules."""
+"""The charges so far, and the whole schedules."""
 
 
 def _scheduled(tree: Tree) -> list[Alternative] | None:
@@ -136,7 +136,7 @@ def _joined(parts: Sequence[list[Alternative] | None]) -> list[Alternative] | No
 
 @dataclass(frozen=True)
 class _Covered:
-    """What each odometer must show, and the pure epsilons that none covers."""
+    """The mileage that each odometer must show, and the pure epsilons that none covers."""
 
     mileage: dict[str, tuple[Odometer, Mileage]]
     rest: Fraction = Fraction(0)

@@ -55,7 +55,7 @@ def unavailable(why: str) -> Statement:
 
 
 RECORD = "open elsewhere"
-"""What an opening's description names, by path: the hashes of the entries that opened budgets in other trees."""
+"""The name, in an opening's description, of the hashes of the entries that opened budgets in other trees, by path."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Tree:
             chosen = any(path == each or path.startswith(f"{each}/") for each in paths)
             recorded = tuple(records) if path == root else ()
             own_hash, own_charges = hashes.get(path, ""), tuple(charges[path])
-            return cls(budgets[path], own_charges, children, chosen, nearest, own_hash, recorded)
+            return cls(budgets[path], own_charges, children, chosen, nearest, hash=own_hash, records=recorded)
 
         return built(root, None)
 
@@ -166,7 +166,7 @@ Costs = Mapping[str, Amount]
 
 @dataclass(frozen=True)
 class Standing:
-    """What a charge stands for.
+    """The mechanisms that a charge stands for.
 
     Args:
         mechanisms: It is no worse than each of them; none if nothing is known.
@@ -187,7 +187,7 @@ class Standing:
         return Amount.up(min(found)).fraction if found else None
 
     def mileage(self, odometer: Odometer, *, deltas: Sequence[float | None]) -> Mileage | None:
-        """What it adds to an odometer, cut at the first of these deltas where that is known."""
+        """The mileage it adds to an odometer, cut at the first of these deltas where that is known."""
         for mechanism in self.mechanisms:
             for delta in deltas:
                 with suppress(UnsupportedError, DomainError):
@@ -196,7 +196,7 @@ class Standing:
 
 
 def standing(trees: Sequence[Tree]) -> dict[str, Standing]:
-    """What every charge in these trees stands for, by the hash of its entry.
+    """The standing of every charge in these trees, by the hash of its entry.
 
     Anybody who charges writes the description of his charge: a number in it is not read, and a mechanism only where its
     price is what was paid. A charge of more, or without a mechanism, is one of what the filters take that amount for.
@@ -305,4 +305,4 @@ _TAKEN_FOR: Mapping[str, TakenFor] = {
     "concentrated": _concentrated,
     "gaussian": _gaussian,
 }
-"""What a filter takes an amount for, by kind; the others keep their amounts to themselves."""
+"""The mechanism that an amount stands for, by kind of filter; the other kinds have none."""

@@ -35,7 +35,7 @@ class Batch:
     _redemptions: dict[tuple[str, int], Entry] = field(default_factory=lambda: {})
 
     def decide_all(self, requests: Sequence[Request]) -> list[Decision | DPComposeError]:
-        """What each request leads to, in order: a decision, or the error that the rules raised."""
+        """The outcome of each request, in order: a decision, or the error that the rules raised."""
         outcomes: list[Decision | DPComposeError] = []
         for request in requests:
             try:

@@ -13,11 +13,11 @@ from dpcompose.ledger.scope import AccountNode, Scope, paths_down_to, root_of
 from dpcompose.ledger.text import encode
 
 SLOT = "slots"
-"""What stands for the currency where a scope of slots is full."""
+"""The name in place of a currency where a scope of slots is full."""
 
 
 class View(Protocol):
-    """What the rules may ask of a store; answers belong to one moment."""
+    """The questions that rules may ask of a store; answers belong to one moment."""
 
     def node(self, path: str) -> AccountNode | None:
         """The scope of that path with its balance."""
@@ -42,7 +42,7 @@ class View(Protocol):
 
 @dataclass(frozen=True)
 class Decision:
-    """What a request leads to.
+    """The outcome of a request.
 
     Args:
         entry: The entry to append; None if the request was decided before.
@@ -60,7 +60,7 @@ class Decision:
 
 
 class Request(Protocol):
-    """What somebody asks of the ledger: already checked by itself, not yet against what is stored."""
+    """A request to the ledger: checked by itself, not yet against what is stored."""
 
     @property
     def path(self) -> str:
@@ -78,7 +78,7 @@ class Request(Protocol):
         ...
 
     def decide(self, view: View, *, time: str) -> Decision:
-        """What it leads to; raises LedgerError where it must leave no trace."""
+        """Decide it; raise LedgerError where it must leave no trace."""
         ...
 
 

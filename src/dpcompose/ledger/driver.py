@@ -28,7 +28,7 @@ CHANGE = "UPDATE balance SET spent = ?, taken = ?, closed = ? WHERE root = ? AND
 
 @dataclass
 class Cached:
-    """What was read below one top-level scope, for later transactions: scopes of one history never change.
+    """Rows read below one top-level scope, for later transactions: scopes of one history never change.
 
     Args:
         head: The last entry of that history when something was last read or written.
@@ -66,7 +66,7 @@ class Driver(Protocol):
 
 @dataclass
 class WriteModel:
-    """What is stored, as the rules see it.
+    """The stored ledger, as the rules see it.
 
     Args:
         driver: The connection.

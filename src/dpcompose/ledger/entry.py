@@ -31,7 +31,7 @@ def _second(seconds: int) -> str:
 
 VERSION = 1
 GENESIS = "0" * 64
-"""What the first entry of a top-level scope holds as the hash before it."""
+"""The hash that the first entry of a top-level scope holds as the one before it."""
 
 OPENED, GRANTED, REFUSED, REDEEMED, CLOSED = "opened", "granted", "refused", "redeemed", "closed"
 
@@ -125,7 +125,7 @@ class Entry:
 
     @property
     def description(self) -> dict[str, Any]:
-        """What was charged or opened, in plain words of its own; empty where nothing was said."""
+        """The description of what was charged or opened; empty where none was given."""
         return self.fields.get("description", {})
 
     @property
@@ -186,7 +186,9 @@ class Receipt:
         """The receipt of a granted charge; the same entry gives the same receipt, byte for byte."""
         if entry.key is None:
             raise TamperedError([f"entry {entry.sequence} of {entry.root} is a charge without a key"])
-        return cls(entry.scope, entry.sequence, entry.key, entry.actor, entry.cost, entry.time, entry.hash)
+        return cls(
+            entry.scope, entry.sequence, entry.key, entry.actor, cost=entry.cost, time=entry.time, hash=entry.hash
+        )
 
     @classmethod
     def read(cls, text: str) -> Receipt:

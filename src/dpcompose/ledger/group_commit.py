@@ -112,6 +112,6 @@ class GroupCommit:
 
 
 def _lost(error: BaseException) -> StoreError:
-    """What the others are told when their leader was stopped by something that is not about the ledger."""
+    """The error for the others when their leader was stopped by something that is not about the ledger."""
     what = f"the commit was interrupted ({type(error).__name__})"
     return StoreError("ledger", what, "Ask again with the same key", uncertain=True)

@@ -36,7 +36,7 @@ Entries = Callable[[str, int], str | None]
 
 
 class LossError(Exception):
-    """What was acknowledged is missing; the message says what."""
+    """An acknowledged entry is missing; the message says which."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Claim:
         return (b"%08x %b" % (crc32(text), text)).ljust(SECTOR - 1) + b"\n"
 
     def missing(self, entries: Entries, roots: Callable[[], Iterable[str]]) -> str:
-        """What of this claim a ledger does not hold, in words; empty if it holds all."""
+        """The part of this claim that a ledger does not hold, in words; empty if it holds all."""
         root = self.label[1:]
         if self.label[0] == "#":
             root = next((each for each in roots() if label_of(each) == self.label), root)
@@ -84,7 +84,7 @@ def label_of(root: str) -> str:
 
 
 def read_claims(path: Path) -> list[Claim]:
-    """What the record at `path` says, the first sector first; ValueError if it is damaged.
+    """The claims of the record at `path`, the first sector first; ValueError if it is damaged.
 
     An empty sector is none: after a power loss a record that grew may have its size and not its content.
     """
@@ -196,7 +196,7 @@ def _write(written: int | None) -> None:
 
 @dataclass
 class CheckedWriteModel(WriteModel):
-    """What is stored, held against the head record: nothing is added to a chain that has lost its end."""
+    """The stored ledger, compared with the head record: nothing is added to a chain that has lost its end."""
 
     record: HeadRecord = field(kw_only=True)
     url: str = field(kw_only=True)
@@ -226,7 +226,7 @@ class CheckedWriteModel(WriteModel):
 
 
 def missing_claims(connection: Connection, claims: Sequence[Claim], roots: Callable[[], list[str]]) -> Iterator[str]:
-    """What a head record claims and the ledger does not hold."""
+    """The claims of a head record that the ledger does not hold, in words."""
 
     def entries(root: str, sequence: int) -> str | None:
         return connection.exec_driver_sql(HASH, (root, sequence)).scalar()

@@ -25,7 +25,7 @@ from dpcompose.ledger.verification import Anchor, Progress, Verification, verify
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):", re.ASCII)
 _CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
-"""What a terminal that shows the name would obey."""
+"""Characters that a terminal would obey when it shows the name."""
 _DOMAIN = "a file, sqlite:///file, postgresql://user@host/database or memory:"
 
 
@@ -71,12 +71,12 @@ def _postgres(rest: str, *, create: bool) -> Store:
 
 @dataclass(frozen=True)
 class Moment:
-    """What `Ledger.moment` gives; it ends with its block."""
+    """The ledger at one moment, as `Ledger.moment` gives it; it ends with its block."""
 
     snapshot: Snapshot
 
     def balance(self, path: str) -> Balance:
-        """What has been spent in a scope, and what its caps leave."""
+        """The amounts spent in a scope, and what its caps leave."""
         return Balance.of(self._node(scope_path(path)))
 
     def available(self, path: str) -> Amounts:
@@ -122,7 +122,7 @@ PAGE = 1000
 
 @dataclass(frozen=True)
 class Ledger:
-    """What has been spent, on which data, by whom, and what may still be spent. Any number of threads may share one.
+    """A record of what was spent, on which data, by whom, and what is left. Any number of threads may share it.
 
     >>> ledger = Ledger.open("memory:")
     >>> scope = ledger.scope("world", caps={"epsilon": 0.3}, actor="Ada")
@@ -190,12 +190,12 @@ class Ledger:
         request = Opening(
             scope_path(path),
             Kind(kind),
-            None if caps is None else Amounts.of(caps, name="caps"),
-            slots,
-            Amounts.of(cost),
-            description_text(description),
-            line_of_text("actor", actor),
-            None if key is None else line_of_text("key", key),
+            caps=None if caps is None else Amounts.of(caps, name="caps"),
+            slots=slots,
+            cost=Amounts.of(cost),
+            description=description_text(description),
+            actor=line_of_text("actor", actor),
+            key=None if key is None else line_of_text("key", key),
         )
         scope = self._decided(request).scope
         assert scope is not None, "an opening gives a scope"
@@ -272,7 +272,7 @@ class Ledger:
             yield Moment(snapshot)
 
     def balance(self, path: str) -> Balance:
-        """What has been spent in a scope, and what its caps leave."""
+        """The amounts spent in a scope, and what its caps leave."""
         with self.moment() as moment:
             return moment.balance(path)
 

@@ -47,7 +47,7 @@ def home(connection: psycopg.Connection[Any]) -> str | None:
 
 
 def differences(connection: psycopg.Connection[Any]) -> Iterator[str]:
-    """What would lose rows, hide them, change them or let one in twice."""
+    """Find differences that would lose rows, hide them, change them or let one in twice."""
     for table in TABLES.sorted_tables:
         found = connection.execute(_TABLE, (table.name,)).fetchone()
         if found is None:
@@ -170,7 +170,7 @@ def require_tables(connection: psycopg.Connection[Any], url: str) -> None:
 
 
 def failure(url: str, error: psycopg.Error, *, uncertain: bool) -> StoreError:
-    """What happened, in words; nothing of the connection string is repeated."""
+    """The error in words; nothing of the connection string is repeated."""
     cause = _CAUSES.get(error.sqlstate or "")
     if cause is not None:
         return StoreError(url, *cause)

@@ -24,7 +24,7 @@ _NAMES = {
     GRANTED: [_OWN | {"cost", "description", "key"}],
     REDEEMED: [_OWN | {"redeems"}, _OWN | {"redeems", "attempt"}],
 }
-"""What the entries hold that are not decided again byte by byte."""
+"""The names in entries of kinds that are not decided again byte by byte."""
 
 
 class DisagreementError(Exception):
@@ -149,7 +149,9 @@ def _request(fields: Mapping[str, Any]) -> Request:
         return Charge(path, cost, description, actor, fields["key"])
     definition = fields["definition"]
     caps = None if definition["caps"] is None else Amounts.read(definition["caps"])
-    return Opening(path, Kind(definition["kind"]), caps, definition.get("slots"), cost, description, actor, key)
+    slots = definition.get("slots")
+    common: dict[str, Any] = {"cost": cost, "description": description, "actor": actor, "key": key}
+    return Opening(path, Kind(definition["kind"]), caps=caps, slots=slots, **common)
 
 
 def differences(expected: Mapping[str, AccountNode], stored: Iterator[AccountNode]) -> Iterator[str]:

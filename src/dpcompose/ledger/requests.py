@@ -182,7 +182,9 @@ class Charge:
         except OverdrawnError as refusal:
             return refused(head, content, refusal, time=time)
         entry = Entry.after(head, GRANTED, content, time=time)
-        receipt = Receipt(self.path, head.sequence + 1, self.key, self.actor, self.cost, time, entry.hash)
+        receipt = Receipt(
+            self.path, head.sequence + 1, self.key, self.actor, cost=self.cost, time=time, hash=entry.hash
+        )
         return Decision(entry, nodes, receipt)
 
 
@@ -236,7 +238,7 @@ class Redemption:
 
 
 def attempt_of(nonce: str | None) -> str | None:
-    """What the ledger keeps of a nonce.
+    """The digest of a nonce, which is all that the ledger keeps of it.
 
     Raises:
         DomainError: It could be guessed; it is not repeated.

@@ -14,7 +14,7 @@ from dpcompose.ledger.amount import Amount, Amounts
 
 
 class Kind(StrEnum):
-    """What a scope does with the spending of its children."""
+    """How a scope treats the spending of its children."""
 
     FILTER = "filter"
     """Charges and children add up, within the caps."""
@@ -56,12 +56,12 @@ class Scope:
 
     @property
     def description(self) -> dict[str, Any]:
-        """What it is, as a fresh mapping."""
+        """The description, as a fresh mapping."""
         return json.loads(self.description_text)
 
     @cached_property
     def schedule(self) -> Any:
-        """What was committed when it was opened, in order: texts of mechanisms with counts; None if nothing was."""
+        """The schedule committed at its opening: texts of mechanisms with counts, in order; None if there is none."""
         budget: Any = self.description.get("budget") if '"schedule":' in self.description_text else None
         return cast("dict[str, Any]", budget).get("schedule") or None if isinstance(budget, dict) else None
 
@@ -99,7 +99,7 @@ class AccountNode:
 
 @dataclass(frozen=True)
 class Balance:
-    """What has been spent in a scope, and what is left.
+    """The amounts spent in a scope, and those left.
 
     Args:
         scope: The scope.
@@ -120,7 +120,7 @@ class Balance:
 
     @property
     def left(self) -> Amounts:
-        """What this scope's own caps leave (`Ledger.available` heeds those above it too); empty for slots."""
+        """The amounts that its own caps leave (`Ledger.available` heeds those above it too); empty for slots."""
         if self.scope.kind is Kind.SLOTS:
             return Amounts({})
         return Amounts({name: cap - self.spent.units[name] for name, cap in self.scope.caps.units.items()})

@@ -128,7 +128,7 @@ class SQLiteStore:
         return claims is not None and version == len(STEPS) and is_marked and may_write(self._head_path)
 
     def _claims(self) -> list[Claim] | None:
-        """What the head record says, read before the ledger is; None if there is no record."""
+        """The claims of the head record, read before the ledger is; None if there is no record."""
         for pause in (0.001, 0.01, 0.1):
             with suppress(ValueError):
                 return read_claims(self._head_path) if self._head_path.exists() else None
@@ -289,7 +289,7 @@ class SQLiteStore:
         return are_in_place(self._files)
 
     def _damage(self, connection: Connection) -> Iterator[str]:
-        """What the file itself shows, and what the head record says that the ledger does not hold."""
+        """Faults of the file itself, and claims of the head record that the ledger does not hold."""
         claims = self._claims() or []
         with self._engine.connect() as later, later.begin():  # begun after the record was read
             yield from missing_claims(later, claims, ReadModel(later, self._damage).roots)

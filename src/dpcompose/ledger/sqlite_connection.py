@@ -143,7 +143,7 @@ def beside(path: Path, end: str) -> Path:
 
 
 def mark_of(path: Path) -> int:
-    """What a ledger holds that has a head record: the number of its file, so that a copy is not taken for it."""
+    """The mark of a ledger that has a head record: the number of its file, so that a copy is not taken for it."""
     return crc32(str(path.stat().st_ino).encode()) >> 1 or 1
 
 

@@ -1,4 +1,4 @@
-"""What a store does for the rules: it shows one moment, makes decisions durable, all or none; and the rows it keeps."""
+"""The interface of stores: they show one moment, and make decisions durable, all or none; and the rows they keep."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Snapshot(View, Protocol):
         ...
 
     def damage(self) -> Iterator[str]:
-        """What the store itself finds wrong with its file: broken pages, foreign tables or triggers."""
+        """Faults that the store itself finds in its file: broken pages, foreign tables or triggers."""
         ...
 
 
@@ -83,7 +83,7 @@ class Store(Protocol):
 
 
 def closed(url: str) -> StoreError:
-    """What a store says that was closed."""
+    """The error of a store that was closed."""
     return StoreError(url, "this ledger was closed", "Open it again")
 
 

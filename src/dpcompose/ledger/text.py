@@ -1,4 +1,4 @@
-"""What may be written into a ledger as text: paths, names, keys, descriptions."""
+"""Text that may be written into a ledger: paths, names, keys, descriptions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff"  # ignored by default
     "\u2800\ufffc\U00013441\U00013442\U00016fe4\U0001d159]"  # and blank in most fonts
 )
-"""What is no control or format character, and yet shows nothing: with it, two names look alike."""
+"""Characters that are no control or format characters, and yet show nothing: with them, two names look alike."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9 ._:@+/=#,~-]*", re.ASCII)
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*", re.ASCII)

@@ -20,7 +20,7 @@ _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 @dataclass(frozen=True)
 class Anchor:
-    """What was there: for each top-level scope, in order, its name and the head of its chain."""
+    """The heads of all chains at one moment: the name and the last entry of each top-level scope, in order of names."""
 
     heads: tuple[tuple[str, Head], ...]
 
