@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
-from dpcompose.ledger.entry import Entry, Head
+from dpcompose.ledger.entry import Head
 from dpcompose.ledger.schema import BALANCE, ENTRY, MIGRATION, SCOPE, STEPS
 from dpcompose.ledger.scope import AccountNode, root_of
-from dpcompose.ledger.store import Record, entry_of, node_of, scope_of
+from dpcompose.ledger.store import Record, node_of, scope_of
 
 AT_A_TIME = 1000
 
@@ -42,21 +42,6 @@ class ReadModel:
         wanted = select(SCOPE, BALANCE.c.spent, BALANCE.c.taken, BALANCE.c.closed).select_from(joined)
         rows = [tuple(row) for row in self.connection.execute(wanted)]
         return (node_of(scope_of(row[:7]), row[7:]) for row in sorted(rows, key=lambda row: row[1]))
-
-    def keyed(self, root: str, key: str) -> Entry | None:
-        found = select(ENTRY.c.body, ENTRY.c.hash).where(ENTRY.c.root == root, ENTRY.c.key == key)
-        row = self.connection.execute(found).first()
-        return None if row is None else entry_of(tuple(row))
-
-    def entry(self, root: str, sequence: int) -> Entry | None:
-        found = select(ENTRY.c.body, ENTRY.c.hash).where(ENTRY.c.root == root, ENTRY.c.sequence == sequence)
-        row = self.connection.execute(found).first()
-        return None if row is None else entry_of(tuple(row))
-
-    def redemption(self, root: str, sequence: int) -> Entry | None:
-        found = select(ENTRY.c.body, ENTRY.c.hash).where(ENTRY.c.root == root, ENTRY.c.redeems == sequence)
-        row = self.connection.execute(found).first()
-        return None if row is None else entry_of(tuple(row))
 
     def head(self, root: str) -> Head:
         last = select(ENTRY.c.sequence, ENTRY.c.hash).where(ENTRY.c.root == root).order_by(ENTRY.c.sequence.desc())

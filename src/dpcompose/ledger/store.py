@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from dpcompose.errors import StoreError, TamperedError
 from dpcompose.ledger.amount import Amounts, units_of, units_text
-from dpcompose.ledger.decision import Decision, Request, View
-from dpcompose.ledger.entry import Entry
+from dpcompose.ledger.decision import Decision, Request
+from dpcompose.ledger.entry import Entry, Head
 from dpcompose.ledger.scope import AccountNode, Kind, Scope, root_of
 
 
@@ -37,8 +37,16 @@ class Record:
         return Entry(self.body, self.hash)
 
 
-class Snapshot(View, Protocol):
+class Snapshot(Protocol):
     """Everything stored, at one moment."""
+
+    def node(self, path: str) -> AccountNode | None:
+        """The scope of that path with its balance."""
+        ...
+
+    def head(self, root: str) -> Head:
+        """The last entry below a top-level scope."""
+        ...
 
     def roots(self) -> list[str]:
         """The top-level scopes, sorted; also those that have entries but no scope."""
