@@ -1,4 +1,19 @@
-"""The float engine: E[(1 - e^(x - L))_+] between two floats, from the moment generating function of L on a line."""
+"""The float engine: g(x) = E[(1 - e^(x - L))_+] between two floats, from M(t) = E[e^(tL)] on a vertical line.
+
+Read it in this order:
+
+  transform         a random variable L as a family describes it: M on vertical lines, with its error;
+  exponential_sums  a tool for families whose M is a sum over weighted points;
+  saddle            real orders near the saddle point, from tables of log M;
+  placement         where the line stands, how far apart its nodes are, and which of them are significant;
+  quadrature        three rules that turn a placement into a contour: periodic, direct, mollified;
+  contour           the nodes, summed at any x: two ends, and the width that each source of error adds;
+  reverse           the same nodes used for the pairs in the other order;
+  invert            g at a given x, and the x at which g takes a given value.
+
+Any line gives a certified enclosure. All that is estimated (`cumulants`, `curve`, a placement) only decides how narrow
+it is.
+"""
 
 from dpcompose.contour.contour import Bracket, Contour
 from dpcompose.contour.invert import LineReading

@@ -32,7 +32,7 @@ class Bracket(NamedTuple):
     rounding: float
 
 
-# Beyond this standard deviation the bump that bounds the smoothing gap is no bound to speak of.
+# Beyond this standard deviation the bump does not usefully bound the smoothing gap.
 WIDE = 8.0
 # The probability that a Gaussian exceeds nine standard deviations is 1.13e-19.
 _BEYOND_NINE = 1.2e-19
@@ -180,7 +180,7 @@ class Contour:
 
     @cached_property
     def _tail(self) -> float:
-        """The tail in the units of the sum, whose M(order) is off by its error."""
+        """The tail in the units of the sum, with the error of M(order) there."""
         return self.tail * math.exp(min(float(self.error[0]), 700.0))
 
     @cached_property

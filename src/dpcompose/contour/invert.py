@@ -62,7 +62,7 @@ def value_at(transform: Transform, x: float, *, tolerance: float) -> LineReading
     contour = draw(transform, placement)
     bracket = contour.bracket(x)
     if not bracket.upper < 0.5:
-        # Perhaps no line is any good so far out: one moment says at least how far.
+        # So far out no line may be good: one moment gives an upper end at least.
         return replace(_read(contour, bracket), upper=min(_one_moment(transform, x, order), bracket.upper))
     return replace(_read(contour, bracket), chart=chart)
 
@@ -86,7 +86,7 @@ def _read(contour: Contour, bracket: Bracket) -> LineReading:
 
 
 def _one_moment(transform: Transform, x: float, *orders: float) -> float:
-    """An upper bound on g(x) far beyond anything likely, where there is no saddle point: the best of a few moments."""
+    """An upper bound on g(x) by the best of a few moments: for very unlikely x, where there is no saddle point."""
     best = 1.0
     for order in orders or (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0):
         bound = transform.moment_bound(order)
@@ -186,7 +186,7 @@ def point_of(transform: Transform, least: float, most: float, *, tolerance: floa
 def _lower_end(
     transform: Transform, best: LineReading, masses: tuple[float, float], order: float, x: float, tolerance: float
 ) -> LineReading:
-    """With a lower end from lines at smaller and smaller orders, where those at the saddle point round or blur it away.
+    """`best` with a lower end from lines at smaller and smaller orders, where rounding takes it at the saddle point.
 
     Next to the largest value that point lies so far out that a last digit of a loss is as much as the mass asked for.
     """
@@ -215,12 +215,12 @@ def _rounded(reading: LineReading) -> bool:
 
 
 def _most_nodes(tolerance: float) -> int:
-    """How many nodes a line may cost that does not end by itself: many only where more than the usual 1e-9 is asked."""
+    """How many nodes a line may have that does not end by itself: many only where more than the usual 1e-9 is asked."""
     return _MOST if tolerance < 1e-9 else _USUAL
 
 
 def _narrower(one: LineReading, two: LineReading) -> LineReading:
-    """Both enclose the truth: so does the intersection. Were there none, neither could be believed."""
+    """The intersection of two enclosures; their hull if it is empty, since one of the two is then wrong."""
     lower, upper = max(one.lower, two.lower), min(one.upper, two.upper)
     if lower > upper:
         lower, upper = min(one.lower, two.lower), max(one.upper, two.upper)
@@ -252,7 +252,7 @@ def _on_contour(
         if not (left < target < right or target == transform.maximum) or (looks % 4 == 3 and looks > 8):
             target = (left + min(right, x + reach)) / 2
         moved, x = abs(target - x), target
-        # What Newton leaves is of the order of the square of its last step.
+        # The error of Newton's method is of the order of the square of its last step.
         if min(moved, moved * moved * contour.order) <= 1e-3 * tolerance * abs(x) + 1e-15:
             break
     x = min(x, transform.maximum)
@@ -281,7 +281,7 @@ def _on_contour(
 
 
 def walk(proved: Callable[[float], bool], x: float, offset: float, end: float, *, growth: float = 1.5) -> float:
-    """The first of ever farther points beyond x that is proved to lie beyond the solution; `end` if none is."""
+    """The first of farther and farther points beyond x that is proved to lie beyond the solution; `end` if none is."""
     offset = max(offset * 0.6, 4e-16 * abs(x))
     for step in range(60):
         point = x + offset

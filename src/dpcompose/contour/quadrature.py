@@ -19,7 +19,7 @@ from dpcompose.contour.saddle import short
 from dpcompose.contour.transform import Line, Transform
 from dpcompose.numerics.elementary import Reals, U, exp_or_inf
 
-# The end of a line whose |M| comes back is looked for up to so many steps.
+# A line on which |M| does not vanish at infinity is searched for an end up to so many steps.
 _FARTHEST = 2.0**20 * math.pi
 # Where the tail of a line may be bounded, in units of the frequency at which a Gaussian would have decayed.
 _FURTHER = np.concatenate([[1.0, 1.25, 1.5], 2.0 ** np.arange(1, 18)])
@@ -27,7 +27,7 @@ _FURTHER = np.concatenate([[1.0, 1.25, 1.5], 2.0 ** np.arange(1, 18)])
 _FEW = 64
 # From so many nodes on, terms may be evaluated in single precision, at that share of the error.
 _MANY, _SINGLE_PRECISION = 256, 0.05
-# A line bears no error of this size.
+# No line is used at an error of this size.
 _TOO_LARGE = 100.0
 
 
@@ -117,7 +117,7 @@ def _end(log_bound: Reals, edges: Reals, placement: Placement, limit: float) -> 
 
 def tail_edges(transform: Transform, step: float, count: int) -> Reals:
     """Where the tail of a line of so many nodes is bounded, block by block."""
-    # Blocks are of use up to about the spread of one of the summands, in units of which theirs is the root of copies.
+    # Blocks help up to about the spread of one summand; in units of the sum's spread that is the root of copies.
     most = max(0.15 * math.sqrt(transform.copies), 8.0)
     return step * np.rint(count * _FURTHER[: int(np.searchsorted(_FURTHER, most)) + 1])
 
@@ -278,7 +278,7 @@ def _precise(term: Transform, order: float, frequency: Reals, magnitude: Reals, 
     size = np.exp(np.minimum(magnitude + (rough.log.real - exact.log[0].real), 1.0)) / (
         order * (order + 1) + frequency**2
     )
-    # However small the node: a sum gives up at a large error of one.
+    # An error this large counts as infinite however small the node: a sum gives up at it.
     moved = np.where(rough.error < _TOO_LARGE, size * np.expm1(rough.error), np.inf)
     ranks = np.argsort(moved)
     noticed = ranks[~(np.cumsum(moved[ranks]) <= _SINGLE_PRECISION * error)]

@@ -1,4 +1,4 @@
-"""Where to draw the contour: real orders near the saddle point. Any order is valid; these only decide the width."""
+"""Real orders near the saddle point, where the contour is drawn. Any order is valid; these only decide the width."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ LEAST, MOST = 2.0**-20, 2.0**40
 # Multiples of a guess at which a whole table is cheaper than Newton's steps one by one.
 _AROUND = 1.3 ** np.arange(-8.0, 4.0)
 _BETWEEN = np.linspace(0.0, 1.0, 10)
-# Multiples of a guess that hold the saddle point and the orders around it where a line may stand or be bounded.
+# Multiples of a guess: they span the saddle point and the orders around it where a line may stand or be bounded.
 _LADDER = np.exp(np.arange(-1.2, 1.85, 0.1))
-# Finer, for where M explodes soon beyond the guess.
+# Finer multiples, for where M blows up soon beyond the guess.
 _FINER_LADDER = np.exp(np.arange(-1.2, 0.27, 0.05))
 _STEEP, _STEEPEST = 8.0, 100.0
-# The same multiples of the saddle point itself.
+# Multiples of a known saddle point, densest next to it; `_CENTER` is the index of the saddle point.
 _MULTIPLES = np.exp(
     np.concatenate([np.arange(-0.56, 0.0, 0.07), [0.0, 0.015], np.arange(0.035, 0.25, 0.05), np.arange(0.3, 1.8, 0.15)])
 )
@@ -60,7 +60,7 @@ def around(transform: Transform, order: float) -> Chart:
 
 
 def _farthest(transform: Transform, order: float) -> float:
-    """Nothing is gained where M has exploded."""
+    """The largest order worth a look: M has blown up beyond it."""
     return 1.25 * max(order, transform.blow_up)
 
 
@@ -75,7 +75,7 @@ def chart_for_mass(transform: Transform, log_mass: float) -> Chart | None:
 
 
 def _charted(transform: Transform, excess: Excess, guess: float) -> Chart | None:
-    """Where the moments overflow the gap is not finite, which is above 0; callers ignore what numpy says then."""
+    """The chart around the zero of `excess`; None without tables. Moments that overflow count as above it."""
     if not transform.tabulates:
         return None
     most = min(_farthest(transform, guess), _most(transform))
@@ -128,7 +128,7 @@ def _excess_of_value(value: float) -> Excess:
 
 
 def _first_for_value(transform: Transform, value: float) -> float:
-    """A Gaussian has K = rho l (l + 1)."""
+    """The first guess for `for_value`, as if for a Gaussian, which has K = rho l (l + 1)."""
     rho = _rho(transform)
     start = (value + math.hypot(value, 4 * math.sqrt(rho))) / (4 * rho) if abs(value) < 1e100 else 1.0
     return min(start, transform.blow_up)
@@ -150,7 +150,7 @@ def _excess_of_mass(log_mass: float) -> Excess:
 
 
 def _first_for_mass(transform: Transform, log_mass: float) -> float:
-    """A Gaussian has K = rho l (l + 1), and log g is about -rho l^2; where K explodes before that, it ends there."""
+    """The first guess for `for_mass`, as if for a Gaussian, whose log g is about -rho l^2; at most where M blows up."""
     return min(math.sqrt((1 - log_mass) / _rho(transform)), transform.blow_up)
 
 
@@ -214,7 +214,7 @@ def _shortened(values: Reals) -> Reals:
 
 
 def _most(transform: Transform) -> float:
-    """Beyond this order the roundings of order * value would leave no digits near the largest value."""
+    """The largest order: beyond it the rounding of order * value leaves no digits near the largest value."""
     return min(MOST, 1e7 / transform.maximum) if 0 < transform.maximum < math.inf else MOST
 
 
@@ -250,7 +250,7 @@ def _increasing_zero(
 ) -> float:
     """Newton in the logarithm for an increasing function, until it is near 0 and the point good to the tolerance.
 
-    Steps are clipped to a factor e. Where the function explodes Newton creeps: short steps far from 0 are stretched.
+    Steps are clipped to a factor e. Where the function blows up they are short; those far from 0 are stretched.
     """
     low, high, point, stretch = LEAST, most, min(max(start, LEAST), most), 1.0
     for _ in range(80):
