@@ -15,11 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from dpcompose.contour.exponential_sums import WeightedPoints, careful_nodes, logarithm_of_excess
+from dpcompose.contour.exponential_sums import careful_nodes, exponential_sums, joined, logarithm_of_excess
 from dpcompose.contour.saddle import short
 from dpcompose.contour.transform import Line, Transform, blockwise
 from dpcompose.loss.base import Loss
-from dpcompose.loss.sampled_gaussian_grid import log_ratio
+from dpcompose.loss.sampled_gaussian_decay import strip_growth
+from dpcompose.loss.sampled_gaussian_grid import argument, log_ratio, on_shifted, positions, share
 from dpcompose.loss.sampled_gaussian_moments import ReplacedMoments
 from dpcompose.numerics.bound import Bound, up
 from dpcompose.numerics.elementary import ULPS, Reals, U, exp_or_inf, exponential_sums, log_sum_exp, minus_log1p
@@ -131,16 +132,9 @@ class ReplacedGaussianSum(Transform):
                 np.searchsorted(frequencies, 0.05 * self.noise**2 * _REAL_LINE_POINTS / (high - low), side="right")
             )
             if cut < len(frequencies):
-                near, far = (
-                    self.line(order, frequencies[:cut]) if cut else None,
-                    self._shifted_line(order, frequencies[cut:]),
-                )
+                far = self._shifted_line(order, frequencies[cut:])
                 far = Line(self.times * far.log, self.times * far.error + 4 * U * self.times * np.abs(far.log))
-                return (
-                    far
-                    if near is None
-                    else Line(np.concatenate([near.log, far.log]), np.concatenate([near.error, far.error]))
-                )
+                return joined(self.line(order, frequencies[:cut]), far) if cut else far
         if (high - low) / step > _MOST_POINTS:
             return Line(np.zeros(len(frequencies), dtype=np.complex128), np.full(len(frequencies), np.inf))
         points = self._grid(low, high, step)
@@ -169,12 +163,12 @@ class ReplacedGaussianSum(Transform):
             return math.inf
         points = self._grid(low, high, step)
         exponent = points.log_weight + (order + 1) * points.ratio
-        share = np.exp(exponent - log_sum_exp(exponent))
-        x = step * np.arange(math.floor(low / step), math.ceil(high / step) + 1)
+        tilted = np.exp(exponent - log_sum_exp(exponent))
+        x = positions(low, high, step)
         plus, minus = (log_ratio(side, self.noise, self.rate) for side in (x, -x))
-        away = points.ratio - float(share @ points.ratio)
-        return float(share @ np.square(away)) * 1.01 + 1e-12 * float(
-            share @ np.square(plus + minus - 2 * math.log1p(-self.rate))
+        away = points.ratio - float(tilted @ points.ratio)
+        return float(tilted @ np.square(away)) * 1.01 + 1e-12 * float(
+            tilted @ np.square(plus + minus - 2 * math.log1p(-self.rate))
         )
 
     @property
@@ -184,11 +178,11 @@ class ReplacedGaussianSum(Transform):
     def _range(self, order: float) -> tuple[float, float]:
         """Left of -(order + 1) - order w(0) the integrand falls like a Gaussian, and right of 0; 1 more a density."""
         side = math.sqrt(2 * (39 + math.log(self.times))) * self.noise
-        return -(order + 1) - order * float(_share(np.zeros(1), self.noise, self.rate)[0]) - 1 - side, 1 + side
+        return -(order + 1) - order * float(share(np.zeros(1), self.noise, self.rate)[0]) - 1 - side, 1 + side
 
     def _grid(self, low: float, high: float, step: float) -> WeightedPoints:
         s, q = self.noise, self.rate
-        x = step * np.arange(math.floor(low / step), math.ceil(high / step) + 1)
+        x = positions(low, high, step)
         norm = math.log(step) - math.log(s) - 0.5 * math.log(2 * math.pi)
         plus, minus = log_ratio(x, s, q), log_ratio(-x, s, q)
         log_weight = norm - np.square(x) / (2 * s * s) + plus
@@ -211,14 +205,14 @@ class ReplacedGaussianSum(Transform):
         if not (high - low) / spacing <= _MOST_POINTS:
             return 1e-300, math.inf
         coarse = self._grid(low, high, spacing)
-        x = spacing * np.arange(math.floor(low / spacing), math.ceil(high / spacing) + 1)
+        x = positions(low, high, spacing)
         theta = np.array(_ANGLES)[:, None]
         exponent = coarse.log_weight + (order + 1) * coarse.ratio
-        rising = np.append(_angle(x[1:], theta, s, self.rate), np.array(_ANGLES)[:, None], axis=1)
+        rising = np.append(argument(x[1:], theta, s, self.rate), np.array(_ANGLES)[:, None], axis=1)
         lifted = (
             exponent
             + spacing * (np.abs(x) + 2 * order + 1 + spacing) / (s * s)
-            + reach * (rising + _angle(-x, theta, s, self.rate))
+            + reach * (rising + argument(-x, theta, s, self.rate))
         )
         peak = np.max(lifted, axis=1)
         log_sum = peak + np.log(np.sum(np.exp(lifted - peak[:, None]), axis=1))
@@ -236,7 +230,7 @@ class ReplacedGaussianSum(Transform):
         exponent = points.log_weight + (order + 1) * points.ratio
         exponent = exponent - max(float(np.max(exponent)), 0.0)
         right = math.exp(exponent[-1]) / math.expm1(step * high / s2)
-        slope = -low - (order + 1) - order * float(_share(np.array([low]), s, self.rate)[0])
+        slope = -low - (order + 1) - order * float(share(np.array([low]), s, self.rate)[0])
         left = math.exp(exponent[0]) / math.expm1(step * slope / s2)
         # Each density is below n(x) + n(x - 1) or n(x) + n(x + 1), centered at least `side` away from either end.
         side = min(high - 1, -low - 1)
@@ -249,14 +243,12 @@ class ReplacedGaussianSum(Transform):
         low, high = self._range(order)
         for theta in _SHIFTS:
             inner = 0.9 * min(theta, math.pi - theta)
-            growth = (inner * s) ** 2 / 2 - order / 2 * (
-                math.log(math.cos((theta + inner) / 2)) + math.log(math.cos((theta - inner) / 2))
-            )
+            growth = float(strip_growth(s, -order, theta, inner))
             step = 2 * math.pi * inner * s * s / (16 + growth)
             if (high - low) / step > 1500:
                 continue
-            x = step * np.arange(math.floor(low / step), math.ceil(high / step) + 1)
-            plus, minus = (log_ratio(side, s, self.rate) + _shrink(side, theta, s, self.rate) for side in (x, -x))
+            x = positions(low, high, step)
+            (plus, turn_plus), (minus, turn_minus) = (on_shifted(s, self.rate, side, theta) for side in (x, -x))
             log_term = (
                 math.log(step / s)
                 - 0.5 * math.log(2 * math.pi)
@@ -265,11 +257,9 @@ class ReplacedGaussianSum(Transform):
                 - order * plus
                 - log_moment
             )
-            argument = (_angle(x, np.array(theta), s, self.rate) + _angle(-x, np.array(theta), s, self.rate)) * (
-                1 - 8 * U
-            )
-            decayed = np.exp(-np.multiply.outer(edges, argument)) @ np.exp(log_term)
-            slope = -float(x[0]) - (order + 1) - order * float(_share(x[:1], s, self.rate)[0])
+            turned = (turn_plus + turn_minus) * (1 - 8 * U)
+            decayed = np.exp(-np.multiply.outer(edges, turned)) @ np.exp(log_term)
+            slope = -float(x[0]) - (order + 1) - order * float(share(x[:1], s, self.rate)[0])
             ends = math.exp(log_term[-1]) / math.expm1(step * float(x[-1]) / s**2) + math.exp(log_term[0]) / math.expm1(
                 step * slope / s**2
             )
@@ -287,9 +277,8 @@ class ReplacedGaussianSum(Transform):
         low, high = self._range(order)
         if not (high - low) / step <= _MOST_POINTS:
             return Line(np.zeros(len(frequencies), dtype=np.complex128), np.full(len(frequencies), np.inf))
-        x = step * np.arange(math.floor(low / step), math.ceil(high / step) + 1)
-        plus, minus = (log_ratio(side, s, q) + _shrink(side, theta, s, q) for side in (x, -x))
-        turn_plus, turn_minus = _angle(x, np.array(theta), s, q), _angle(-x, np.array(theta), s, q)
+        x = positions(low, high, step)
+        (plus, turn_plus), (minus, turn_minus) = (on_shifted(s, q, side, theta) for side in (x, -x))
         log_weight = math.log(step / s) - 0.5 * math.log(2 * math.pi) + theta * theta * s * s / 2 - x * x / (2 * s * s)
         exponent = log_weight + (order + 1) * minus - order * plus
         top = float(np.max(exponent))
@@ -308,7 +297,7 @@ class ReplacedGaussianSum(Transform):
         lost = float(faded @ doubt) + 16 * ULPS * U * frequencies * float(
             faded @ (np.abs(minus) + np.abs(plus) + turn_minus + turn_plus)
         )
-        slope = -float(x[0]) - (order + 1) - order * float(_share(x[:1], s, q)[0])
+        slope = -float(x[0]) - (order + 1) - order * float(share(x[:1], s, q)[0])
         tails = float(size[-1]) / math.expm1(step * float(x[-1]) / s**2) + float(size[0]) / math.expm1(
             step * slope / s**2
         )
@@ -318,24 +307,3 @@ class ReplacedGaussianSum(Transform):
         strip = 1.05 * (math.exp(-38 - upper) + math.exp(-38.0)) * 2 * math.exp(max(log_m - top, -700.0))
         line = logarithm_of_excess(value.real - 1, value.imag, lost + tails + strip)
         return Line(line.log + top, line.error + 8 * U * (abs(top) + 1))
-
-
-def _logit(x: Reals, noise: float, rate: float) -> Reals:
-    return (2 * x - 1) / (2 * noise**2) + math.log(rate) - math.log1p(-rate)
-
-
-def _share(x: Reals, noise: float, rate: float) -> Reals:
-    """w(x) = q e^z / r."""
-    return 1 / (1 + np.exp(-np.clip(_logit(x, noise, rate), -700.0, 700.0)))
-
-
-def _shrink(x: Reals, theta: float, noise: float, rate: float) -> Reals:
-    """ln |r(x + i theta s^2)| - ln r(x)."""
-    share = _share(x, noise, rate)
-    return 0.5 * np.log1p(-4 * share * (1 - share) * math.sin(theta / 2) ** 2)
-
-
-def _angle(x: Reals, theta: Reals, noise: float, rate: float) -> Reals:
-    """arg r(x + i theta s^2), in [0, theta]."""
-    share = _share(x, noise, rate)
-    return np.arctan2(share * np.sin(theta), 1 - 2 * share * np.square(np.sin(theta / 2)))

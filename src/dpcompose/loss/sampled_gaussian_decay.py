@@ -28,19 +28,8 @@ import numpy as np
 
 from dpcompose.contour.exponential_sums import logarithm_of_excess
 from dpcompose.contour.transform import Line
-from dpcompose.loss.sampled_gaussian_grid import Grid, log_ratio, missed, positions, shortened
-from dpcompose.numerics.elementary import (
-    ULPS,
-    Complexes,
-    Reals,
-    U,
-    applied,
-    between,
-    exponential_sums,
-    row_dots,
-    row_sums,
-    row_tops,
-)
+from dpcompose.loss.sampled_gaussian_grid import Grid, missed, on_shifted, positions, shortened
+from dpcompose.numerics.elementary import ULPS, Complexes, Reals, U, between, row_dots, row_sums, row_tops
 
 _THETAS = (0.1, 0.25)
 _LOG_COSINES = tuple(math.log(math.cos(theta / 2)) for theta in _THETAS)
@@ -218,15 +207,6 @@ class _Bounds(NamedTuple):
         return least + 1e-9 + 1e-14 * self.last
 
 
-def on_shifted(noise: Reals, rate: Reals, x: Reals, theta: Reals | float) -> tuple[Reals, Reals]:
-    """log |r| and arg r on Im x = theta s^2."""
-    z = (2 * x - 1) / (2 * noise**2) + (np.log(rate) - np.log1p(-rate))
-    share = 1 / (1 + np.exp(-between(z, -700.0, 700.0)))
-    rest = 2 * np.square(np.sin(theta / 2))
-    shrink = 0.5 * np.log1p(-2 * share * (1 - share) * rest)
-    return log_ratio(x, noise, rate) + shrink, np.arctan2(share * np.sin(theta), 1 - share * rest)
-
-
 def shifted_line(
     noise: Reals,
     rate: Reals,
@@ -297,7 +277,7 @@ def shifted_line(
         return line, np.full((len(noise), len(frequencies) - edges), np.inf)
     inner = 0.9 * theta
     error = 2.1 * np.exp(
-        _growth(noise, power, theta, inner) - 2 * math.pi * inner * s2 / step + raised + top_moment - top
+        strip_growth(noise, power, theta, inner) - 2 * math.pi * inner * s2 / step + raised + top_moment - top
     )
     return line, top + np.log(_moduli(frequencies[edges:], size, argument) + tails + error) + 1e-9
 
@@ -348,7 +328,7 @@ def _moduli(frequencies: Reals, size: Reals, argument: Reals) -> Reals:
     return found
 
 
-def _growth(noise: Reals, power: Reals | float, theta: Reals | float, inner: Reals | float) -> Reals:
+def strip_growth(noise: Reals | float, power: Reals | float, theta: Reals | float, inner: Reals | float) -> Reals:
     """How much the moduli may grow inside a strip of half-width inner s^2 around Im x = theta s^2."""
     sides = np.log(np.cos((theta + inner) / 2)) + np.log(np.cos((theta - inner) / 2))
     return (inner * noise) ** 2 / 2 - np.maximum(-power, 0.0) / 2 * sides
@@ -360,7 +340,7 @@ def shifted_envelope(noise: Reals, rate: Reals, power: float, edges: Reals, floo
     s2 = noise**2
     for theta in _SHIFTS:
         inner = 0.9 * min(theta, math.pi - theta)
-        step = 2 * math.pi * inner * s2 / (16 + _growth(noise, power, theta, inner))
+        step = 2 * math.pi * inner * s2 / (16 + strip_growth(noise, power, theta, inner))
         if not float(((high - low) / step).max()) <= 1500:
             continue
         x = positions(low, high, step)

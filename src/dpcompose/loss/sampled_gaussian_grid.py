@@ -9,7 +9,7 @@ import numpy as np
 
 from dpcompose.contour.exponential_sums import WeightedPoints
 from dpcompose.contour.transform import Cumulants
-from dpcompose.numerics.elementary import Reals, U, exp_or_inf, log_mixed, log_sum, minus_log1p
+from dpcompose.numerics.elementary import Reals, U, between, exp_or_inf, log_mixed, log_sum, minus_log1p
 
 _LOG_CONCAVE = -40.0
 
@@ -35,10 +35,10 @@ class Grid:
         return Grid(self.x[rows], self.points[rows], self.step[rows], self.low[rows], self.high[rows])
 
 
-def positions(low: Reals, high: Reals, step: Reals) -> Reals:
+def positions(low: Reals | float, high: Reals | float, step: Reals | float) -> Reals:
     """The multiples of `step` that a grid over [low, high] uses; rows with fewer of them go on to the right."""
     first = np.floor(low / step)
-    count = int((np.ceil(high / step) - first).max()) + 1
+    count = int(np.max(np.ceil(high / step) - first)) + 1
     return step * (first + np.arange(count))
 
 
@@ -51,6 +51,26 @@ def shortened(step: Reals) -> Reals:
 def log_ratio(x: Reals, noise: Reals | float, rate: Reals | float) -> Reals:
     """log r(x), to a few U of itself and of what e^z moves it by: 1 - rate is exact where it matters."""
     return log_mixed((2 * x - 1) / (2 * noise**2), rate)
+
+
+def share(x: Reals, noise: Reals | float, rate: Reals | float) -> Reals:
+    """w(x) = q e^z / r, the weight of the sampled part."""
+    z = (2 * x - 1) / (2 * noise**2) + (np.log(rate) - np.log1p(-rate))
+    return 1 / (1 + np.exp(-between(z, -700.0, 700.0)))
+
+
+def argument(x: Reals, theta: Reals | float, noise: Reals | float, rate: Reals | float) -> Reals:
+    """arg r on Im x = theta s^2, in [0, theta]."""
+    weight = share(x, noise, rate)
+    return np.arctan2(weight * np.sin(theta), 1 - weight * (2 * np.square(np.sin(theta / 2))))
+
+
+def on_shifted(noise: Reals | float, rate: Reals | float, x: Reals, theta: Reals | float) -> tuple[Reals, Reals]:
+    """log |r| and arg r on Im x = theta s^2."""
+    weight = share(x, noise, rate)
+    rest = 2 * np.square(np.sin(theta / 2))
+    shrink = 0.5 * np.log1p(-2 * weight * (1 - weight) * rest)
+    return log_ratio(x, noise, rate) + shrink, np.arctan2(weight * np.sin(theta), 1 - weight * rest)
 
 
 def built(noise: Reals, rate: Reals, low: Reals, high: Reals, step: Reals, ulps: int) -> Grid:
