@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from dpcompose.contour.exponential_sums import careful_nodes, exponential_sums, joined, logarithm_of_excess
+from dpcompose.contour.exponential_sums import WeightedPoints, careful_nodes, joined, logarithm_of_excess
 from dpcompose.contour.saddle import short
 from dpcompose.contour.transform import Line, Transform, blockwise
 from dpcompose.loss.base import Loss
