@@ -124,7 +124,7 @@ BETWEEN_ROOMS = {
     "estimate",
     "concentrated",
 }
-BETWEEN_ROOMS |= {"group_ways", "of_snapshot", "digits", "typed", "unsampled"}
+BETWEEN_ROOMS |= {"group_losses", "of_snapshot", "digits", "typed", "unsampled"}
 """Methods that one room offers another, and that nobody calls with numbers of his own."""
 
 PLAN = """delta = 1e-6

@@ -22,8 +22,7 @@ import dpcompose
 from campaigns.soundness import elementary, lines, subject, verdicts
 from campaigns.soundness.families import FAMILIES
 from dpcompose import Bound, UnsupportedError
-from dpcompose.composition import numerical
-from dpcompose.composition.numerical import Question
+from dpcompose.composition.question import PrivacyQuestion, ask
 from oracles import tilted
 
 REPLACING = {"replaced", "replaced_sgd", "replaced_edges", "short_replaced", "vast_replaced"}
@@ -196,18 +195,18 @@ def _compare(
             found.note("apart", f"{case.code}.{text}, **{case.options}): at {place!r} {least} against {most}")
 
 
-def _question(case: Case, composition: dpcompose.Composition) -> Question:
+def _question(case: Case, composition: dpcompose.Composition) -> PrivacyQuestion:
     adjacency = case.options.get("adjacency", dpcompose.Adjacency.ADD_REMOVE)
     asked = (adjacency, dpcompose.Orientation.SAME, case.options["tolerance"], False)
     if case.family == "groups_of_three":
         return composition._question(*asked)
-    return numerical.question(composition, *asked)
+    return ask(composition.parts, *asked)
 
 
 class _Opinions:
     """Intervals around delta at any epsilon, from lines and lattices that are drawn once and again where they fail."""
 
-    def __init__(self, case: Case, question: Question, found: Findings) -> None:
+    def __init__(self, case: Case, question: PrivacyQuestion, found: Findings) -> None:
         self.case, self.question, self.found = case, question, found
         self.drawn: list[tuple[float, list[lines.Lines | None]]] = []
         self.lattices: list[tilted.Enclosure | None] | None = None
@@ -225,7 +224,7 @@ class _Opinions:
             for direction, (low, high) in enumerate(ends):
                 if low > high:
                     self.found.note("apart", f"{self.case.code} at {place!r}, direction {direction}: {rows[direction]}")
-            least = max(low for low, _ in ends) if self.question.attained else 0.0
+            least = max(low for low, _ in ends) if self.question.tight else 0.0
             yield "lines", least, max(high for _, high in ends)
         lattices = self._lattices(place)
         if lattices and all(lattices):
@@ -241,7 +240,7 @@ class _Opinions:
         tilts = lines.TILTS if not self.drawn else lines.TILTS[self.case.number % 2 * 3 :][:1]
         tolerance = float(str(self.case.options["tolerance"]))
         new = []
-        for product in self.question.above:
+        for product in self.question.dominating:
             try:
                 new.append(lines.drawn(product, place, tolerance, tilts=tilts))
             except (ArithmeticError, ValueError) as error:

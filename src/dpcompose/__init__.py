@@ -10,7 +10,7 @@ answered by a `Bound`: two floats between which the truth lies. Rooms: `numerics
 """
 
 from dpcompose.composition.calibrate import Calibration, calibrate
-from dpcompose.composition.container import Composition, compose
+from dpcompose.composition.composition import Composition, compose
 from dpcompose.composition.group import Group
 from dpcompose.composition.parallel import Parallel, parallel
 from dpcompose.composition.profile import Profile

@@ -13,7 +13,7 @@ import pytest
 from flint import arb, ctx
 
 from dpcompose import Adjacency, DiscreteGaussian, Gaussian, Laplace, RandomizedResponse, compose
-from dpcompose.composition.container import Composable
+from dpcompose.composition.composition import Composable
 from dpcompose.composition.profile import Profile
 from dpcompose.loss.atomic import AtomicSum
 from dpcompose.numerics import elementary

@@ -19,7 +19,7 @@ from dpcompose import (
     RandomizedResponse,
     compose,
 )
-from dpcompose.composition.compare import Comparison, compare
+from dpcompose.composition import Comparison, compare
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import gaussian, optimal
 

@@ -26,7 +26,7 @@ from dpcompose import (
     RandomizedResponse,
     compose,
 )
-from dpcompose.composition.container import Composable
+from dpcompose.composition.composition import Composable
 from dpcompose.errors import DomainError, UnsupportedError
 from oracles import atoms, chains
 from oracles import gaussian as gaussian_truth

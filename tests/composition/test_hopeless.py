@@ -7,7 +7,7 @@ import math
 import pytest
 
 from dpcompose import Exponential, Gaussian, Laplace, compose
-from dpcompose.composition.renyi import Curve
+from dpcompose.composition.renyi import RenyiCurve
 from dpcompose.contour import saddle
 
 
@@ -41,7 +41,7 @@ def test_moments_exceed_what_is_below_the_least_of_all_orders(rho: float, multip
 )
 def test_no_order_is_searched_where_none_can_win(monkeypatch: pytest.MonkeyPatch, composition, epsilon: float):
     asked: list[float] = []
-    monkeypatch.setattr(Curve, "delta", lambda self, at: asked.append(at) or Curve.delta(self, at))
+    monkeypatch.setattr(RenyiCurve, "delta", lambda self, at: asked.append(at) or RenyiCurve.delta(self, at))
     bound = composition.delta(epsilon=epsilon)
     assert bound.lower <= bound.upper
     assert not asked
@@ -49,7 +49,7 @@ def test_no_order_is_searched_where_none_can_win(monkeypatch: pytest.MonkeyPatch
 
 def test_a_coarse_answer_is_not_compared_where_no_more_was_asked_for(monkeypatch: pytest.MonkeyPatch):
     asked: list[float] = []
-    monkeypatch.setattr(Curve, "epsilon", lambda self, at: asked.append(at))
+    monkeypatch.setattr(RenyiCurve, "epsilon", lambda self, at: asked.append(at))
     (Gaussian(1.0).sampled(0.01) * 1000).epsilon(delta=1e-8, tolerance=1e-3)
     assert not asked
 

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 from dpcompose import Adjacency, BlackBox, Concentrated, DiscreteLaplace, Gaussian, Laplace, Orientation, compose
-from dpcompose.composition.container import Composable, Pairs, Part
+from dpcompose.composition.composition import ComposablePart
 from dpcompose.composition.parallel import parallel
+from dpcompose.composition.part import Pairs
+from dpcompose.composition.question import ask
 from dpcompose.divergence import hockey_stick
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.loss.atomic import AtomicLoss
-from dpcompose.loss.atoms import Atoms
+from dpcompose.loss.atomic import AtomicLoss, Atoms
 from dpcompose.loss.base import Pair
 
 SEED = 61
@@ -27,16 +28,13 @@ Masses = tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class Cell(Composable):
+class Cell(ComposablePart):
     """A mechanism on one cell, by its outputs with and without the record, and with one record or the other."""
 
     present: Masses
     absent: Masses
     before: Masses
     after: Masses
-
-    def _counted(self) -> tuple[tuple[Part, int], ...]:
-        return ((self, 1),)
 
     @property
     def label(self) -> str:
@@ -49,9 +47,6 @@ class Cell(Composable):
 
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
         raise UnsupportedError("cell", "not sampled")
-
-    def promise(self, adjacency: Adjacency) -> None:
-        return None
 
 
 def random_masses(rng: random.Random) -> Masses:
@@ -146,7 +141,8 @@ def test_sampled_gaussians_remove_here_and_add_there() -> None:
     """The move alone, against a sum over a plane that is accurate to 1e-5; it is worse than either removal."""
     one, other = Gaussian(1.0).sampled(0.5), Gaussian(0.8).sampled(0.3)
     move = parallel(one, other, adjacency=REPLACE).cases[-1]
-    found, moved = move.delta(epsilon=0.2, adjacency=REPLACE), moved_delta(0.5, 1.0, 0.3, 1.25, 0.2)
+    question = ask(move, REPLACE, Orientation.SAME, 1e-9, False)
+    found, moved = question.delta(0.2), moved_delta(0.5, 1.0, 0.3, 1.25, 0.2)
     assert found.lower - 1e-5 <= moved <= found.upper + 1e-5
     assert found.lower > max(case.delta(epsilon=0.2).upper for case in (one, other))
 

@@ -27,7 +27,7 @@ from dpcompose import (
     RandomizedResponse,
     compose,
 )
-from dpcompose.composition.container import Composable
+from dpcompose.composition.composition import Composable
 from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
 from dpcompose.loss.product import Product
 from oracles import gaussian, lattices, optimal, residues, sampled

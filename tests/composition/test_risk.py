@@ -25,7 +25,7 @@ from dpcompose import (
     RandomizedResponse,
     compose,
 )
-from dpcompose.composition.container import Composable
+from dpcompose.composition.composition import Composable
 from dpcompose.composition.risk import risk
 from dpcompose.errors import DomainError, UnsupportedError
 from oracles import chains

@@ -27,8 +27,8 @@ from dpcompose import (
     compose,
 )
 from dpcompose.book import promise
-from dpcompose.composition.container import Composable
-from dpcompose.composition.numerical import Question
+from dpcompose.composition.composition import Composable
+from dpcompose.composition.question import PrivacyQuestion
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.numerics.bound import Bound
@@ -209,13 +209,13 @@ def test_the_promise_of_a_composition() -> None:
 @pytest.mark.parametrize("level", [1e-20, 1e-40, 1e-100])
 def test_the_power_at_a_tiny_level_is_narrow_after_few_looks(level: float, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    known = Question.deltas
+    known = PrivacyQuestion.deltas
 
-    def counted(self: Question, epsilons: Sequence[float]) -> list[Bound]:
+    def counted(self: PrivacyQuestion, epsilons: Sequence[float]) -> list[Bound]:
         asked.append(len(epsilons))
         return known(self, epsilons)
 
-    monkeypatch.setattr(Question, "deltas", counted)
+    monkeypatch.setattr(PrivacyQuestion, "deltas", counted)
     with mpmath.workdps(60):
         tail = mpmath.log(mpmath.mpf(level))
         point = mpmath.findroot(

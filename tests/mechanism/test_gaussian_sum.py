@@ -11,8 +11,9 @@ import pytest
 
 from dpcompose import Adjacency, Bound, Composition, Gaussian, GaussianDP, Laplace, Orientation, compose
 from dpcompose.composition import Composable
-from dpcompose.composition.container import Pairs
-from dpcompose.composition.numerical import MANY, gathered, question
+from dpcompose.composition.losses import MANY, gathered
+from dpcompose.composition.part import Pairs
+from dpcompose.composition.question import ask
 from dpcompose.guarantee import gaussian
 from dpcompose.loss.gaussian import GaussianLoss
 from dpcompose.numerics.bound import UNIT_ROUNDOFF
@@ -48,8 +49,13 @@ def square(one: Gaussian, adjacency: Adjacency) -> Fraction:
 def test_the_squares_add_up_to_the_digits_that_are_claimed(number: int, adjacency: Adjacency) -> None:
     rng = random.Random(SEED + number)
     composition = compose(*(one * rng.choice([1, 2, 7, 10**6, 10**15]) for one in drawn(number, rng)))
-    ((pair, times),), promises = gathered(composition, adjacency, summed=True)
-    assert isinstance(pair.remove, GaussianLoss) and pair.add is pair.remove and (times, promises) == (1, ())
+    losses = gathered(composition.parts, adjacency, summed=True)
+    (pair, times), *others = losses.pairs
+    assert (
+        isinstance(pair.remove, GaussianLoss)
+        and pair.add is pair.remove
+        and (times, others, losses.promises) == (1, [], ())
+    )
     exact = sum((square(one, adjacency) * count for one, count in counted(composition)), Fraction(0))
     doubt = Fraction(pair.remove.ulps) * Fraction(UNIT_ROUNDOFF)
     mu = Fraction(pair.remove.mu)
@@ -93,9 +99,9 @@ def test_no_order_matters() -> None:
 
 def test_a_proof_takes_each_by_itself() -> None:
     composition = compose(*(Gaussian(50 + index / 10) for index in range(MANY)))
-    proved = question(composition, Adjacency.ADD_REMOVE, Orientation.SAME, 1e-9, True)
-    floats = question(composition, Adjacency.ADD_REMOVE, Orientation.SAME, 1e-9, False)
-    assert len(proved.above[0].group) == MANY and len(floats.above[0].group) == 1
+    proved = ask(composition.parts, Adjacency.ADD_REMOVE, Orientation.SAME, 1e-9, True)
+    floats = ask(composition.parts, Adjacency.ADD_REMOVE, Orientation.SAME, 1e-9, False)
+    assert len(proved.dominating[0].group) == MANY and len(floats.dominating[0].group) == 1
 
 
 def test_a_subclass_is_asked_for_its_own_losses() -> None:

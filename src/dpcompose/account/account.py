@@ -11,7 +11,7 @@ from dpcompose.account.mechanism_text import serialize
 from dpcompose.account.scope import NumericLiteral, ScopeBudget, adjacency_of, as_mapping, chain, exact
 from dpcompose.adaptive import Odometer
 from dpcompose.adaptive.pricing import known_pure, label
-from dpcompose.composition.container import Composable
+from dpcompose.composition.composition import Composable
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import Adjacency, Priced
 from dpcompose.ledger import Amount, Kind, Ledger, Receipt

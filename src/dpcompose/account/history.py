@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dpcompose.account.mechanism_text import parse
 from dpcompose.account.scope import ScopeBudget
 from dpcompose.composition.compare import Comparison
-from dpcompose.composition.container import compose
+from dpcompose.composition.composition import compose
 from dpcompose.errors import UnsupportedError
 from dpcompose.guarantee import Adjacency, Orientation
 from dpcompose.ledger import Ledger

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dpcompose import mechanism as blocks
-from dpcompose.composition.container import Composable, compose
+from dpcompose.composition.composition import Composable, compose
 from dpcompose.errors import DomainError, DPComposeError
 from dpcompose.guarantee import Adjacency
 

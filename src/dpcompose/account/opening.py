@@ -11,7 +11,7 @@ from dpcompose.account.account import Account, chain_cost
 from dpcompose.account.mechanism_text import serialize
 from dpcompose.account.scope import NumericLiteral, ScopeBudget, adjacency_of, chain, described, exact, path_in
 from dpcompose.adaptive import Curators, Filter, Odometer
-from dpcompose.composition.container import Composable
+from dpcompose.composition.composition import Composable
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import Adjacency
 from dpcompose.ledger import Kind, Ledger, Scope

@@ -13,7 +13,7 @@ from dpcompose.account.scope import described
 from dpcompose.account.tree import RECORD, Statement, Tree, trees_of, unavailable
 from dpcompose.adaptive import Curators, Filter
 from dpcompose.adaptive.total import Total, asked, least
-from dpcompose.composition.container import Composable, Composition, compose
+from dpcompose.composition.composition import Composable, Composition, compose
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import Adjacency
 from dpcompose.ledger import Kind, Ledger

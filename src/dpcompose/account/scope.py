@@ -10,7 +10,7 @@ from typing import Any, Self, cast
 
 from dpcompose.account.mechanism_text import parse
 from dpcompose.adaptive import Curators, Filter, Odometer, from_description
-from dpcompose.composition.container import Composable
+from dpcompose.composition.composition import Composable
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import Adjacency
 from dpcompose.ledger import Amount, Kind, Ledger, Scope

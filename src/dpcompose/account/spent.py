@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from dpcompose.account.tree import Standing, Statement, Tree, standing, unavailable
 from dpcompose.adaptive import Mileage, Odometer
-from dpcompose.composition.container import Composition, compose
+from dpcompose.composition.composition import Composition, compose
 from dpcompose.guarantee import Adjacency, Orientation
 from dpcompose.ledger import Entry
 from dpcompose.numerics.exact import rounded_down, rounded_up

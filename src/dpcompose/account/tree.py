@@ -15,7 +15,7 @@ from dpcompose.account.mechanism_text import parse
 from dpcompose.account.scope import ScopeBudget
 from dpcompose.adaptive import Mileage, Odometer
 from dpcompose.adaptive.pricing import known_pure
-from dpcompose.composition.container import Composable
+from dpcompose.composition.composition import Composable
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
 from dpcompose.guarantee import Adjacency, Priced
 from dpcompose.ledger import Amount, Amounts, Entry, Kind, Moment

@@ -2,10 +2,11 @@
 
 from dpcompose.composition.calibrate import Calibration, calibrate
 from dpcompose.composition.choice import Choice, one_of
-from dpcompose.composition.compare import Comparison, compare
-from dpcompose.composition.container import Composable, Composition, Part, compose
+from dpcompose.composition.compare import Comparison
+from dpcompose.composition.composition import Composable, ComposablePart, Composition, compare, compose
 from dpcompose.composition.group import Group
 from dpcompose.composition.parallel import Parallel, parallel
+from dpcompose.composition.part import Part
 from dpcompose.composition.profile import Curve, Profile
 from dpcompose.composition.risk import Risk
 
@@ -14,6 +15,7 @@ __all__ = [
     "Choice",
     "Comparison",
     "Composable",
+    "ComposablePart",
     "Composition",
     "Curve",
     "Group",

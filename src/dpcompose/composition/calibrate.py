@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from dpcompose.composition.container import TOLERANCE, Composable, compose
+from dpcompose.composition.composition import Composable, compose
+from dpcompose.composition.question import TOLERANCE
 from dpcompose.errors import DomainError, UnreachableError
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
 from dpcompose.numerics import check

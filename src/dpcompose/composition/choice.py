@@ -1,20 +1,20 @@
-"""One of several mechanisms, chosen from the earlier answers: what a family costs a round."""
+"""One of several mechanisms, chosen anew in each round from the earlier answers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dpcompose.composition.container import Composable, Pairs, Part, compose
+from dpcompose.composition.composition import Composable, ComposablePart, compose
+from dpcompose.composition.part import Pairs, Part
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.loss.atomize import envelope
 from dpcompose.loss.base import Loss, Pair
 
 
 @dataclass(frozen=True)
-class Choice(Composable):
+class Choice(ComposablePart):
     """A round in which any of the options may run, chosen anew from all earlier answers. Build it with `one_of`.
 
     Args:
@@ -28,24 +28,20 @@ class Choice(Composable):
 
     @property
     def label(self) -> str:
-        """What a report calls it."""
+        """The name in a report."""
         return f"one of {', '.join(option.label for option in self.options)}"
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """The loss above the options', in each order; what one of them attains is attained."""
-        found = tuple(_alone(option, adjacency) for option in self.options)
+        found = tuple(_one_pair(option, adjacency) for option in self.options)
         removed = _above(pair.remove for pair in found)
         added = removed if all(pair.symmetric for pair in found) else _above(pair.add for pair in found)
-        inside = tuple(each for pair in found for each in ((pair,) if pair.attained else pair.attained_parts))
-        return ((Pair(removed, added, False, inside), 1),)
+        attained_parts = tuple(each for pair in found for each in ((pair,) if pair.attained else pair.attained_parts))
+        return ((Pair(removed, added, False, attained_parts), 1),)
 
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
         """Refused: what is chosen is sampled, not the choice."""
         raise UnsupportedError(f"{self!r}.sampled({rate!r})", "the sample is each option's own", "Sample the options")
-
-    def promise(self, adjacency: Adjacency) -> ConcentratedDP | None:
-        """None: it has losses."""
-        return None
 
 
 def one_of(*options: Composable) -> Composable:
@@ -77,7 +73,7 @@ def one_of(*options: Composable) -> Composable:
     return compose(options[0]) if len(parts) == 1 else Choice(tuple(sorted(parts, key=repr)))
 
 
-def _alone(option: Part, adjacency: Adjacency) -> Pair:
+def _one_pair(option: Part, adjacency: Adjacency) -> Pair:
     pairs = option.pairs(adjacency)
     if pairs is None or sum(times for _, times in pairs) != 1:
         reason = "only an option with one privacy loss can be compared with others"

@@ -4,32 +4,33 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Literal
 
-from dpcompose.composition import gdp, zcdp
-from dpcompose.composition.container import TOLERANCE, Composition, Pairs, compose
-from dpcompose.composition.numerical import Question, gathered, question
-from dpcompose.guarantee import advanced, concentrated, gaussian
-from dpcompose.guarantee.adjacency import Adjacency, Orientation
+from dpcompose.composition.losses import Losses
+from dpcompose.composition.question import PrivacyQuestion
+from dpcompose.guarantee import advanced, concentrated, gaussian, group
 from dpcompose.guarantee.advanced import Counted
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.guarantee.heterogeneous import heterogeneous_epsilon
 from dpcompose.guarantee.optimal import homogeneous_epsilon
 from dpcompose.loss.product import Product
 from dpcompose.loss.two_point import TwoPointLoss
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import up
+from dpcompose.numerics.bound import Bound, up
 from dpcompose.numerics.exact import rounded_up
 
 Kind = Literal["certified", "upper bound", "estimate"]
+Theorem = Callable[[ApproximateDP], ApproximateDP]
 _FEW_STATES = 2**14
+_STEPS, _WIDENING = 60, 1.04
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What one theorem says about a composition at the delta that was asked.
+    """One theorem about a composition at the delta that was asked.
 
     Args:
         name: The theorem, in words.
@@ -48,69 +49,65 @@ class Comparison:
     note: str = ""
 
 
-def compare(
-    composition: Composition,
-    *,
-    delta: float,
-    adjacency: Adjacency = Adjacency.ADD_REMOVE,
-    orientation: Orientation = Orientation.SAME,
-    tolerance: float = TOLERANCE,
-) -> tuple[Comparison, ...]:
+def theorems(question: PrivacyQuestion, delta: float) -> tuple[Comparison, ...]:
     """Every theorem that gives a finite epsilon at this delta, tightest first; certified always there, estimates last.
-
-    >>> from dpcompose import BlackBox
-    >>> [row.name for row in compare(BlackBox(0.1) * 100, delta=1e-6)][:2]
-    ['certified composition', 'optimal composition of the promises']
-
-    Args:
-        composition: What is composed.
-        delta: In [0, 1].
-        adjacency: What one person's data may change.
-        orientation: Whether the same world holds the record in every round.
-        tolerance: Wanted relative width of the certified interval.
-
-    Raises:
-        DomainError: If an argument is outside its domain.
-        UnsupportedError: If a part has no sound statement under the adjacency or orientation.
 
     Reference: [KairouzOhViswanath2015, Theorem 3.3], [Mironov2017, Proposition 1], [BunSteinke2016, Lemma 2.3]
     """
-    delta = check.probability("delta", delta)
-    composition = compose(composition)
-    asked = question(composition, adjacency, orientation, tolerance, False)
-    pairs, promises = gathered(composition, adjacency)
-    stated = () if promises else _stated(pairs)
+    losses, mu = question.losses, question.losses.gdp()
     rows = [
-        *_promised(stated, delta, tolerance),
-        *_renyi(asked, delta),
-        *_zcdp(composition, adjacency, delta),
-        *_gdp(composition, adjacency, delta),
+        *_promised(_stated(losses), delta, question.tolerance),
+        *_renyi(question, delta),
+        *_zcdp(losses, delta),
+        *_gdp(mu, delta),
     ]
     bounds = sorted((row for row in rows if row.epsilon < math.inf), key=lambda row: row.epsilon)
-    certified = _certified(asked, delta)
+    certified = _certified("certified composition", "[ZhuDongWang2022, Theorem 10]", question.epsilon(delta))
     place = sum(row.epsilon < certified.epsilon for row in bounds)
-    return (*bounds[:place], certified, *bounds[place:], *_limit(asked, composition, adjacency, delta))
+    return (*bounds[:place], certified, *bounds[place:], *([] if mu else _limit(question, delta)))
 
 
-def _certified(asked: Question, delta: float) -> Comparison:
-    bound = asked.epsilon(delta)
-    return Comparison(
-        "certified composition",
-        "[ZhuDongWang2022, Theorem 10]",
-        bound.upper,
-        "certified",
-        bound.lower,
-        "; ".join((bound.certificate.method, *bound.certificate.notes)),
+def group_theorems(whole: PrivacyQuestion, one: PrivacyQuestion, *, size: int, delta: float) -> tuple[Comparison, ...]:
+    """The certified epsilon of the group, and what Theorem 2.2 makes of the whole composition's profile.
+
+    Theorem 2.2 takes one (epsilon, delta(epsilon)) of one person and gives (k epsilon, ...) for k: the best is taken.
+
+    Args:
+        whole: The question about the group.
+        one: The question about one person.
+        size: The number of people.
+        delta: In [0, 1].
+
+    Reference: [DworkRoth2014, Theorem 2.2], [Vadhan2017, Lemma 2.2]
+    """
+    rows = [_certified("certified group", "[DongRothSu2022, Theorem 2.14]", whole.epsilon(delta))]
+    found: tuple[tuple[str, str, Theorem], ...] = (
+        ("geometric sum", "[Vadhan2017, Lemma 2.2]", lambda promise: group.chained(promise, size=size)),
+        ("the book's bound", "[DworkRoth2014, Theorem 2.2]", lambda promise: group.book(promise, size=size)),
     )
+    note = "from one (epsilon, delta) of one person under the whole composition"
+    start = max(one.epsilon(delta).upper, 1e-6)
+    ends = [end for product in one.dominating if start < (end := product.extremes.upper) < math.inf]
+    walk = sorted([start * _WIDENING**step for step in range(_STEPS)] + ends) if start < math.inf else []
+    profile = cache(one.delta)
+    for name, reference, theorem in found:
+        epsilon = _best_of_group(profile, walk, theorem, delta)
+        if epsilon < math.inf:
+            rows.append(_row(name, reference, epsilon, note))
+    return tuple(sorted(rows, key=lambda row: row.epsilon))
 
 
-def _stated(pairs: Pairs) -> Counted:
-    """What each pair promises: its largest loss, and its infinite mass; empty if one promises nothing."""
+def _certified(name: str, reference: str, bound: Bound) -> Comparison:
+    note = "; ".join((bound.certificate.method, *bound.certificate.notes))
+    return Comparison(name, reference, bound.upper, "certified", bound.lower, note)
+
+
+def _stated(losses: Losses) -> Counted:
+    """The promise of each pair: its largest loss, and its infinite mass; empty if one promises nothing."""
     counted: Counter[ApproximateDP] = Counter()
-    for pair, times in pairs:
-        losses = (pair.remove, pair.add)
-        largest = max(0.0, *(loss.maximum for loss in losses))
-        mass = max(loss.infinite_mass + loss.unplaced_mass for loss in losses)
+    for pair, times in () if losses.promises else losses.pairs:
+        largest = max(0.0, pair.remove.maximum, pair.add.maximum)
+        mass = max(loss.infinite_mass + loss.unplaced_mass for loss in (pair.remove, pair.add))
         if not (largest < math.inf and mass < 1.0):
             return ()
         counted[ApproximateDP(largest, delta=up(mass) if mass > 0.0 else 0.0)] += times
@@ -162,14 +159,14 @@ def _row(name: str, reference: str, epsilon: float, note: str = "") -> Compariso
     return Comparison(name, reference, epsilon, "upper bound", None, note)
 
 
-def _renyi(asked: Question, delta: float) -> list[Comparison]:
-    bound = asked.curve.epsilon(delta)
+def _renyi(question: PrivacyQuestion, delta: float) -> list[Comparison]:
+    bound = question.curve.epsilon(delta)
     notes = "; ".join(bound.certificate.notes)
     return [_row("Renyi, best order and conversion", "[Asoodeh2021, Section III]", bound.upper, notes)]
 
 
-def _zcdp(composition: Composition, adjacency: Adjacency, delta: float) -> list[Comparison]:
-    promise = zcdp.guarantee(composition, adjacency=adjacency)
+def _zcdp(losses: Losses, delta: float) -> list[Comparison]:
+    promise = losses.zcdp()
     if promise is None:
         return []
     epsilon = concentrated.best_epsilon(promise, delta=delta)
@@ -177,19 +174,18 @@ def _zcdp(composition: Composition, adjacency: Adjacency, delta: float) -> list[
     return [_row("zero-concentrated", "[BunSteinke2016, Lemma 2.3]", epsilon, note)]
 
 
-def _gdp(composition: Composition, adjacency: Adjacency, delta: float) -> list[Comparison]:
-    mu = gdp.mu(composition, adjacency=adjacency)
+def _gdp(mu: float | None, delta: float) -> list[Comparison]:
     if not mu:
         return []
     epsilon = gaussian.epsilon(delta, mu=mu).upper
     return [_row("Gaussian", "[DongRothSu2022, Corollary 3.3]", epsilon, f"mu = {mu:.6g}")]
 
 
-def _limit(asked: Question, composition: Composition, adjacency: Adjacency, delta: float) -> list[Comparison]:
-    """The central limit estimate from the variance of the loss, where it is neither exact nor void."""
-    if asked.promises or not composition.parts or not 0.0 < delta < 1.0 or gdp.mu(composition, adjacency=adjacency):
+def _limit(question: PrivacyQuestion, delta: float) -> list[Comparison]:
+    """The central limit estimate from the variance of the loss, where it is not void."""
+    if question.losses.promises or not question.losses.parts or not 0.0 < delta < 1.0:
         return []
-    products = [product for product in asked.above if product.reduced]
+    products = [product for product in question.dominating if product.reduced]
     if not products or any(product.infinite.upper > 0.0 for product in products):
         return []
     # The cumulants next to order 0 are those of the loss itself.
@@ -199,3 +195,27 @@ def _limit(asked: Question, composition: Composition, adjacency: Adjacency, delt
     epsilon = gaussian.epsilon(delta, mu=math.sqrt(variance)).upper
     note = f"mu = {math.sqrt(variance):.6g} from the variance of the loss; no bound: the truth may be larger"
     return [Comparison("central limit", "[DongRothSu2022, Theorem 3.4]", epsilon, "estimate", None, note)]
+
+
+def _best_of_group(profile: Callable[[float], Bound], walk: Sequence[float], theorem: Theorem, delta: float) -> float:
+    """The smallest k epsilon found with a delta within the target; any that is within it is sound.
+
+    The delta of the group need not fall with epsilon: the first good point of a walk, then a bisection before it.
+    """
+
+    def stated(epsilon: float) -> ApproximateDP:
+        return theorem(ApproximateDP(epsilon, delta=profile(epsilon).upper))
+
+    low = 0.0
+    for high in walk:
+        if stated(high).delta <= delta:
+            break
+        low = high
+    else:
+        return math.inf
+    for _ in range(_STEPS):
+        middle = (low + high) / 2.0
+        if not low < middle < high or high - low < 1e-9 * high:
+            break
+        low, high = (low, middle) if stated(middle).delta <= delta else (middle, high)
+    return stated(high).epsilon

@@ -16,17 +16,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Protocol
 
-from dpcompose.composition.container import Composition, Pairs, Part, compose
-from dpcompose.composition.renyi import Curve
-from dpcompose.composition.sampling import Sampled
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.guarantee.approximate import ApproximateDP
+from dpcompose.composition.losses import Losses, gathered
+from dpcompose.composition.part import Part, Unsampled, checked_times, merged
+from dpcompose.composition.renyi import RenyiCurve, Samples
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
-from dpcompose.numerics.exact import sum_rounded_up
 
 _BASIC = Certificate("basic composition of the answers for one mechanism each")
 _LARGEST = Certificate("largest losses, added up")
@@ -40,7 +36,7 @@ class Asked(Protocol):
     """A question about a composition."""
 
     @property
-    def curve(self) -> Curve:
+    def curve(self) -> RenyiCurve:
         """Its Renyi divergences."""
         ...
 
@@ -58,80 +54,92 @@ class Elementary:
     """The theorems for one question.
 
     Args:
-        composition: What is asked about.
-        pairs: Its losses; None if some part has none.
-        adjacency: What one person's data may change.
-        ask: The same question about another composition.
+        losses: All losses of what is asked about.
+        ask: The same question about other losses.
     """
 
-    composition: Composition
-    pairs: Pairs | None
-    adjacency: Adjacency
-    ask: Callable[[Composition], Asked]
+    losses: Losses
+    ask: Callable[[Losses], Asked]
 
     @cached_property
-    def _whole(self) -> tuple[tuple[Composition, float, int], ...]:
-        """The parts without their samples, with the rates; empty if nobody is sampled."""
-        found = [(_unsampled(part, self.adjacency), part, times) for part, times in self.composition.parts]
-        if all(inner is None for inner, _, _ in found):
-            return ()
-        mixed = self.adjacency is not Adjacency.REPLACE
-        return tuple(
-            (inner or _single(part), part.rate if mixed and inner and isinstance(part, Sampled) else 1.0, times)
-            for inner, part, times in found
-        )
+    def _count(self) -> int:
+        return sum(times for _, times in self.losses.parts)
 
     @cached_property
-    def unsampled(self) -> Asked | None:
+    def _single(self) -> list[tuple[Losses, int]]:
+        """The losses of the parts one by one."""
+        return self.losses.one_by_one()
+
+    @cached_property
+    def _unsampled(self) -> list[Unsampled | None]:
+        """What runs on the samples of the parts; empty if nobody is sampled."""
+        found = [part.unsampled(self.losses.adjacency) for part, _ in self.losses.parts]
+        return [] if all(inner is None for inner in found) else found
+
+    @cached_property
+    def _whole(self) -> Asked | None:
         """The same question where everybody is in every sample; None if nobody is sampled."""
-        return self.ask(compose(*(inner * times for inner, _, times in self._whole))) if self._whole else None
+        if not self._unsampled:
+            return None
+        entries: list[tuple[Part, int]] = []
+        for (part, times), inner in zip(self.losses.parts, self._unsampled, strict=True):
+            each = ((part, 1),) if inner is None else inner.parts
+            entries += [(one, checked_times("times", count * times)) for one, count in each]
+        return self.ask(gathered(merged(entries), self.losses.adjacency, summed=True))
 
     @cached_property
-    def samples(self) -> tuple[tuple[Curve, float, int], ...]:
+    def samples(self) -> Samples:
         """The Renyi curves of the parts without their samples, with the rates; empty if nobody is sampled."""
-        return tuple((self.ask(inner).curve, rate, times) for inner, rate, times in self._whole)
+        found: list[tuple[RenyiCurve, float, int]] = []
+        for (losses, times), inner in zip(self._single if self._unsampled else (), self._unsampled, strict=True):
+            if inner is None:
+                found.append((self.ask(losses).curve, 1.0, times))
+            else:
+                whole = gathered(inner.parts, self.losses.adjacency, summed=True)
+                found.append((self.ask(whole).curve, inner.rate, times))
+        return tuple(found)
 
     @cached_property
-    def _rounds(self) -> tuple[tuple[Asked, int], ...]:
-        """The parts one by one; empty where there is only one."""
-        parts = self.composition.parts if self.composition.count > 1 else ()
-        promised = [part.promise(self.adjacency) is not None for part, _ in parts]
+    def _one_by_one(self) -> list[tuple[Asked, int]]:
+        """The same question about the parts one by one; empty where there is only one, or none has losses."""
+        if self._count <= 1 or len(self.losses.promises) == len(self.losses.parts):
+            return []
         # The promises of Renyi curves add up at every order, and come last: they take the longest.
-        rows = () if all(promised) else sorted(zip(promised, parts, strict=True), key=lambda row: row[0])
-        return tuple((self.ask(_single(part)), times) for _, (part, times) in rows)
+        rows = sorted(self._single, key=lambda row: bool(row[0].promises))
+        return [(self.ask(losses), times) for losses, times in rows]
 
     def epsilon(self, delta: float, *, known: float) -> list[Bound]:
         """Upper ends for epsilon, those that may be below what is known; the lower ends are 0."""
         # Where there are Renyi curves alone, what is known says what it is without sampling at every order.
-        whole = None if self.pairs is None else self.unsampled
+        whole = None if self.losses.promises else self._whole
         found = [] if whole is None else [_without_sampling(whole.epsilon(delta))]
-        share, spent = max(down(delta / max(self.composition.count, 1)), 0.0), 0.0
-        for one, times in self._rounds:
+        share, spent = max(down(delta / max(self._count, 1)), 0.0), 0.0
+        for one, times in self._one_by_one:
             spent = _sum(((spent, 1), (one.epsilon(share).upper, times)))
             if not spent < known:
                 break
         else:
-            found += [Bound(0.0, spent, _BASIC)] if self._rounds else []
-        return [*found, *largest_losses(self.pairs, delta, known=known)]
+            found += [Bound(0.0, spent, _BASIC)] if self._one_by_one else []
+        return [*found, *largest_losses(self.losses, delta, known=known)]
 
     def delta(self, epsilon: float) -> list[Bound]:
         """Upper ends for delta at an epsilon >= 0; the lower ends are 0."""
-        found = [] if self.unsampled is None else [_without_sampling(self.unsampled.delta(epsilon))]
-        if self._rounds:
+        found = [] if self._whole is None else [_without_sampling(self._whole.delta(epsilon))]
+        if self._one_by_one:
             found.append(Bound(0.0, self._basic_delta(epsilon), _BASIC))
         return found
 
     def beyond(self, epsilon: float) -> list[Bound]:
         """The sum of the infinite losses' masses, where the largest finite ones add up to no more than epsilon."""
-        stated = None if self.pairs is None else added(self.pairs)
+        stated = self.losses.approximate()
         return [Bound(0.0, stated.delta, _LARGEST)] if stated is not None and stated.epsilon <= epsilon else []
 
     def _basic_delta(self, epsilon: float) -> float:
         """The sum of the parts' delta: epsilon is split evenly, then so that the parts' delta are about equal."""
-        count, numbers = self.composition.count, [times for _, times in self._rounds]
+        count, numbers = self._count, [times for _, times in self._one_by_one]
         total = self._spent([epsilon / count for _ in numbers], epsilon)
         for _ in range(_STEPS if len(numbers) > 1 else 0):
-            shares = [one.epsilon(total / count).upper for one, _ in self._rounds]
+            shares = [one.epsilon(total / count).upper for one, _ in self._one_by_one]
             whole = _sum(zip(shares, numbers, strict=True))
             if not 0 < whole < math.inf:
                 break
@@ -144,37 +152,17 @@ class Elementary:
     def _spent(self, shares: list[float], epsilon: float) -> float:
         """The sum of the parts' delta at these shares of epsilon, each a little less, so that they keep to it."""
         less = [share * (1 - 16 * UNIT_ROUNDOFF) for share in shares]
-        rows = list(zip(less, self._rounds, strict=True))
+        rows = list(zip(less, self._one_by_one, strict=True))
         if not _sum((share, times) for share, (_, times) in rows) <= epsilon:
             return 1.0
         return min(_sum((one.delta(share).upper, times) for share, (one, times) in rows), 1.0)
 
 
-def largest_losses(pairs: Pairs | None, delta: float, *, known: float) -> list[Bound]:
+def largest_losses(losses: Losses, delta: float, *, known: float) -> list[Bound]:
     """The sum of the largest losses, where it is below what is known and the infinite ones are within delta."""
-    stated = None if pairs is None else added(pairs)
+    stated = losses.approximate()
     better = stated is not None and stated.delta <= delta and stated.epsilon < known
     return [Bound(0.0, stated.epsilon, _LARGEST)] if stated is not None and better else []
-
-
-def added(pairs: Pairs) -> ApproximateDP | None:
-    """The sums of the largest finite losses and of the infinite ones' masses, rounded up; None if a loss is unbounded.
-
-    Reference: [DworkRoth2014, Theorem 3.16]
-    """
-    largest: list[tuple[Fraction, int]] = []
-    infinite = 0.0
-    for pair, times in pairs:
-        either = pair.attained_parts if pair.either_order else (pair,)
-        losses = [loss for each in either for loss in ((each.remove,) if each.symmetric else (each.remove, each.add))]
-        tops = [top for loss in losses if (top := loss.top) is not None]
-        if len(tops) < len(losses):
-            return None
-        largest.append((max(tops), times))
-        if not all(loss.finite() for loss in losses):
-            mass = max(loss.infinite_mass * (1 + loss.infinite_relative_error) + loss.unplaced_mass for loss in losses)
-            infinite = up(infinite + up(times * up(up(mass)))) if mass > 0 else infinite
-    return ApproximateDP(sum_rounded_up(largest), delta=min(infinite, 1.0))
 
 
 def wide(bound: Bound, tolerance: float) -> bool:
@@ -195,14 +183,6 @@ def apart(lower: Sequence[Bound], upper: Bound) -> Bound:
     )
     low = max((bound.lower for bound in lower), default=0.0)
     return Bound(min(low, upper.upper), upper.upper, certificate)
-
-
-def _single(part: Part) -> Composition:
-    return Composition(((part, 1),))
-
-
-def _unsampled(part: Part, adjacency: Adjacency) -> Composition | None:
-    return part.unsampled(adjacency) if isinstance(part, Sampled) else None
 
 
 def _without_sampling(bound: Bound) -> Bound:

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NoReturn
 
-from dpcompose.composition import free
-from dpcompose.composition.container import TOLERANCE, Composable, Composition, Pairs, Part, compose
-from dpcompose.composition.numerical import gathered
+from dpcompose.composition import adversarial
+from dpcompose.composition.composition import Composable, Composition, Uncomposable, compose
+from dpcompose.composition.losses import Losses, gathered
+from dpcompose.composition.part import Pairs, Part, Parts
+from dpcompose.composition.question import TOLERANCE, PrivacyQuestion, ask
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
 from dpcompose.guarantee.concentrated import ConcentratedDP
@@ -20,15 +22,15 @@ from dpcompose.numerics.bound import Bound
 
 
 @dataclass(frozen=True)
-class Parallel:
+class Parallel(Uncomposable):
     """Mechanisms on disjoint people, asked like one composition. Build it with `parallel`.
 
     Args:
-        cases: Every composition that one person's change can meet; the truth is their maximum.
+        cases: The parts of every composition that one person's change can meet; the truth is their maximum.
         adjacency: What one person's data may change.
     """
 
-    cases: tuple[Composition, ...]
+    cases: tuple[Parts, ...]
     adjacency: Adjacency
     instead_of_composing: ClassVar[str] = (
         "Under add-remove, not under replacement, what runs on everybody goes into each cell: parallel(a + c, b + c)"
@@ -44,60 +46,55 @@ class Parallel:
         tolerance: float = TOLERANCE, proof: bool = False,
     ) -> Bound:  # fmt: skip
         """The smallest epsilon >= 0 such that all of it together is (epsilon, delta)-differentially private."""
-        self._turn(orientation)
-        return self._largest(
-            lambda case: case.epsilon(
-                delta=delta, adjacency=self.adjacency, orientation=orientation, tolerance=tolerance, proof=proof
-            )
-        )
+        questions = self._questions(orientation, tolerance, proof)
+        return _largest(questions, lambda question: question.epsilon(check.probability("delta", delta)))
 
     def delta(
         self, *, epsilon: float, orientation: Orientation = Orientation.SAME,
         tolerance: float = TOLERANCE, proof: bool = False,
     ) -> Bound:  # fmt: skip
         """The smallest delta such that all of it together is (epsilon, delta)-differentially private."""
-        self._turn(orientation)
-        return self._largest(
-            lambda case: case.delta(
-                epsilon=epsilon, adjacency=self.adjacency, orientation=orientation, tolerance=tolerance, proof=proof
-            )
-        )
+        questions = self._questions(orientation, tolerance, proof)
+        return _largest(questions, lambda question: question.delta(check.real("epsilon", epsilon)))
 
     def renyi(self, order: float) -> Bound:
         """The Renyi divergence of the given order > 1."""
-        return self._largest(lambda case: case.renyi(order, adjacency=self.adjacency))
+        questions = self._questions(Orientation.SAME, TOLERANCE, proof=False)
+        return _largest(questions, lambda question: question.renyi(order))
 
     def pure(self) -> float | None:
         """The epsilon of pure differential privacy, rounded up, or None if there is none."""
-        found = [case.pure(adjacency=self.adjacency) for case in self.cases]
+        found = [losses.pure() for losses in self._losses()]
         known = [epsilon for epsilon in found if epsilon is not None]
         return max(known) if len(known) == len(found) else None
 
     def zcdp(self) -> ConcentratedDP | None:
         """A zero-concentrated guarantee, the largest rho with the largest delta, or None if no finite one is known."""
-        found = [case.zcdp(adjacency=self.adjacency) for case in self.cases]
+        found = [losses.zcdp() for losses in self._losses()]
         known = [promise for promise in found if promise is not None]
         if len(known) < len(found):
             return None
         return ConcentratedDP(max(each.rho for each in known), delta=max(each.delta for each in known))
 
-    def _turn(self, orientation: Orientation) -> None:
-        """Refuse to orient anew where it matters: whoever may turn the pair in every round may change the cell too."""
-        if orientation is Orientation.FREE and any(
-            free.rounds(
-                (((pair.remove, pair.add), times) for pair, times in gathered(case, self.adjacency)[0]), alone=False
-            )
-            for case in self.cases
-        ):
-            reason = "an adversary who chooses the pair anew in every round may change the cell with it"
-            raise UnsupportedError(
-                "parallel with Orientation.FREE", reason, "Use Orientation.SAME, or compose the cells"
-            )
+    def _losses(self) -> list[Losses]:
+        return [gathered(case, self.adjacency) for case in self.cases]
 
-    def _largest(self, ask: Callable[[Composition], Bound]) -> Bound:
-        bounds = [ask(case) for case in self.cases]
-        leader = max(bounds, key=lambda bound: (bound.upper, bound.lower))
-        return Bound(max(bound.lower for bound in bounds), leader.upper, leader.certificate)
+    def _questions(self, orientation: Orientation, tolerance: float, proof: bool) -> list[PrivacyQuestion]:
+        """A question for each case. An adversary who may orient the pair in every round may change the cell too."""
+        if orientation is Orientation.FREE:
+            either = [[((pair.remove, pair.add), times) for pair, times in losses.pairs] for losses in self._losses()]
+            if any(adversarial.oriented(tuple(rounds), complete=False) for rounds in either):
+                reason = "an adversary who chooses the pair anew in every round may change the cell with it"
+                raise UnsupportedError(
+                    "parallel with Orientation.FREE", reason, "Use Orientation.SAME, or compose the cells"
+                )
+        return [ask(case, self.adjacency, orientation, tolerance, proof) for case in self.cases]
+
+
+def _largest(questions: list[PrivacyQuestion], answer: Callable[[PrivacyQuestion], Bound]) -> Bound:
+    bounds = [answer(question) for question in questions]
+    leader = max(bounds, key=lambda bound: (bound.upper, bound.lower))
+    return Bound(max(bound.lower for bound in bounds), leader.upper, leader.certificate)
 
 
 def parallel(*cells: Composable, adjacency: Adjacency = Adjacency.ADD_REMOVE, moves: bool = True) -> Parallel:
@@ -142,29 +139,29 @@ def parallel(*cells: Composable, adjacency: Adjacency = Adjacency.ADD_REMOVE, mo
             "parallel under zero-out", reason, "Use moves=False if it stays in the cell of a public key"
         )
     counted = Counter(compose(cell) for cell in cells)
-    within = tuple(counted)
+    within = tuple(cell.parts for cell in counted)
     if adjacency is not Adjacency.REPLACE or not moves:
         return Parallel(within, adjacency)
     return Parallel((*within, *_moves(counted)), adjacency)
 
 
-def _moves(counted: Counter[Composition]) -> list[Composition]:
+def _moves(counted: Counter[Composition]) -> list[Parts]:
     """A removal from one cell with an addition to another; each is asked in both directions, so unordered pairs do."""
-    twice = [(cell, cell) for cell, times in counted.items() if times > 1]
-    if len(counted) == 1 and not twice:
+    same = [(cell, cell) for cell, times in counted.items() if times > 1]
+    if len(counted) == 1 and not same:
         # The rest of the world is a cell on which nothing runs.
         return [_moved(cell, enters=False) for cell in counted]
-    pairs = (*itertools.combinations(counted, 2), *twice)
-    return [compose(_moved(one, enters=False), _moved(other, enters=True)) for one, other in pairs]
+    pairs = (*itertools.combinations(counted, 2), *same)
+    return [_moved(one, enters=False) + _moved(other, enters=True) for one, other in pairs]
 
 
-def _moved(cell: Composition, *, enters: bool) -> Composition:
-    return compose(*(Move(part, enters) * times for part, times in cell.parts))
+def _moved(cell: Composition, *, enters: bool) -> Parts:
+    return tuple((Move(part, enters), times) for part, times in cell.parts)
 
 
 @dataclass(frozen=True)
-class Move(Composable):
-    """What a part loses when a replaced record leaves its cell, or enters it.
+class Move(Part):
+    """A part whose cell a replaced record leaves, or enters.
 
     Args:
         part: What runs on the cell.
@@ -176,7 +173,7 @@ class Move(Composable):
 
     @property
     def label(self) -> str:
-        """What a report calls it."""
+        """The name in a report."""
         return f"{self.part.label}, {'entered' if self.enters else 'left'} by the record"
 
     def pairs(self, adjacency: Adjacency) -> Pairs | None:
@@ -185,10 +182,6 @@ class Move(Composable):
         if pairs is None or not self.enters:
             return pairs
         return tuple((_mirrored(pair), times) for pair, times in pairs)
-
-    def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
-        """Refused: it is the part inside that is sampled."""
-        raise UnsupportedError(repr(self), "a move between cells is not sampled", "Sample what runs inside the cells")
 
     def promise(self, adjacency: Adjacency) -> ConcentratedDP | None:
         """What the part promises when a record is added or removed."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpcompose.composition.numerical import Question
+from dpcompose.composition.question import PrivacyQuestion
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.best_test import BestTest, best_test
 from dpcompose.numerics import check
@@ -44,13 +44,13 @@ class Profile:
         question: The composition under an adjacency.
     """
 
-    question: Question
+    question: PrivacyQuestion
 
     def __call__(self, epsilon: ArrayLike) -> Curve:
         """delta at each entry of an array of epsilons, of any shape; DomainError if an entry is not a real number."""
-        return self._at(self.question.anew(), epsilon)
+        return self._at(self.question.fresh(), epsilon)
 
-    def _at(self, question: Question, epsilon: ArrayLike) -> Curve:
+    def _at(self, question: PrivacyQuestion, epsilon: ArrayLike) -> Curve:
         points = _entries("epsilon", epsilon, check.real)
         bounds = question.deltas(points.ravel().tolist())
         lower = np.array([bound.lower for bound in bounds]).reshape(points.shape)
@@ -93,7 +93,7 @@ class Profile:
 
     def _test(self, alpha: ArrayLike) -> BestTest:
         levels = _entries("alpha", alpha, check.probability)
-        question = self.question.anew()
+        question = self.question.fresh()
 
         def ends(epsilon: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
             curve = self._at(question, epsilon)
@@ -110,4 +110,6 @@ class Profile:
     @property
     def _kinks(self) -> tuple[float, ...]:
         """The largest losses: there an atom ends the profile."""
-        return tuple(product.extremes.upper for product in self.question.above if math.isfinite(product.extremes.upper))
+        return tuple(
+            product.extremes.upper for product in self.question.dominating if math.isfinite(product.extremes.upper)
+        )

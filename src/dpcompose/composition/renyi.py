@@ -1,4 +1,4 @@
-"""Renyi divergences of a composition, and what they imply where some part has no privacy loss."""
+"""Renyi divergences of a composition, order by order, and what they imply for epsilon and delta."""
 
 from __future__ import annotations
 
@@ -10,55 +10,22 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcompose.composition.container import Part
-from dpcompose.composition.free import Rounds
+from dpcompose.composition.adversarial import Rounds
 from dpcompose.contour import saddle
 from dpcompose.contour.transform import Line
-from dpcompose.errors import DomainError
 from dpcompose.guarantee import failure, renyi
-from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.loss.base import Loss
 from dpcompose.loss.product import Product
-from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, up
 
+Samples = tuple[tuple["RenyiCurve", float, int], ...]
+"""Curves of what runs on Poisson samples, with the rates and counts."""
 
-def divergence(curve: Curve, order: float, *, below: Sequence[Product]) -> Bound:
-    """D_order = log E e^((order - 1) L) / (order - 1), the larger of the two directions; the parts' divergences add up.
-
-    Infinite where a loss may be; never above the largest loss, rho times the order, or what it is without sampling. A
-    part known only by its curve has a divergence of at least 0.
-
-    >>> from dpcompose import Gaussian
-    >>> (Gaussian(2.0) * 4).renyi(8.0).contains(4.0)
-    True
-
-    Args:
-        curve: The upper ends.
-        order: Finite, > 1.
-        below: Products that are attained, whose divergences are lower ends.
-
-    Raises:
-        DomainError: If the order is outside its domain.
-
-    Reference: [Mironov2017, Proposition 1]
-    """
-    order = check.finite("order", order)
-    if not order > 1:
-        raise DomainError("order", order, "a finite number > 1")
-    near = curve.both(order) if below is curve.products and order >= _NEXT_TO_ONE[0] else None
-    if near is not None:
-        return near
-    # A divergence grows with its order, and keeps its digits better away from 1.
-    later = [each for each in _NEXT_TO_ONE if each > order] if order < _NEXT_TO_ONE[0] else []
-    high = max(min(curve.divergence(each) for each in (order, *later)), 0.0)
-    low = max((_floor(product, order) for product in below), default=0.0)
-    if low < high * (1 - 1e-6) or order < _NEXT_TO_ONE[0]:
-        low = max([low, *(_floor_elsewhere(product, order) for product in below)])
-    return Bound(min(low, high), high, Certificate("moment generating function", unit="absolute"))
-
-
+# The exact conversion of one order gains far less than this factor of delta over its moment alone.
+_EXACT = 1.65
+_BEST_ORDER = Certificate("Renyi divergences, the best order", unit="epsilon")
+_BEST_DELTA = Certificate("Renyi divergences, the best order")
 # Orders that are asked in the place of one next to 1, or of one that is beyond floats.
 _NEXT_TO_ONE = tuple(1 + 10.0**-place for place in range(2, 9))
 _FAR = (2.0, 16.0, 256.0, 1e4, 1e6, 1e9, 1e16, 1e50, 1e150)
@@ -68,7 +35,7 @@ def _floor(product: Product, order: float) -> float:
     """A lower end of one direction's divergence, at least 0."""
     if product.infinite.upper > 0:
         return math.inf if product.infinite.lower > 0 else 0.0
-    return max(_least(product, order), 0.0) if product.reduced else 0.0
+    return max(_least(product, order), 0.0)
 
 
 def _floor_elsewhere(product: Product, order: float) -> float:
@@ -76,7 +43,7 @@ def _floor_elsewhere(product: Product, order: float) -> float:
 
     A divergence grows with its order, and by no more than half the greatest variance of the tilted losses.
     """
-    if product.infinite.upper > 0 or not product.reduced:
+    if product.infinite.upper > 0:
         return 0.0
     low = max((_least(product, each) for each in _FAR if each < order), default=0.0)
     if order < _NEXT_TO_ONE[0]:
@@ -96,8 +63,10 @@ def _variance(loss: Loss) -> float:
 
 
 def _real_line(product: Product, order: float) -> Line:
-    """log M at order - 1; an overflow ends as an infinite or undefined value, which certifies nothing, and so does a
-    product without finite losses."""
+    """log M at order - 1.
+
+    An overflow, or a product without finite losses, gives an infinite or undefined value, which certifies nothing.
+    """
     if product.transform.maximum == -math.inf:
         return Line(np.full(1, np.nan, dtype=complex), np.full(1, np.inf))
     try:
@@ -113,46 +82,51 @@ def _least(product: Product, order: float) -> float:
     return value - 8 * UNIT_ROUNDOFF * abs(value) if -math.inf < value < math.inf else 0.0
 
 
-@dataclass(frozen=True)
-class Curve:
-    """The best upper bounds for a composition with parts that have no loss: one order at a time, over all orders.
+class RenyiCurve:
+    """The best upper bounds on the Renyi divergences of a composition: one order at a time, over all orders.
+
+    It keeps what it has found, an order at a time, for one question.
 
     Args:
         products: The losses, one product a direction.
-        promises: The parts without, with their counts.
-        adjacency: Under which the promises are taken.
-        rounds: In place of the products, where every round may be turned: at each order the largest moment of its
-            alternatives counts, whatever was chosen before.
+        promises: The promises of the parts that have no losses, with their counts.
+        rounds: In place of the products, where an adversary orients every round: at each order the largest moment of
+            its alternatives counts, whatever was chosen before.
         samples: Asks for the curves of all parts as they are without their sample, each with its rate and count.
         exact: Whether all losses are attained: then a finite moment is the least that can be said.
     """
 
-    products: tuple[Product, ...]
-    promises: tuple[tuple[Part, int], ...]
-    adjacency: Adjacency
-    rounds: Rounds = ()
-    samples: Callable[[], tuple[tuple[Curve, float, int], ...]] = tuple
-    exact: bool = False
+    def __init__(
+        self,
+        products: tuple[Product, ...],
+        promises: Sequence[tuple[ConcentratedDP, int]],
+        *,
+        rounds: Rounds = (),
+        samples: Callable[[], Samples] = tuple,
+        exact: bool = False,
+    ) -> None:
+        self._products, self._promises, self._rounds, self._exact = products, promises, rounds, exact
+        self._asked_samples = samples
+        # What is added up, each a set of alternatives: the whole in both directions, or round by round.
+        if rounds:
+            self._steps = [tuple([Product(((loss, times),)) for loss in losses]) for losses, times in rounds]
+        else:
+            self._steps = [tuple([product for product in products if product.reduced])]
+        # An alternative that loses less outright is dominated by one with the same finite part that loses as much.
+        self._failures = [(promise.delta, times) for promise, times in promises]
+        self._failures += [(max([product.infinite.upper for product in step], default=0.0), 1) for step in self._steps]
+        self.lost = max(self._failures)[0] > 0
+        """Whether some mass may be lost outright: then every divergence may be infinite."""
+        self._found: dict[float, float] = {}
 
     @cached_property
-    def _samples(self) -> tuple[tuple[Curve, float, int], ...]:
-        return self.samples()
-
-    @cached_property
-    def _steps(self) -> list[tuple[Product, ...]]:
-        """What is added up, each a set of alternatives: the whole in both directions, or round by round."""
-        if not self.rounds:
-            return [tuple(product for product in self.products if product.reduced)]
-        return [tuple(Product(((loss, times),)) for loss in losses) for losses, times in self.rounds]
+    def _samples(self) -> Samples:
+        return self._asked_samples()
 
     @cached_property
     def _terms(self) -> list[list[list[_Term]]]:
-        """Of each alternative of each step the families of losses."""
+        """The families of losses of each alternative of each step."""
         return [[_terms(product) for product in step] for step in self._steps]
-
-    @cached_property
-    def _known(self) -> dict[float, float]:
-        return {}
 
     @cached_property
     def largest(self) -> float:
@@ -160,23 +134,36 @@ class Curve:
         ends = [max((product.extremes.upper for product in step), default=0.0) for step in self._steps]
         return ends[0] if len(ends) == 1 else up(math.fsum(ends) * (1 + 4 * UNIT_ROUNDOFF))
 
-    @cached_property
-    def _stated(self) -> tuple[tuple[ConcentratedDP, int], ...]:
-        found = [(part.promise(self.adjacency), times) for part, times in self.promises]
-        return tuple((promise, times) for promise, times in found if promise is not None)
+    def enclosed(self, order: float, *, attained: Sequence[Product]) -> Bound:
+        """D_order = log E e^((order - 1) L) / (order - 1), the larger of the two directions; divergences add up.
 
-    @cached_property
-    def _failures(self) -> list[tuple[float, int]]:
-        stated = [(promise.delta, times) for promise, times in self._stated]
-        # An alternative that loses less outright is dominated by one with the same finite part that loses as much.
-        return [*stated, *((max((product.infinite.upper for product in step), default=0.0), 1) for step in self._steps)]
+        Infinite where a loss may be; never above the largest loss, rho times the order, or what it is without
+        sampling. A part known only by its curve has a divergence of at least 0.
+
+        Args:
+            order: Finite, > 1.
+            attained: Products that are attained, whose divergences are lower ends.
+
+        Reference: [Mironov2017, Proposition 1]
+        """
+        close = self._close(order) if attained is self._products and order >= _NEXT_TO_ONE[0] else None
+        if close is not None:
+            return close
+        # A divergence grows with its order, and keeps its digits better away from 1.
+        later = [each for each in _NEXT_TO_ONE if each > order] if order < _NEXT_TO_ONE[0] else []
+        high = max(min([self.divergence(each) for each in (order, *later)]), 0.0)
+        products = [product for product in attained if product.reduced]
+        low = max([_floor(product, order) for product in products], default=0.0)
+        if low < high * (1 - 1e-6) or order < _NEXT_TO_ONE[0]:
+            low = max([low, *[_floor_elsewhere(product, order) for product in products]])
+        return Bound(min(low, high), high, Certificate("moment generating function", unit="absolute"))
 
     @np.errstate(all="ignore")
-    def both(self, order: float) -> Bound | None:
+    def _close(self, order: float) -> Bound | None:
         """Both ends of the divergence of attained losses from their moments, where these are close; else None."""
-        if self.rounds or self.promises or self.lost:
+        if self._rounds or self._promises or self.lost:
             return None
-        lines = [_real_line(product, order) for product in self.products if product.reduced]
+        lines = [_real_line(product, order) for product in self._products if product.reduced]
         high = max((float(line.log[0].real) + float(line.error[0]) for line in lines), default=math.nan) / (order - 1)
         low = max((float(line.floor[0]) for line in lines), default=math.nan) / (order - 1)
         high, low = up(high), low - 8 * UNIT_ROUNDOFF * abs(low)
@@ -186,38 +173,33 @@ class Curve:
 
     def divergence(self, order: float) -> float:
         """An upper bound on the divergence of an order, both directions; infinite where a mass may be lost outright."""
-        return math.inf if self.lost else self._kept(order)
+        return math.inf if self.lost else self._finite(order)
 
-    @property
-    def lost(self) -> bool:
-        """Whether some mass may be lost outright: then every divergence may be infinite."""
-        return any(delta > 0 for delta, _ in self._failures)
-
-    def _kept(self, order: float) -> float:
+    def _finite(self, order: float) -> float:
         """log E e^((order - 1) L) / (order - 1) of what is not lost outright, or what a theorem says; rounded up."""
-        if order not in self._known:
-            rho = math.fsum(times * promise.rho for promise, times in self._stated)
+        if order not in self._found:
+            rho = math.fsum(times * promise.rho for promise, times in self._promises)
             steps = [max((_added(terms, order) for terms in step), default=0.0) for step in self._terms]
             added = steps[0] if len(steps) == 1 else up(math.fsum(steps) * (1 + 4 * UNIT_ROUNDOFF))
             whole = up(added + up(rho * order * (1 + 4 * UNIT_ROUNDOFF)))
             if not self.lost:
-                others = [] if self.promises else [max(self.largest, 0.0)]
-                asked = whole == math.inf or not self.exact
+                others = [] if self._promises else [max(self.largest, 0.0)]
+                asked = whole == math.inf or not self._exact
                 others += [self._amplified(order)] if asked and self._samples else []
                 whole = min(whole, *others) if others else whole
-            self._known[order] = whole
-        return self._known[order]
+            self._found[order] = whole
+        return self._found[order]
 
     def _amplified(self, order: float) -> float:
         rows = [
-            times * on_sample(curve.divergence(order), order=order, rate=rate) for curve, rate, times in self._samples
+            times * amplified(curve.divergence(order), order=order, rate=rate) for curve, rate, times in self._samples
         ]
         return up(math.fsum(rows) * (1 + 4 * UNIT_ROUNDOFF))
 
     @cached_property
-    def _alone(self) -> _Term | None:
+    def _one_family(self) -> _Term | None:
         """The one family of losses whose curve this is, with nothing else said of it; None where there is more."""
-        if self.promises or self.rounds or self._samples or self.lost or not self._terms[0]:
+        if self._promises or self._rounds or self._samples or self.lost or not self._terms[0]:
             return None
         return self._terms[0][0][0] if len(self._terms[0][0]) == 1 else None
 
@@ -231,17 +213,17 @@ class Curve:
             delta: What is known.
             attained: Whether the products' divergences are the composition's own.
         """
-        if self.promises or self.lost or not (attained or self._alone) or not (delta > 0 and epsilon < math.inf):
+        if self._promises or self.lost or not (attained or self._one_family) or not (delta > 0 and epsilon < math.inf):
             return False
-        if self._alone and not attained:
+        if self._one_family and not attained:
             if epsilon < self.largest and not -math.expm1(epsilon - self.largest) > delta:
                 return False
-            if self._alone.loose and not _exceeds(self._alone.gaussian, epsilon, math.log(delta), 1.0):
+            if self._one_family.loose and not _exceeds(self._one_family.gaussian, epsilon, math.log(delta), 1.0):
                 return False
         return self._moments_exceed(epsilon, math.log(delta))
 
     def _moments_exceed(self, epsilon: float, log_delta: float) -> bool:
-        product = self.products[0]
+        product = self._products[0]
         return _exceeds(product.transform.cumulants, epsilon, log_delta, product.order or 1.0)
 
     def epsilons(self, delta: float, *, known: float, attained: bool) -> list[Bound]:
@@ -251,10 +233,10 @@ class Curve:
         share = delta * _EXACT
         if self.hopeless(known, share, attained=attained):
             return []
-        if attained or not self._alone or not self._alone.loose or known > self.largest:
+        if attained or not self._one_family or not self._one_family.loose or known > self.largest:
             return [self.epsilon(delta)]
         # What is known of the mechanisms below a pair is asked first: it needs no moments.
-        rho = self._alone.rho
+        rho = self._one_family.rho
         found = renyi.best_epsilon(lambda order: up(rho * order), delta=delta).epsilon
         if self._moments_exceed(min(found, known), math.log(share)):
             return [Bound(0.0, found, _BEST_ORDER)]
@@ -266,26 +248,25 @@ class Curve:
         if rest is None or rest.lower <= 0:
             return Bound(0.0, math.inf, _BEST_ORDER)
         # With mass lost in the pair, only the moment itself may be used: the rest of Q need not have mass one.
-        exact = not any(mass > 0 for mass, _ in self._failures[len(self._stated) :])
+        exact = not any(mass > 0 for mass, _ in self._failures[len(self._promises) :])
         return Bound(0.0, renyi.best_epsilon(self._nonnegative, delta=rest.lower, exact=exact).epsilon, _BEST_ORDER)
 
     def delta(self, epsilon: float) -> Bound:
         """An upper end for delta; the lower end is 0."""
-        certificate = Certificate("Renyi divergences, the best order")
         finite = renyi.best_delta(self._nonnegative, epsilon=epsilon) if epsilon >= 0 else 1.0
-        return Bound(0.0, failure.combined(Bound(0.0, finite), self._failures, certificate).upper, certificate)
+        return Bound(0.0, failure.combined(Bound(0.0, finite), self._failures, _BEST_DELTA).upper, _BEST_DELTA)
 
     def _nonnegative(self, order: float) -> float:
-        return max(self._kept(order), 0.0)
+        return max(self._finite(order), 0.0)
 
 
-def on_sample(divergence: float, *, order: float, rate: float) -> float:
-    """What a divergence in both directions is at most on a Poisson sample, rounded up.
+def amplified(divergence: float, *, order: float, rate: float) -> float:
+    """An upper bound, on a Poisson sample, of a divergence in both directions, rounded up.
 
     For (1 - q) Q + q P against Q by Minkowski's inequality in L^order(Q); for P against (1 - q) P + q Q by convexity,
     and because that is at least (1 - q) P.
 
-    >>> round(on_sample(250.0, order=500.0, rate=0.01), 9)
+    >>> round(amplified(250.0, order=500.0, rate=0.01), 9)
     245.385601016
 
     Args:
@@ -303,11 +284,6 @@ def on_sample(divergence: float, *, order: float, rate: float) -> float:
         log = max(share + math.log(rate), 0.0) + math.log1p(math.exp(-abs(share + math.log(rate))))
     slack = 1 + UNIT_ROUNDOFF * (64 + 8 * share)
     return up(min(divergence, max(log / scale * slack, min(divergence, -math.log1p(-rate) * slack))))
-
-
-# The exact conversion of one order gains far less than this factor of delta over its moment alone.
-_EXACT = 1.65
-_BEST_ORDER = Certificate("Renyi divergences, the best order", unit="epsilon")
 
 
 def _exceeds(

@@ -1,4 +1,4 @@
-"""What an attacker gains: the best test, the best guess and the best reconstruction that an answer allows."""
+"""The gain of an attacker: the best test, the best guess and the best reconstruction that the answers allow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TESTED = Certificate("best test against the certified profile", unit="relative 
 
 @dataclass(frozen=True)
 class Risk:
-    """What someone who sees every answer, and knows all but one person's data, can do at best.
+    """The best that someone can do who sees every answer and knows all but one person's data.
 
     The attacker tells two worlds apart, that with the person's data and that without it (or with other data, under
     replacement), in whichever order is better for the attacker. Each bound contains the supremum over all mechanisms
@@ -42,7 +42,7 @@ class Risk:
 
 
 def risk(profile: Profile, *, prior: float, false_positive_rate: float) -> Risk:
-    """What an attacker gains from answers with this profile.
+    """The gain of an attacker who sees answers with this profile.
 
     >>> from dpcompose import Gaussian
     >>> found = risk(Gaussian(1.0).profile(), prior=0.3, false_positive_rate=0.001)
@@ -61,7 +61,7 @@ def risk(profile: Profile, *, prior: float, false_positive_rate: float) -> Risk:
     """
     prior = check.probability("prior", prior)
     false_positive_rate = check.probability("false_positive_rate", false_positive_rate)
-    if not callable(getattr(profile, "power", None)):
+    if not isinstance(profile, Profile):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("profile", profile, "a composition's profile")
     powers = profile.power([false_positive_rate, prior])
     return Risk(

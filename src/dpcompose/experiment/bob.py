@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import singledispatch
 
 from dpcompose.composition import Composable
-from dpcompose.composition.sampling import Sampled
+from dpcompose.composition.composition import Sampled
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.experiment.query import Database, Holds, Query
 from dpcompose.guarantee.adjacency import Adjacency

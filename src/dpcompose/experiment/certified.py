@@ -7,8 +7,8 @@ from typing import TypedDict
 
 from dpcompose.composition import Composition
 from dpcompose.composition.compare import Comparison
-from dpcompose.composition.container import TOLERANCE
 from dpcompose.composition.profile import Profile
+from dpcompose.composition.question import TOLERANCE
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
 from dpcompose.numerics.bound import Bound

@@ -7,7 +7,7 @@ from decimal import Context, Decimal, localcontext
 
 import numpy as np
 
-from dpcompose.composition.sampling import Sampled
+from dpcompose.composition.composition import Sampled
 from dpcompose.errors import UnsupportedError
 from dpcompose.experiment.channel import Between, Channel, Outcome, Reals, World, channel_of
 from dpcompose.experiment.finite import DIGITS, FiniteChannel

@@ -7,26 +7,24 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
 from typing import Any, ClassVar, Self, cast
 
-from dpcompose.composition.container import Composable, Pairs
+from dpcompose.composition.composition import Composable, ComposablePart
+from dpcompose.composition.part import Pairs, pair_on_sample
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.guarantee.priced import TypedAmounts
 from dpcompose.loss.base import Loss, Pair
-from dpcompose.loss.product import Product
-from dpcompose.loss.sampled import sampled_pair
 from dpcompose.numerics import check
 from dpcompose.numerics.exact import exact, larger_reading, smaller_reading
 
 
-class Mechanism(Composable, ABC):
-    """A building block. A member states its losses under each adjacency; sampling and composition follow."""
+class Mechanism(ComposablePart):
+    """A building block. A member names its losses under each adjacency; sampling and composition follow."""
 
     def __repr__(self) -> str:
         """The call that makes it: what is at its default is left out."""
@@ -60,10 +58,6 @@ class Mechanism(Composable, ABC):
         """See `costlier`."""
         return self
 
-    def promise(self, adjacency: Adjacency) -> ConcentratedDP | None:
-        """The zero-concentrated guarantee of a mechanism without losses."""
-        return None
-
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
         """The losses on a Poisson sample; with replacement only where a member says so."""
         if adjacency is Adjacency.REPLACE:
@@ -79,9 +73,7 @@ class Mechanism(Composable, ABC):
                 "a mechanism known only by its Renyi curve has no pair to mix on a sample",
                 "Use the mechanism itself, or GaussianDP(mu) if it is Gaussian",
             )
-        remove = Product(tuple((pair.remove, times) for pair, times in pairs))
-        add = Product(tuple((pair.add, times) for pair, times in pairs))
-        return ((sampled_pair(remove, add, rate, attained=all(pair.attained for pair, _ in pairs)), 1),)
+        return ((pair_on_sample(pairs, rate), 1),)
 
 
 class Stated(Mechanism):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpcompose.composition.container import Pairs
+from dpcompose.composition.part import Pairs
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.priced import TypedAmounts

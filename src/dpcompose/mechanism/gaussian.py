@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from dpcompose.composition.container import Pairs
+from dpcompose.composition.part import Pairs
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.priced import TypedAmounts
 from dpcompose.loss.base import Pair

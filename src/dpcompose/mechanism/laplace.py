@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpcompose.composition.container import Pairs
+from dpcompose.composition.part import Pairs
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.priced import TypedAmounts
 from dpcompose.loss.laplace import LaplaceLoss

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dpcompose.composition.container import Pairs
+from dpcompose.composition.part import Pairs
 from dpcompose.contour.transform import Lattice
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from dpcompose.composition.calibrate import calibrate
-from dpcompose.composition.container import Composable
+from dpcompose.composition.composition import Composable
 from dpcompose.errors import DomainError, UnreachableError
 from dpcompose.guarantee import advanced
 from dpcompose.guarantee.approximate import ApproximateDP

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
-from dpcompose.composition.container import Composable, compose
+from dpcompose.composition.composition import Composable, compose
 from dpcompose.release.aggregate import Aggregation, Numbers
 from dpcompose.release.column import Key, sorting
 from dpcompose.release.noise import GaussianNoise, LaplaceNoise, Noise, noise_for

@@ -10,7 +10,7 @@ from statistics import NormalDist
 from typing import Protocol
 
 from dpcompose.composition.calibrate import calibrate
-from dpcompose.composition.container import Composable, compose
+from dpcompose.composition.composition import Composable, compose
 from dpcompose.mechanism import BlackBox, Concentrated, DiscreteGaussian, DiscreteLaplace, Gaussian
 from dpcompose.numerics.exact import rounded_up
 from dpcompose.release import sampler

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpcompose.composition.container import Composable
+from dpcompose.composition.composition import Composable
 from dpcompose.numerics import check
 from dpcompose.release.design import Design
 from dpcompose.release.question import Question, Values

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpcompose.composition.container import Composable, compose
+from dpcompose.composition.composition import Composable, compose
 from dpcompose.errors import DomainError
 from dpcompose.mechanism import Exponential
 from dpcompose.numerics.exact import rounded_up

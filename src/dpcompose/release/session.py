@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Unpack, cast
 
 from dpcompose.account import Account
-from dpcompose.composition.container import compose
+from dpcompose.composition.composition import compose
 from dpcompose.errors import AlreadyRedeemedError, DomainError, SpentError
 from dpcompose.guarantee import Adjacency
 from dpcompose.ledger import Ledger, Receipt

@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from dpcompose.composition.container import Composable, compose
+from dpcompose.composition.composition import Composable, compose
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.numerics import check
 from dpcompose.release.aggregate import Aggregation

@@ -1,4 +1,4 @@
-"""The losses of a group: what `size` people together can change, from what one person can.
+"""The losses of a group: of `size` people together, from those of one person.
 
 From one world to the other leads a path of neighbors, one member of the group at a time. Along it the power function
 of a part is applied again and again (`guarantee.power_function`): the loss of the group is that of the iterate. For a
@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Context, Decimal, localcontext
 
-from dpcompose.composition.container import Composition, Pairs
+from dpcompose.composition.part import GroupLoss, GroupLosses, Pairs, Parts
 from dpcompose.contour.transform import Lattice
 from dpcompose.errors import UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
@@ -38,44 +38,27 @@ MOST_ATOMS = 4096
 LARGEST_SAMPLED = 64
 
 
-@dataclass(frozen=True)
-class Ways:
-    """The losses of a group, however it changes.
+def group_losses(pairs: Pairs, size: int) -> GroupLosses:
+    """The losses of a group of `size`, from those of one person.
 
-    Args:
-        pair: All members removed, and all added.
-        mixed: Dominating losses where 1, 2, ..., size - 1 members are removed and the others added.
-        exact: Whether they follow from the losses of one person by arithmetic alone, not from values of a profile.
+    In closed form where there is one; else from the iterates of power functions.
     """
-
-    pair: Pair
-    mixed: tuple[Loss, ...]
-    exact: bool
-
-    @property
-    def alike(self) -> bool:
-        """Whether it does not matter who is removed and who is added."""
-        return self.pair.symmetric and all(loss == self.pair.remove for loss in self.mixed)
-
-
-def ways(pairs: Pairs, size: int) -> tuple[tuple[Ways, int], ...]:
-    """Of a group of `size`, from the losses of one person: in closed form, or from the iterates of power functions."""
     return tuple((_closed(pair, size) or _iterated(pair, size), times) for pair, times in pairs)
 
 
-def sampled_ways(
-    base: Composition,
+def sampled_group_losses(
+    parts: Parts,
     rate: float,
     size: int,
     adjacency: Adjacency,
     *,
     own: Callable[[], Pairs],
     joint: Callable[[], Pairs],
-) -> tuple[tuple[Ways, int], ...]:
-    """Of a composition on a Poisson sample.
+) -> GroupLosses:
+    """The losses of a group under a composition on a Poisson sample.
 
     Args:
-        base: What runs on the sample.
+        parts: What runs on the sample.
         rate: The probability that a record is in the sample.
         size: How many people.
         adjacency: What one person's data may change.
@@ -89,10 +72,10 @@ def sampled_ways(
     if not size <= LARGEST_SAMPLED:
         reason = f"a group on a Poisson sample is followed member by member, up to {LARGEST_SAMPLED}"
         raise UnsupportedError(f"a group of {size}", reason, "Ask for fewer, or without .sampled: an upper bound")
-    pairs = None if adjacency is Adjacency.REPLACE else _pairs(base, adjacency)
+    pairs = None if adjacency is Adjacency.REPLACE else _pairs(parts, adjacency)
     if pairs is None:
-        inside = _attained(joint())
-        return tuple((_with_inside(_iterated(pair, size), inside), times) for pair, times in own())
+        attained_parts = _attained(joint())
+        return tuple((_above(_iterated(pair, size), attained_parts), times) for pair, times in own())
     curves = [_together(pairs, number) for number in range(1, size + 1)]
     relative_error = max(curve.relative_error for curve in curves)
     whole = [_mixed([curve.above for curve in curves], number, rate) for number in range(size + 1)]
@@ -101,13 +84,13 @@ def sampled_ways(
     under = [curve.below for curve in curves if curve.below is not None]
     if len(pairs) == 1 and pairs[0][1] == 1 and pairs[0][0].attained and len(under) == size:
         attained = _mixed(under, size, rate)
-        inside = (
+        attained_parts = (
             Pair(_loss(attained, relative_error, above=False), _loss(attained.mirrored, relative_error, above=False)),
         )
     else:
-        inside = _attained(joint())
+        attained_parts = _attained(joint())
     exact = all(curve.exact for curve in curves)
-    return ((Ways(Pair(losses[size], losses[0], False, inside), tuple(losses[1:size]), exact), 1),)
+    return ((GroupLoss(Pair(losses[size], losses[0], False, attained_parts), tuple(losses[1:size]), exact), 1),)
 
 
 def joint_rate(rate: float, size: int) -> float:
@@ -115,14 +98,14 @@ def joint_rate(rate: float, size: int) -> float:
     return -math.expm1(size * math.log1p(-rate)) * (1 - 16 * UNIT_ROUNDOFF)
 
 
-def _closed(pair: Pair, size: int) -> Ways | None:
+def _closed(pair: Pair, size: int) -> GroupLoss | None:
     if size == 1:
-        return Ways(pair, (), True)
+        return GroupLoss(pair, (), True)
     found = grouped(pair.remove, size) if pair.symmetric else None
-    return None if found is None else Ways(found, (found.remove,) * (size - 1), True)
+    return None if found is None else GroupLoss(found, (found.remove,) * (size - 1), True)
 
 
-def _iterated(pair: Pair, size: int) -> Ways:
+def _iterated(pair: Pair, size: int) -> GroupLoss:
     """From the pair alone: the truth is the supremum over all mechanisms that it dominates."""
     remove, add = _curves(pair)
     exact = remove.exact and add.exact
@@ -136,11 +119,11 @@ def _iterated(pair: Pair, size: int) -> Ways:
         mixed = tuple(_loss(chain, relative_error) for chain in chains)
     if not pair.attained or all_removed.below is None or all_added.below is None:
         # What one member alone can change is attained.
-        return Ways(Pair(first, second, False, (pair,) if pair.attained else pair.attained_parts), mixed, exact)
+        return GroupLoss(Pair(first, second, False, (pair,) if pair.attained else pair.attained_parts), mixed, exact)
     low = _loss(all_removed.below, relative_error, lattice, above=False)
-    inside = Pair(low, low if pair.symmetric else _loss(all_added.below, relative_error, above=False))
-    same = inside.remove == first and inside.add == second
-    return Ways(inside if same else Pair(first, second, False, (inside,)), mixed, exact)
+    attained = Pair(low, low if pair.symmetric else _loss(all_added.below, relative_error, above=False))
+    same = attained.remove == first and attained.add == second
+    return GroupLoss(attained if same else Pair(first, second, False, (attained,)), mixed, exact)
 
 
 def _curves(pair: Pair) -> tuple[Enclosed, Enclosed]:
@@ -153,15 +136,15 @@ def _together(pairs: Pairs, size: int) -> Enclosed:
     """Of a group of `size`, all of it removed, under a composition of these losses."""
     if len(pairs) == 1 and pairs[0][1] == 1 and _closed(pairs[0][0], size) is None:
         return _curves(pairs[0][0])[0].repeated(size)
-    found = ways(pairs, size)
+    found = group_losses(pairs, size)
     remove = Product(tuple((each.pair.remove, times) for each, times in found))
     add = Product(tuple((each.pair.add, times) for each, times in found))
     return curves_of(remove, add, nodes=NODES if remove.single is not None else FEW_NODES)
 
 
-def _pairs(base: Composition, adjacency: Adjacency) -> Pairs | None:
+def _pairs(parts: Parts, adjacency: Adjacency) -> Pairs | None:
     """All losses of a composition, if every part has some."""
-    found = [(part.pairs(adjacency), times) for part, times in base.parts]
+    found = [(part.pairs(adjacency), times) for part, times in parts]
     pairs = tuple((pair, count * times) for some, times in found for pair, count in some or ())
     return pairs if all(some is not None for some, _ in found) else None
 
@@ -191,8 +174,9 @@ def _attained(pairs: Pairs) -> tuple[Pair, ...]:
     return tuple(each for pair, _ in pairs for each in ((pair,) if pair.attained else pair.attained_parts))
 
 
-def _with_inside(found: Ways, inside: tuple[Pair, ...]) -> Ways:
-    return replace(found, pair=Pair(found.pair.remove, found.pair.add, False, inside))
+def _above(found: GroupLoss, attained_parts: tuple[Pair, ...]) -> GroupLoss:
+    """The same dominating losses, above these attained ones."""
+    return replace(found, pair=Pair(found.pair.remove, found.pair.add, False, attained_parts))
 
 
 def _lattice(loss: Loss, size: int) -> Lattice | None:

@@ -1,0 +1,141 @@
+"""The questions that every composition answers, about one person or a group."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from dpcompose.composition.compare import Comparison, theorems
+from dpcompose.composition.profile import Profile
+from dpcompose.composition.question import TOLERANCE, PrivacyQuestion
+from dpcompose.composition.risk import Risk, risk
+from dpcompose.guarantee.adjacency import Adjacency, Orientation
+from dpcompose.numerics import check
+from dpcompose.numerics.bound import Bound
+
+
+class Answers(ABC):
+    """Whatever can be asked for its privacy. A member turns the arguments of a question into the question."""
+
+    @abstractmethod
+    def _question(
+        self, adjacency: Adjacency, orientation: Orientation, tolerance: float, proof: bool
+    ) -> PrivacyQuestion:
+        """The question, ready to be asked."""
+
+    def epsilon(
+        self,
+        *,
+        delta: float,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        orientation: Orientation = Orientation.SAME,
+        tolerance: float = TOLERANCE,
+        proof: bool = False,
+    ) -> Bound:
+        """The smallest epsilon >= 0 such that the composition is (epsilon, delta)-differentially private.
+
+        lower <= epsilon <= upper holds with every rounding accounted for; infinite where nothing finite does.
+
+        >>> from dpcompose import Gaussian
+        >>> (Gaussian(10.0) * 100).epsilon(delta=1e-5).contains(4.377178095681225)
+        True
+
+        Args:
+            delta: In [0, 1].
+            adjacency: What one person's data may change.
+            orientation: Whether the same world holds the record in every round.
+            tolerance: Wanted relative width, in (0, 1); what was reached is in the bound.
+            proof: Evaluate in ball arithmetic, every error a theorem (extra `proof`).
+
+        Raises:
+            DomainError: If a number is outside its domain.
+            UnsupportedError: If a part has no sound statement under the adjacency or orientation.
+
+        Reference: [ZhuDongWang2022, Theorem 10]
+        """
+        return self._question(adjacency, orientation, tolerance, proof).epsilon(check.probability("delta", delta))
+
+    def delta(
+        self,
+        *,
+        epsilon: float,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        orientation: Orientation = Orientation.SAME,
+        tolerance: float = TOLERANCE,
+        proof: bool = False,
+    ) -> Bound:
+        """The smallest delta such that the composition is (epsilon, delta)-differentially private, at any real epsilon.
+
+        >>> from dpcompose import BlackBox
+        >>> (BlackBox(0.1) * 10).delta(epsilon=0.5).contains(0.009929626917388853)
+        True
+
+        Args:
+            epsilon: In nats; any real number, infinite ones included.
+            adjacency: What one person's data may change.
+            orientation: Whether the same world holds the record in every round.
+            tolerance: Wanted relative width of epsilon(delta), in (0, 1).
+            proof: Evaluate in ball arithmetic (extra `proof`).
+
+        Raises:
+            DomainError: If a number is outside its domain.
+            UnsupportedError: If a part has no sound statement under the adjacency or orientation.
+
+        Reference: [ZhuDongWang2022, Theorem 10]
+        """
+        return self._question(adjacency, orientation, tolerance, proof).delta(check.real("epsilon", epsilon))
+
+    def profile(
+        self,
+        *,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        orientation: Orientation = Orientation.SAME,
+        tolerance: float = TOLERANCE,
+        proof: bool = False,
+    ) -> Profile:
+        """The curve delta(epsilon): call it at an array of epsilons; `.tradeoff(alpha)` is its dual."""
+        return Profile(self._question(adjacency, orientation, tolerance, proof))
+
+    def risk(
+        self,
+        *,
+        prior: float = 0.5,
+        false_positive_rate: float = 1e-3,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        orientation: Orientation = Orientation.SAME,
+        tolerance: float = TOLERANCE,
+        proof: bool = False,
+    ) -> Risk:
+        """The gain of an attacker who sees all answers: true positive rate, advantage, Bayes error, reconstruction."""
+        curve = self.profile(adjacency=adjacency, orientation=orientation, tolerance=tolerance, proof=proof)
+        return risk(curve, prior=prior, false_positive_rate=false_positive_rate)
+
+    def compare(
+        self,
+        *,
+        delta: float,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        orientation: Orientation = Orientation.SAME,
+        tolerance: float = TOLERANCE,
+    ) -> tuple[Comparison, ...]:
+        """Every theorem that gives a finite epsilon, tightest first; the certified one is always there.
+
+        >>> from dpcompose import BlackBox
+        >>> [row.name for row in (BlackBox(0.1) * 100).compare(delta=1e-6)][:2]
+        ['certified composition', 'optimal composition of the promises']
+
+        Args:
+            delta: In [0, 1].
+            adjacency: What one person's data may change.
+            orientation: Whether the same world holds the record in every round.
+            tolerance: Wanted relative width of the certified interval.
+
+        Raises:
+            DomainError: If an argument is outside its domain.
+            UnsupportedError: If a part has no sound statement under the adjacency or orientation.
+        """
+        delta = check.probability("delta", delta)
+        return self._theorems(self._question(adjacency, orientation, tolerance, False), delta)
+
+    def _theorems(self, question: PrivacyQuestion, delta: float) -> tuple[Comparison, ...]:
+        """The rows of `compare`."""
+        return theorems(question, delta)

@@ -1,0 +1,373 @@
+"""Compositions: multisets of parts, built with `compose`, `+`, `*` and `.sampled`, and asked for their privacy."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from itertools import chain
+from typing import Any, ClassVar, cast
+
+from dpcompose.composition.answers import Answers
+from dpcompose.composition.compare import Comparison
+from dpcompose.composition.group import Group, group
+from dpcompose.composition.group_loss import joint_rate, sampled_group_losses
+from dpcompose.composition.losses import gathered
+from dpcompose.composition.part import (
+    GroupLosses,
+    Pairs,
+    Part,
+    Unsampled,
+    checked_times,
+    merged,
+    pair_on_sample,
+)
+from dpcompose.composition.question import TOLERANCE, PrivacyQuestion, ask, checked, unproved
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.guarantee.adjacency import Adjacency, Orientation
+from dpcompose.guarantee.approximate import ApproximateDP
+from dpcompose.guarantee.concentrated import ConcentratedDP
+from dpcompose.guarantee.priced import TypedAmounts
+from dpcompose.loss.base import Pair
+from dpcompose.numerics import check
+from dpcompose.numerics.bound import Bound
+from dpcompose.numerics.exact import larger_reading
+
+MOST_TYPED = 64
+"""Of more parts no exact sums are taken: their denominators would grow without end."""
+_REMEDY = "Build it with compose, + and *"
+
+
+class Composable(Answers):
+    """The common face of a mechanism and a composition: both can be composed, sampled and asked."""
+
+    @abstractmethod
+    def _counted(self) -> tuple[tuple[ComposablePart, int], ...]:
+        """The parts with their counts: a composition has several, all else is one."""
+
+    @abstractmethod
+    def typed(self, *, adjacency: Adjacency) -> TypedAmounts | None:
+        """The exact amounts that a person typed for it; None if nothing is stated in such amounts."""
+
+    @abstractmethod
+    def costlier(self) -> Composable:
+        """The same with every typed parameter at whichever of its readings, double or decimal, costs more."""
+
+    def __add__(self, other: Composable) -> Composition:
+        if not isinstance(other, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return NotImplemented
+        return _composition(merged((*self._counted(), *other._counted())))
+
+    @abstractmethod
+    def __mul__(self, times: int) -> Composition:
+        """The composition of so many."""
+
+    def __rmul__(self, times: int) -> Composition:
+        return self * times
+
+    def sampled(self, rate: float) -> Composable:
+        """The whole on one Poisson sample: each record is in it independently with probability `rate`.
+
+        Args:
+            rate: In (0, 1].
+        """
+        return sampled(compose(self), rate)
+
+    def group(self, size: int) -> Group:
+        """The same questions for a group of that size: all of it in one world and none in the other, or mixed."""
+        return group(compose(self), size)
+
+    def _question(
+        self, adjacency: Adjacency, orientation: Orientation, tolerance: float, proof: bool
+    ) -> PrivacyQuestion:
+        return ask(self._counted(), adjacency, orientation, tolerance, proof)
+
+    def renyi(
+        self,
+        order: float,
+        *,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        orientation: Orientation = Orientation.SAME,
+        tolerance: float = TOLERANCE,
+        proof: bool = False,
+    ) -> Bound:
+        """The Renyi divergence of the given order > 1, the larger of both directions; its upper end is certified.
+
+        >>> from dpcompose import Gaussian
+        >>> (Gaussian(2.0) * 4).renyi(8.0).contains(4.0)
+        True
+        """
+        unproved("a Renyi divergence", proof=proof)
+        return self._question(adjacency, orientation, tolerance, False).renyi(order)
+
+    def zcdp(
+        self,
+        *,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        orientation: Orientation = Orientation.SAME,
+        tolerance: float = TOLERANCE,
+        proof: bool = False,
+    ) -> ConcentratedDP | None:
+        """The zero-concentrated guarantee, or None if no finite one is known.
+
+        >>> from dpcompose import Gaussian
+        >>> round((Gaussian(2.0) * 4).zcdp().rho, 12)
+        0.5
+        """
+        unproved("a zero-concentrated guarantee", proof=proof)
+        checked(orientation, tolerance, False)
+        return gathered(self._counted(), adjacency).zcdp()
+
+    def gdp(
+        self,
+        *,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        orientation: Orientation = Orientation.SAME,
+        tolerance: float = TOLERANCE,
+        proof: bool = False,
+    ) -> float | None:
+        """The mu of Gaussian differential privacy, rounded up, or None if the composition is not Gaussian.
+
+        >>> from dpcompose import Gaussian
+        >>> round((Gaussian(2.0) * 16).gdp(), 12)
+        2.0
+        """
+        unproved("the mu of Gaussian privacy", proof=proof)
+        checked(orientation, tolerance, False)
+        return gathered(self._counted(), adjacency).gdp()
+
+    def pure(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> float | None:
+        """The epsilon of pure differential privacy, rounded up, or None if there is none."""
+        return gathered(self._counted(), adjacency).pure()
+
+    def approximate(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> ApproximateDP | None:
+        """The (epsilon, delta) of bounded losses, added up by the basic theorem; None where a loss is unbounded."""
+        return gathered(self._counted(), adjacency).approximate()
+
+
+class ComposablePart(Composable, Part):
+    """A part that is composed, sampled and asked by itself."""
+
+    def _counted(self) -> tuple[tuple[ComposablePart, int], ...]:
+        return ((self, 1),)
+
+    def __mul__(self, times: int) -> Composition:
+        times = checked_times("times", times)
+        return _composition(((self, times),) if times else ())
+
+    def typed(self, *, adjacency: Adjacency) -> TypedAmounts | None:
+        check.member("adjacency", adjacency, Adjacency)
+        return None
+
+    def costlier(self) -> Composable:
+        return self
+
+
+class Uncomposable:
+    """Answers about a whole that is not composed further."""
+
+    instead_of_composing: ClassVar[str]
+    """The remedy that an error names."""
+
+
+@dataclass(frozen=True, eq=False)
+class Composition(Composable):
+    """A multiset of parts with counts, order-free and flat. Build it with `compose`, `+` and `*`.
+
+    Args:
+        parts: Distinct parts with their counts, in order of first appearance.
+    """
+
+    parts: tuple[tuple[ComposablePart, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        """What `compose` refuses is refused here, and so is what it would join or leave out.
+
+        Raises:
+            DomainError: If an entry is not a mechanism with a count of at least 1, or a mechanism is there twice.
+        """
+        counts: dict[Any, int] = {}
+        for part, times in _entries(self.parts):
+            if not isinstance(part, ComposablePart):
+                raise DomainError("part", part, "a mechanism", _REMEDY)
+            if not checked_times("count", times) >= 1:
+                raise DomainError("count", times, f"an integer of at least 1 for {part!r}", _REMEDY)
+            if part in counts:
+                raise DomainError("part", part, "a mechanism that is there once", _REMEDY)
+            counts[part] = int(times)
+        object.__setattr__(self, "parts", tuple(counts.items()))
+
+    def _counted(self) -> tuple[tuple[ComposablePart, int], ...]:
+        return self.parts
+
+    def __mul__(self, times: int) -> Composition:
+        times = checked_times("times", times)
+        if not times:
+            return _composition(())
+        return _composition(tuple([(part, checked_times("times", count * times)) for part, count in self.parts]))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Composition) and dict(self.parts) == dict(other.parts)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.parts))
+
+    def __repr__(self) -> str:
+        terms = [f"{part!r}" if times == 1 else f"{part!r} * {times}" for part, times in self.parts]
+        return " + ".join(terms) if terms else "Composition()"
+
+    def typed(self, *, adjacency: Adjacency) -> TypedAmounts | None:
+        """The sums over the parts; None if nothing is stated of one."""
+        check.member("adjacency", adjacency, Adjacency)
+        total = TypedAmounts(Fraction(0), rho=Fraction(0), mu_squared=Fraction(0))
+        for part, times in self.parts if len(self.parts) <= MOST_TYPED else ():
+            stated = part.typed(adjacency=adjacency)
+            if stated is None:
+                return None
+            total += stated.times(times)
+        return total if len(self.parts) <= MOST_TYPED else None
+
+    def costlier(self) -> Composition:
+        found = [(part.costlier(), times) for part, times in self.parts]
+        if all(one is part for (one, _), (part, _) in zip(found, self.parts, strict=True)):
+            return self
+        return compose(*[part * times for part, times in found])
+
+    @property
+    def count(self) -> int:
+        """How many mechanisms, counted with multiplicity."""
+        return sum(times for _, times in self.parts)
+
+    @property
+    def label(self) -> str:
+        """The name in a report."""
+        return repr(self)
+
+
+def compose(*items: Composable) -> Composition:
+    """The composition of mechanisms and compositions: adaptively chosen, with their parameters fixed in advance.
+
+    >>> from dpcompose import Gaussian, Laplace, compose
+    >>> compose(Gaussian(1.0), Laplace(2.0)) == Laplace(2.0) + Gaussian(1.0)
+    True
+
+    Raises:
+        DomainError: If an item is neither a mechanism nor a composition.
+    """
+    if len(items) == 1 and type(items[0]) is Composition:
+        return items[0]
+    for kind in {*map(type, items)}:
+        if not issubclass(kind, Composable):
+            item = next(item for item in items if type(item) is kind)
+            remedy = item.instead_of_composing if isinstance(item, Uncomposable) else ""
+            raise DomainError("item", item, "a mechanism or a composition", remedy)
+    return _composition(merged(chain.from_iterable([item._counted() for item in items])))  # pyright: ignore[reportPrivateUsage]
+
+
+def compare(
+    composition: Composable,
+    *,
+    delta: float,
+    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    orientation: Orientation = Orientation.SAME,
+    tolerance: float = TOLERANCE,
+) -> tuple[Comparison, ...]:
+    """`composition.compare(...)`, of anything that `compose` takes."""
+    whole = compose(composition)
+    return whole.compare(delta=delta, adjacency=adjacency, orientation=orientation, tolerance=tolerance)
+
+
+def _composition(parts: tuple[tuple[ComposablePart, int], ...]) -> Composition:
+    """The composition of parts that are checked."""
+    made = object.__new__(Composition)
+    object.__setattr__(made, "parts", parts)
+    return made
+
+
+def _entries(parts: object) -> tuple[tuple[Any, Any], ...]:
+    """Pairs of whatever they are of."""
+    if not isinstance(parts, tuple | list):
+        raise DomainError("parts", parts, "a tuple of mechanisms with their counts", _REMEDY)
+    entries = tuple(cast("Iterable[Any]", parts))
+    for entry in entries:
+        if not isinstance(entry, tuple) or len(cast("tuple[Any, ...]", entry)) != 2:
+            raise DomainError("entry of parts", entry, "a mechanism with its count", _REMEDY)
+    return entries
+
+
+@dataclass(frozen=True)
+class Sampled(ComposablePart):
+    """A composition run on one Poisson sample: with the record, the mixture of its outputs with and without it.
+
+    Args:
+        base: What runs on the sample.
+        rate: The probability that a record is in the sample, in (0, 1).
+    """
+
+    base: Composition
+    rate: float
+
+    def __repr__(self) -> str:
+        inner = repr(self.base)
+        return f"({inner}).sampled({self.rate!r})" if self.base.count > 1 else f"{inner}.sampled({self.rate!r})"
+
+    @property
+    def label(self) -> str:
+        """The name in a report."""
+        inner = self.base.parts[0][0].label if self.base.count == 1 else self.base.label
+        return f"{inner}, sampled at {self.rate:g}"
+
+    def pairs(self, adjacency: Adjacency) -> Pairs:
+        """The mixture against the part without the record, both orders; for replacing, what the part inside knows."""
+        if self.base.count == 1:
+            return self.base.parts[0][0].sampled_pairs(self.rate, adjacency)
+        if adjacency is Adjacency.REPLACE:
+            raise UnsupportedError(
+                repr(self), "no sound pair is known for a sampled composition when a record is replaced"
+            )
+        entries: list[tuple[Pair, int]] = []
+        for part, times in self.base.parts:
+            pairs = part.pairs(adjacency)
+            if pairs is None:
+                raise UnsupportedError(
+                    f"{part!r}.sampled", "a part known only by its Renyi curve has no pair to mix on a sample"
+                )
+            entries.extend((pair, count * times) for pair, count in pairs)
+        return ((pair_on_sample(tuple(entries), self.rate), 1),)
+
+    def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
+        """Two samples in a row are one of the product of the rates."""
+        return Sampled(self.base, self.rate * rate).pairs(adjacency)
+
+    def group_losses(self, size: int, adjacency: Adjacency) -> GroupLosses:
+        """The losses of a group: how many of it are in the sample is binomial."""
+        together = Sampled(self.base, joint_rate(self.rate, size))
+        own, joint = partial(self.pairs, adjacency), partial(together.pairs, adjacency)
+        return sampled_group_losses(self.base.parts, self.rate, size, adjacency, own=own, joint=joint)
+
+    def costlier(self) -> Composable:
+        return sampled(self.base.costlier(), min(larger_reading(self.rate), 1.0))
+
+    def unsampled(self, adjacency: Adjacency) -> Unsampled | None:
+        """The composition on the sample; None for replacing, where that says less than twice the add-remove mu."""
+        if adjacency is not Adjacency.REPLACE:
+            return Unsampled(self.base.parts, self.rate)
+        one, two = (gathered(self.base.parts, each).gdp() for each in (Adjacency.ADD_REMOVE, adjacency))
+        return Unsampled(self.base.parts, 1.0) if one and two and two >= 2 * one else None
+
+
+def sampled(composition: Composition, rate: float) -> Composable:
+    """`composition` on one Poisson sample; itself at rate 1, and a sample of a sample has the product of the rates."""
+    rate = check.probability("rate", rate)
+    if not rate > 0:
+        raise DomainError("rate", rate, "a number in (0, 1]", "A rate of 0 releases nothing about anybody")
+    if rate == 1 or not composition.parts:
+        return composition
+    if composition.count == 1 and isinstance(composition.parts[0][0], Sampled):
+        inner = composition.parts[0][0]
+        if not inner.rate * rate > 0:
+            raise DomainError("rate", rate, f"a rate whose product with the earlier one, {inner.rate!r}, is above 0")
+        return Sampled(inner.base, inner.rate * rate)
+    return Sampled(composition, rate)

@@ -1,0 +1,321 @@
+"""Certified composition: both orders of every pair, composed apart, their maximum taken once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+from dpcompose.composition import adversarial
+from dpcompose.composition.adversarial import Rounds
+from dpcompose.composition.elementary import Elementary, apart, largest_losses, least, wide
+from dpcompose.composition.losses import Losses, gathered
+from dpcompose.composition.part import Pairs, Parts
+from dpcompose.composition.renyi import RenyiCurve, Samples
+from dpcompose.errors import UnsupportedError
+from dpcompose.guarantee.adjacency import Adjacency, Orientation
+from dpcompose.loss.product import Product
+from dpcompose.loss.proved_product import ProvedProduct
+from dpcompose.numerics import check
+from dpcompose.numerics.bound import Bound, Certificate
+
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class PrivacyQuestion:
+    """A composition under one adjacency, ready to be asked for delta, epsilon and Renyi divergences.
+
+    Args:
+        losses: All its losses.
+        orientation: Who orients them.
+        tolerance: Wanted relative width of epsilon.
+        proof: Whether to evaluate in ball arithmetic.
+        dominating: One product a direction: their maximum bounds the truth from above, and is the truth if nothing in
+            `attained` differs.
+        attained: Products whose maximum bounds the truth from below.
+        rounds: The alternatives of each round that an adversary orients; empty if the worlds stay the same.
+        compared: Whether wide answers are compared with the elementary theorems.
+    """
+
+    losses: Losses
+    orientation: Orientation
+    tolerance: float
+    proof: bool
+    dominating: tuple[Product, ...]
+    attained: tuple[Product, ...]
+    rounds: Rounds = ()
+    compared: bool = True
+
+    def fresh(self) -> PrivacyQuestion:
+        """The same question with nothing remembered of earlier points: an answer then depends on its point alone."""
+        if self.proof or all(product.single is not None for product in (*self.dominating, *self.attained)):
+            return self
+        products = _fresh(self.dominating)
+        same = self.attained is self.dominating
+        return replace(self, dominating=products, attained=products if same else _fresh(self.attained))
+
+    @property
+    def tight(self) -> bool:
+        """Whether both ends come from the same losses."""
+        return self.dominating == self.attained and not self.losses.promises and not self.rounds
+
+    @property
+    def tight_alone(self) -> bool:
+        """Whether different mechanisms attain the one pair at different epsilons."""
+        single = self.losses.single
+        return single is not None and single.tight_alone
+
+    def delta(self, epsilon: float) -> Bound:
+        """The largest delta(epsilon) of the directions, at most what an elementary theorem says."""
+        if math.isinf(epsilon):
+            return self._at_infinity(epsilon)
+        found = self._delta(epsilon)
+        return self._least_delta(found, epsilon) if wide(found, self.tolerance) else found
+
+    def _delta(self, epsilon: float) -> Bound:
+        if self.losses.promises:
+            return apart(self._deltas(self.attained, epsilon), self.curve.delta(epsilon))
+        upper = _largest(self._deltas(self.dominating, epsilon))
+        return upper if self.tight else apart(self._deltas(self.attained, epsilon), upper)
+
+    def _least_delta(self, found: Bound, epsilon: float) -> Bound:
+        if self.proof or epsilon < 0:
+            return found
+        if self.elementary:
+            found = least(found, self.elementary.beyond(epsilon))
+            if not wide(found, self.tolerance):
+                return found
+        others: list[Bound] = []
+        if not self.losses.promises and not self._in_closed_form:
+            hopeless = self.curve.hopeless(epsilon, found.upper, attained=self._moments_attained)
+            others = [] if hopeless else [self.curve.delta(epsilon)]
+        return least(found, [*others, *(self.elementary.delta(epsilon) if self.elementary else ())])
+
+    def deltas(self, epsilons: Sequence[float]) -> list[Bound]:
+        """`delta` at many epsilons, in any order; neighbors share the lines that they are read from."""
+        order = sorted({epsilon for epsilon in epsilons if math.isfinite(epsilon)})
+        if not (self.tight or self.rounds) or self.losses.promises or len(order) < 8 or self.proof:
+            return [self.delta(epsilon) for epsilon in epsilons]
+        known = dict(zip(order, self._shared(self.dominating, order), strict=True))
+        if self.rounds:
+            lower = self._shared(self.attained, order)
+            known = {at: apart([low], known[at]) for at, low in zip(order, lower, strict=True)}
+        known = {
+            at: self._least_delta(bound, at) if wide(bound, self.tolerance) else bound for at, bound in known.items()
+        }
+        return [known[epsilon] if epsilon in known else self.delta(epsilon) for epsilon in epsilons]
+
+    def _shared(self, products: tuple[Product, ...], order: Sequence[float]) -> list[Bound]:
+        """The largest delta of the products at increasing epsilons."""
+        rows = [product.deltas(order, tolerance=self.tolerance) for product in products]
+        return [_largest([row[at] for row in rows]) for at in range(len(order))]
+
+    def epsilon(self, delta: float) -> Bound:
+        """The largest epsilon(delta) of the directions, at most what an elementary theorem says."""
+        found = self._epsilon(delta)
+        if wide(found, self.tolerance):
+            return found if self.proof else self._least_epsilon(found, delta)
+        exact = self.proof or (delta == 0 and not self.rounds)
+        if not exact and self.compared and not self.losses.promises and self._at_the_top(found.upper):
+            return least(found, largest_losses(self.losses, delta, known=found.upper))
+        return found
+
+    def _least_epsilon(self, found: Bound, delta: float) -> Bound:
+        others: list[Bound] = []
+        if not self.losses.promises and not self._in_closed_form:
+            others = self.curve.epsilons(delta, known=found.upper, attained=self._moments_attained)
+        return least(found, [*others, *(self.elementary.epsilon(delta, known=found.upper) if self.elementary else ())])
+
+    def _epsilon(self, delta: float) -> Bound:
+        if self.losses.promises:
+            return apart(self._epsilons(self.attained, delta), self.curve.epsilon(delta))
+        upper = _largest(self._epsilons(self.dominating, delta))
+        return upper if self.tight else apart(self._epsilons(self.attained, delta), upper)
+
+    def _at_the_top(self, epsilon: float) -> bool:
+        """Whether the largest losses, added up exactly, may be less by a rounding."""
+        for product in self.dominating:
+            if not epsilon < 0.999999 * product.roughly_largest:
+                return epsilon > 0
+        return False
+
+    @property
+    def _moments_attained(self) -> bool:
+        """Whether the losses are those of neighbors, all of them, and so are their moments."""
+        return self.tight and not self.tight_alone
+
+    @property
+    def _in_closed_form(self) -> bool:
+        """Whether every upper end is a closed profile, of which no moment says more."""
+        single = [product.single for product in self.dominating]
+        return all(loss is not None and (self.tight_alone or not loss.zcdp_of_parts) for loss in single)
+
+    def _deltas(self, products: tuple[Product, ...], epsilon: float) -> list[Bound]:
+        """delta of each direction, but for those that an upper end proves to be below the first."""
+        found: list[Bound] = []
+        for product in products:
+            if not found or not product.at_most(epsilon, found[0].lower):
+                found.append(product.delta(epsilon, tolerance=self.tolerance))
+        return found
+
+    def _epsilons(self, products: tuple[Product, ...], delta: float) -> list[Bound]:
+        """epsilon of each direction, but for those that an upper end proves to be below the first."""
+        found = [Bound(0.0, 0.0, Certificate("delta is 1"))] if delta == 1 else []
+        for product in products if delta < 1 else ():
+            if not found or not product.at_most(found[0].lower, delta):
+                found.append(product.epsilon(delta, tolerance=self.tolerance))
+        return found
+
+    def _at_infinity(self, epsilon: float) -> Bound:
+        if epsilon < 0:
+            return Bound(1.0, 1.0, Certificate("epsilon is -inf"))
+        ends = [product.infinite for product in self.dominating] or [Bound(0.0, 0.0)]
+        lost = 1.0 if self.losses.promises else max(end.upper for end in ends)
+        low = max((product.infinite.lower for product in self.attained), default=0.0)
+        return Bound(low, max(lost, low), Certificate("probability of an infinite loss"))
+
+    @cached_property
+    def elementary(self) -> Elementary | None:
+        """The theorems that a wide answer is compared with, besides Renyi's."""
+        if not self.compared:
+            return None
+        again = partial(directed, orientation=self.orientation, tolerance=self.tolerance, proof=False)
+        return Elementary(self.losses, again)
+
+    @property
+    def curve(self) -> RenyiCurve:
+        """Renyi divergences, order by order."""
+        return self._curve
+
+    @cached_property
+    def _curve(self) -> RenyiCurve:
+        promises = [(promise, times) for _, promise, times in self.losses.promises]
+        exact = not self.tight_alone and all(pair.attained for pair, _ in self.losses.pairs)
+        return RenyiCurve(self.dominating, promises, rounds=self.rounds, samples=self._samples, exact=exact)
+
+    def _samples(self) -> Samples:
+        return self.elementary.samples if self.elementary else ()
+
+    def renyi(self, order: float) -> Bound:
+        """The Renyi divergence of an order, the larger of the two directions.
+
+        Raises:
+            DomainError: If the order is not a finite number above 1.
+        """
+        # A pair that different mechanisms attain at different epsilons has the moments of none of them.
+        return self.curve.enclosed(check.order(order), attained=() if self.tight_alone else self.attained)
+
+
+def ask(parts: Parts, adjacency: Adjacency, orientation: Orientation, tolerance: float, proof: bool) -> PrivacyQuestion:
+    """The parts' losses in both directions.
+
+    Raises:
+        DomainError: If an argument is outside its domain.
+        UnsupportedError: If parts lack a statement under the adjacency (all are named), or a proof is not offered.
+    """
+    tolerance = checked(orientation, tolerance, proof)
+    losses = gathered(parts, adjacency, summed=not proof)
+    return directed(losses, orientation=orientation, tolerance=tolerance, proof=proof)
+
+
+def checked(orientation: Orientation, tolerance: float, proof: bool) -> float:
+    """The tolerance as a float. Raises DomainError if one of the three is outside its domain."""
+    check.member("orientation", orientation, Orientation)
+    tolerance = check.open_probability("tolerance", tolerance)
+    check.flag("proof", proof)
+    return tolerance
+
+
+def unproved(quantity: str, *, proof: bool) -> None:
+    """Refuse `proof` for a quantity that is offered in floats alone."""
+    if check.flag("proof", proof):
+        raise UnsupportedError("proof=True", f"{quantity} is not offered in ball arithmetic", "Ask without proof")
+
+
+def proved(products: tuple[Product, ...], losses: Losses) -> tuple[Product, ...]:
+    """The same products, evaluated in ball arithmetic; parts known only by a Renyi curve are refused."""
+    if losses.promises:
+        raise UnsupportedError(
+            "proof=True",
+            f"{losses.promises[0][0].label} is known only by its Renyi curve, which is converted in floats",
+            "Ask without proof",
+        )
+    return tuple(ProvedProduct(product.group) for product in products)
+
+
+def directed(
+    losses: Losses, *, orientation: Orientation, tolerance: float, proof: bool, alternatives: Rounds | None = None
+) -> PrivacyQuestion:
+    """The question about these losses, in both directions.
+
+    Args:
+        losses: All losses.
+        orientation: Who orients them.
+        tolerance: Wanted relative width of epsilon.
+        proof: Whether to evaluate in ball arithmetic.
+        alternatives: The losses that each round may have; None if they are those of the two directions.
+    """
+    pairs, single = losses.pairs, losses.single
+    if single and single.either_order:
+        dominating = attained = _attained(pairs)
+    else:
+        dominating = attained = _directions(pairs)
+        if not (single and single.tight_alone) and False in [pair.attained for pair, _ in pairs]:
+            attained = _attained(pairs)
+    rounds: Rounds = ()
+    if orientation is Orientation.FREE:
+        if alternatives is None:
+            alternatives = tuple(((pair.remove, pair.add), times) for pair, times in pairs)
+        rounds = adversarial.oriented(alternatives, complete=not losses.promises)
+    if rounds:
+        dominating, attained = (adversarial.dominating(rounds),), _attained(pairs, oriented=True)
+    if proof:
+        if rounds:
+            adversarial.refuse_proof()
+        dominating, attained = proved(dominating, losses), proved(attained, losses)
+    return PrivacyQuestion(losses, orientation, tolerance, proof, dominating, attained, rounds)
+
+
+def _directions(pairs: Pairs) -> tuple[Product, ...]:
+    remove = Product(tuple([(pair.remove, times) for pair, times in pairs]))
+    if False in [pair.symmetric for pair, _ in pairs]:
+        return (remove, Product(tuple([(pair.add, times) for pair, times in pairs]), remove))
+    return (remove,)
+
+
+def _attained(pairs: Pairs, *, oriented: bool = False) -> tuple[Product, ...]:
+    """Attained cases: every choice that all dominating pairs make alike; a pair that knows none is left out.
+
+    Args:
+        pairs: All losses.
+        oriented: With sequences of orientations too.
+    """
+    known = [(pair, times) for pair, times in pairs if pair.attained or pair.attained_parts]
+    found: list[Product] = []
+    for choice in range(max((len(pair.attained_parts) for pair, _ in known), default=0) or 1):
+        chosen = tuple(
+            (pair if pair.attained else pair.attained_parts[min(choice, len(pair.attained_parts) - 1)], times)
+            for pair, times in known
+        )
+        found.extend(_directions(chosen))
+        found.extend(adversarial.fixed_beforehand(chosen) if oriented else ())
+    return tuple(found)
+
+
+def _fresh(products: tuple[Product, ...]) -> tuple[Product, ...]:
+    """The products anew, each beside the one of the other order if that was just before it."""
+    found: list[Product] = []
+    for at, product in enumerate(products):
+        reverse = found[-1] if at and product.other is products[at - 1] else None
+        found.append(product.anew(reverse))
+    return tuple(found)
+
+
+def _largest(bounds: list[Bound]) -> Bound:
+    """The maximum of numbers known by their bounds."""
+    if len(bounds) == 1:
+        return bounds[0]
+    leader = max(bounds, key=lambda bound: (bound.upper, bound.lower))
+    return Bound(max([bound.lower for bound in bounds]), leader.upper, leader.certificate)
