@@ -38,6 +38,7 @@ MADE = [
     "Calibration",
     "Certificate",
     "Composable",
+    "ComposablePart",
     "Group",
     "Parallel",
     "Part",

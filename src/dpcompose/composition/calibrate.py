@@ -53,7 +53,7 @@ def calibrate(
 
     Where epsilon is decreasing in p (a noise scale) the smallest such p, where it is increasing (a rate, a count) the
     largest, up to a relative 2e-10 or exactly for integers; where it is neither (a discrete Gaussian's sigma), one that
-    meets the target. What finds nothing in the direction that is given is searched in the other one.
+    meets the target. If nothing is found in the direction that is given, the other one is searched.
 
     >>> from dpcompose import Gaussian
     >>> round(calibrate(Gaussian, epsilon=1.0, delta=1e-5).value, 9)
@@ -110,7 +110,7 @@ def _bracket(bracket: tuple[float, float] | None, integer: bool) -> tuple[float,
 
 
 def _found(search: _Search, remedy: str) -> tuple[Point, Point | None]:
-    """What the search finds in the direction given, or else in the other one; an error where neither finds any."""
+    """The result of the search in the direction given, or else in the other one; an error where neither finds any."""
     tried: list[_EndedError] = []
     for each in (search, replace(search, sign=-search.sign)):
         try:

@@ -183,7 +183,7 @@ class Composition(Composable):
     parts: tuple[tuple[ComposablePart, int], ...] = ()
 
     def __post_init__(self) -> None:
-        """What `compose` refuses is refused here, and so is what it would join or leave out.
+        """Refuse all that `compose` refuses, and all that it would join or leave out.
 
         Raises:
             DomainError: If an entry is not a mechanism with a count of at least 1, or a mechanism is there twice.

@@ -1,4 +1,4 @@
-"""What elementary theorems say of a composition: asked where an answer is wide, which is never above them.
+"""Elementary theorems about a composition. A wide answer is compared with them, and is never above them.
 
 Basic composition: where the parts one by one are (epsilon_i, delta_i)-private, all together are so with the sums of
 both, whatever was chosen from earlier answers. The parts' own answers are the library's.
@@ -72,7 +72,7 @@ class Elementary:
 
     @cached_property
     def _unsampled(self) -> list[Unsampled | None]:
-        """What runs on the samples of the parts; empty if nobody is sampled."""
+        """The compositions that run on the samples of the parts; empty if nobody is sampled."""
         found = [part.unsampled(self.losses.adjacency) for part, _ in self.losses.parts]
         return [] if all(inner is None for inner in found) else found
 

@@ -133,7 +133,7 @@ def _curves(pair: Pair) -> tuple[Enclosed, Enclosed]:
 
 
 def _together(pairs: Pairs, size: int) -> Enclosed:
-    """Of a group of `size`, all of it removed, under a composition of these losses."""
+    """The power function of a group of `size`, all of it removed, under a composition of these losses."""
     if len(pairs) == 1 and pairs[0][1] == 1 and _closed(pairs[0][0], size) is None:
         return _curves(pairs[0][0])[0].repeated(size)
     found = group_losses(pairs, size)

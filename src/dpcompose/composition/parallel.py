@@ -184,7 +184,7 @@ class Move(Part):
         return tuple((_mirrored(pair), times) for pair, times in pairs)
 
     def promise(self, adjacency: Adjacency) -> ConcentratedDP | None:
-        """What the part promises when a record is added or removed."""
+        """The promise of the part when a record is added or removed."""
         return self.part.promise(_added_or_removed(adjacency))
 
 

@@ -39,10 +39,6 @@ class Mechanism(ComposablePart):
         """The name in a report: its own repr."""
         return repr(self)
 
-    @abstractmethod
-    def pairs(self, adjacency: Adjacency) -> Pairs | None:
-        """The privacy losses under an adjacency; None if only a Renyi curve is known."""
-
     def typed(self, *, adjacency: Adjacency) -> TypedAmounts | None:
         check.member("adjacency", adjacency, Adjacency)
         return self._amounts(adjacency) if _states_its_own(type(self)) else None
