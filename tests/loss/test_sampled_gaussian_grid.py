@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from dpcompose.loss.sampled_gaussian_batch import SampledGaussianBatch
-from dpcompose.loss.sampled_gaussian_grid import built, coarse_step, missed, most_moment, most_variance, shortened
+from dpcompose.loss.sampled_gaussian_grid import (
+    built,
+    coarse_step,
+    most_moment,
+    most_variance,
+    shortened,
+    trapezoid_error,
+)
 from dpcompose.numerics.elementary import log_sum
 
 CASES = 300
@@ -15,8 +22,8 @@ CASES = 300
 def test_step_misses_little():
     noise = np.logspace(-4, 5, 2001)
     for each, step in zip(noise.tolist(), coarse_step(noise).tolist(), strict=True):
-        assert missed(each, 0.0, step, 2.5) < 0.001
-        assert missed(each, -40 * each * each, step, 2.5) < 0.006
+        assert trapezoid_error(each, 0.0, step, 2.5) < 0.001
+        assert trapezoid_error(each, -40 * each * each, step, 2.5) < 0.006
 
 
 @pytest.mark.slow

@@ -76,17 +76,17 @@ class AtomicLoss(Loss):
         above = np.searchsorted(ratio, epsilon, side="right")
         value = p[above:] * -np.expm1(epsilon - ratio[above:])
         total = math.fsum(value) + self.infinite_mass
-        doubt = (float(np.sum(value)) + self.infinite_mass) * (16 * U + self.table.relative_error) + float(
+        error = (float(np.sum(value)) + self.infinite_mass) * (16 * U + self.table.relative_error) + float(
             np.sum(p[above:])
         ) * U * (abs(epsilon) + 2)
         # Log-ratios within their own error of epsilon may fall on either side: each adds at most p times that error.
         near = np.abs(ratio - epsilon) <= 2 * self.table.ratio_error
-        doubt += float(np.sum(p[near])) * 3 * self.table.ratio_error + float(np.sum(p[above:])) * self.table.ratio_error
+        error += float(np.sum(p[near])) * 3 * self.table.ratio_error + float(np.sum(p[above:])) * self.table.ratio_error
         if not self.table.exact:
-            doubt += TINY * (np.count_nonzero(p[above:] < TINY) + np.count_nonzero(p[near] < TINY))
-        doubt = doubt * (1 + 1e-9) + 4 * U * total + 5e-324 * np.count_nonzero(value < TINY)
-        most = total + doubt + self.unplaced_mass
-        return Bound(max(total - doubt, 0.0), min(up(most), max(1.0, total)) if most > 0 else 0.0)
+            error += TINY * (np.count_nonzero(p[above:] < TINY) + np.count_nonzero(p[near] < TINY))
+        error = error * (1 + 1e-9) + 4 * U * total + 5e-324 * np.count_nonzero(value < TINY)
+        most = total + error + self.unplaced_mass
+        return Bound(max(total - error, 0.0), min(up(most), max(1.0, total)) if most > 0 else 0.0)
 
     @property
     def support(self) -> int:

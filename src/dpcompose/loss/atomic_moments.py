@@ -12,11 +12,11 @@ from dpcompose.proof.moments import BallLattice, Moments, Term, exponential_sums
 
 
 def by_formula(
-    field: Field, outcomes: Sequence[tuple[Ball, Ball]], grid: BallLattice | None, lost: float
+    field: Field, outcomes: Sequence[tuple[Ball, Ball]], grid: Grid | None, unplaced_mass: float
 ) -> AtomicMoments:
-    """Exact masses under P and Q; `lost` counts as infinite."""
+    """Exact masses under P and Q; `unplaced_mass` counts as infinite."""
     listed = tuple((p, (p / q).log()) for p, q in outcomes if p > 0 and q > 0)
-    outside = sum((p for p, q in outcomes if q.is_zero()), field.exact(lost))
+    outside = sum((p for p, q in outcomes if q.is_zero()), field.exact(unplaced_mass))
     return AtomicMoments(field, listed, outside, grid, (0.0, 0.0))
 
 
@@ -25,34 +25,34 @@ def by_floats(
     listed: Sequence[tuple[Ball, float]],
     outside: Sequence[float],
     lattice: Lattice | None,
-    fuzz: float,
-    moved: float,
+    relative_error: float,
+    error: float,
     side: int,
-    lost: float,
+    unplaced_mass: float,
 ) -> AtomicMoments:
-    """Masses under P good to `fuzz`, losses good to `moved`, put on the lattice if there is one.
+    """Masses under P good to `relative_error`, losses good to `error`, put on the lattice if there is one.
 
     Args:
         field: Where balls come from.
         listed: (mass, loss) of every finite loss.
         outside: The masses of infinite losses.
         lattice: The lattice of the losses, if they lie on one.
-        fuzz: The relative error of the masses.
-        moved: The absolute error of the losses.
+        relative_error: The relative error of the masses.
+        error: The absolute error of the losses.
         side: -1 for the least, 1 for the largest infinite mass.
-        lost: What counts as infinite at the upper end.
+        unplaced_mass: What counts as infinite at the upper end.
     """
-    exact, shaken, atoms = field.exact, moved, list[tuple[Ball, Ball]]()
+    exact, largest_error, atoms = field.exact, error, list[tuple[Ball, Ball]]()
     for mass, loss in listed:
         place = exact(loss)
         if lattice is not None:
             place = exact(lattice.offset) + round((loss - lattice.offset) / lattice.spacing) * exact(lattice.spacing)
-            shaken = max(shaken, field.up(exact(moved) + abs(place - exact(loss))))
+            largest_error = max(largest_error, field.up(exact(error) + abs(place - exact(loss))))
         atoms.append((mass, place))
-    spread, whole = 1 + exact(fuzz), sum((exact(mass) for mass in outside), exact(0))
-    infinite = whole / spread if side < 0 else whole * spread + exact(lost)
-    grid = None if lattice is None else BallLattice(exact(lattice.spacing), exact(lattice.offset))
-    return AtomicMoments(field, tuple(atoms), infinite, grid, (fuzz, shaken))
+    spread, whole = 1 + exact(relative_error), sum((exact(mass) for mass in outside), exact(0))
+    infinite = whole / spread if side < 0 else whole * spread + exact(unplaced_mass)
+    grid = None if lattice is None else Grid(exact(lattice.spacing), exact(lattice.offset))
+    return AtomicMoments(field, tuple(atoms), infinite, grid, (relative_error, largest_error))
 
 
 @dataclass(frozen=True)
@@ -63,13 +63,13 @@ class AtomicMoments(Moments):
         listed: (mass, place) of every atom on the real line, at least one.
         outside: The mass at +infinity.
         lattice: The lattice of the places, if they lie on one.
-        doubt: The `stated_errors`.
+        errors: The relative error of the masses, and the absolute error of the places.
     """
 
     listed: tuple[tuple[Ball, Ball], ...]
     outside: Ball
-    lattice: BallLattice | None
-    doubt: tuple[float, float]
+    lattice: Grid | None
+    errors: tuple[float, float]
 
     @property
     def infinite(self) -> Ball:
@@ -110,8 +110,8 @@ class AtomicMoments(Moments):
         return 20.0 + len(self.listed)
 
     @property
-    def stated_errors(self) -> tuple[float, float]:
-        return self.doubt
+    def vague(self) -> tuple[float, float]:
+        return self.errors
 
     def at(self, order: float, frequencies: Sequence[Ball]) -> list[Disc]:
         found: list[Disc] = []

@@ -186,13 +186,13 @@ def _values(loss: Loss, nodes: Reals) -> Reals:
 def _summed(loss: Atoms, epsilons: Reals) -> Reals:
     """The profile of many atoms from running sums of p and p e^-loss, with what these may be off by."""
     p, q, ratio = loss.common
-    doubt = loss.ratio_error
-    above = np.searchsorted(ratio, epsilons - 2 * doubt, side="right")
+    ratio_error = loss.ratio_error
+    above = np.searchsorted(ratio, epsilons - 2 * ratio_error, side="right")
     mass = np.append(np.cumsum(p[::-1])[::-1], 0.0)[above]
     other = np.where(ratio > -700, p * np.exp(-np.maximum(ratio, -700.0)), q)
     other = np.append(np.cumsum(other[::-1])[::-1], 0.0)[above]
     value = np.maximum(mass - np.exp(epsilons) * other, 0.0) * (1 + loss.relative_error)
-    value += mass * (6 * doubt + U * (3 * len(p) + 16 + 4 * np.abs(epsilons)))
+    value += mass * (6 * ratio_error + U * (3 * len(p) + 16 + 4 * np.abs(epsilons)))
     return np.minimum(
         (value + loss.infinite_mass * (1 + (loss.relative_error + 8 * U))) * (1 + 16 * U) + loss.unplaced_mass, 1.0
     )

@@ -202,7 +202,7 @@ class Atoms:
             )
             return Ends(below, above)
         p, _, ratio, log_p, _ = self.rows
-        moved, masses = (
+        error, masses = (
             self.ratio_error * (1 + 1e-9) + (0.0 if self.log_ratio else 2.1 * self.relative_error),
             1.01 * self.relative_error,
         )
@@ -215,7 +215,7 @@ class Atoms:
         listed = list(zip(balls, ratio.tolist(), strict=True))
         outside = [mass for mass in self.infinite_masses.tolist() if mass >= TINY]
         below, above = (
-            by_floats(field, listed, outside, self.lattice, masses, moved, side, self.unplaced_mass) for side in (-1, 1)
+            by_floats(field, listed, outside, self.lattice, masses, error, side, self.unplaced_mass) for side in (-1, 1)
         )
         return Ends(below, above if outside or self.unplaced_mass > 0 else below)
 

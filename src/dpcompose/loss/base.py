@@ -58,8 +58,8 @@ class Loss(ABC):
     def largest(self) -> Bound:
         """The largest finite loss; by default `maximum` is taken to be exact up to its last digits."""
         maximum = self.maximum
-        slack = 16 * 2.0**-53 * abs(maximum) if math.isfinite(maximum) else 0.0
-        return Bound(maximum - slack, maximum + slack)
+        error = 16 * 2.0**-53 * abs(maximum) if math.isfinite(maximum) else 0.0
+        return Bound(maximum - error, maximum + error)
 
     @property
     def top(self) -> Fraction | None:

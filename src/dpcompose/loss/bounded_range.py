@@ -69,9 +69,9 @@ class BoundedRangeLoss(Loss):
         else:
             root = max(-math.expm1((size - self.epsilon) / 2), 0.0)
             # The root is good to its own roundings and to U of the two exponents, squared and divided.
-            slack = 8 * U * root + U * (size + self.epsilon)
+            error = 8 * U * root + U * (size + self.epsilon)
             scale = 1 / -math.expm1(-self.epsilon) * (1 + 16 * U)
-            inner = Bound(max((root - slack), 0.0) ** 2 * scale * (1 - 64 * U), up((root + slack) ** 2 * scale))
+            inner = Bound(max((root - error), 0.0) ** 2 * scale * (1 - 64 * U), up((root + error) ** 2 * scale))
         if epsilon >= 0:
             return inner
         base = -math.expm1(epsilon)

@@ -78,13 +78,13 @@ class DiscreteGaussianLoss(Loss):
         terms = mass[above] * -np.expm1(epsilon - loss[above])
         value = float(np.sum(terms))
         # Each term: a relative error of the mass, and of its factor the rounding of epsilon - loss.
-        moved = 8 * U * (abs(epsilon) + np.abs(loss[above]) + 1)
-        doubt = float(np.sum(terms * U * (96 + np.square(x[above]) / self.sigma**2 * 4))) + float(
-            np.sum(mass[above] * moved)
+        factor_error = 8 * U * (abs(epsilon) + np.abs(loss[above]) + 1)
+        error = float(np.sum(terms * U * (96 + np.square(x[above]) / self.sigma**2 * 4))) + float(
+            np.sum(mass[above] * factor_error)
         )
         near = float(np.max(mass)) * 32 * U * (abs(epsilon) + 1) if value == 0.0 else 0.0
         # Beyond 40 sigma: below e^-799.
-        return Bound(max(value - doubt * 1.01, 0.0), min(up(value + doubt * 1.01) + min(near, 5e-324), 1.0))
+        return Bound(max(value - error * 1.01, 0.0), min(up(value + error * 1.01) + min(near, 5e-324), 1.0))
 
     def sampled(self, rate: float, *, remove: bool) -> Loss | None:
         return AtomicLoss(self._listed().sampled(rate, remove=remove)) if self.sigma <= _LISTED else None
@@ -244,15 +244,15 @@ def _dual(sigma: Reals, shift: Reals, order: float, frequencies: Reals) -> tuple
     # The squares in the exponents move by 8 U times themselves, and by the cross terms of b and the period; that of the
     # nearest is the peak, which has no cross terms where the nearest multiple is 0.
     bend = U * (8 * b * (b + period * np.abs(nearest)) / sigma**2 + 16)
-    lost = (size * (bend + 64 * U * (1 + np.abs(nearest))) + 64 * U * base * np.exp(base)) / modulus
+    sum_error = (size * (bend + 64 * U * (1 + np.abs(nearest))) + 64 * U * base * np.exp(base)) / modulus
     error = (
-        lost
+        sum_error
         + np.where(nearest != 0, bend, 0.0)
         + U * (16 * np.abs(peak) + 8 * rho * order * (order + 1) + 8 * angle + 32 * np.abs(nearest) * (1 + np.abs(a)))
     )
-    blurred = ~(lost < 0.25)
-    log = np.where(blurred, np.real(log) - np.log(modulus) + np.log(modulus + 2 * lost * modulus) + 0j, log)
-    return log, np.where(blurred, math.log(3.0) + error - lost, 2 * error)
+    uncertain = ~(sum_error < 0.25)
+    log = np.where(uncertain, np.real(log) - np.log(modulus) + np.log(modulus + 2 * sum_error * modulus) + 0j, log)
+    return log, np.where(uncertain, math.log(3.0) + error - sum_error, 2 * error)
 
 
 def _direct(sigma: Reals, shift: Reals, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
@@ -271,23 +271,25 @@ def _direct(sigma: Reals, shift: Reals, order: float, frequencies: Reals) -> tup
         plain = float(np.sum(np.exp(-np.square(x) / (2 * s * s))))
         shiftless = d * d / (2 * s * s)
         total = float(np.sum(weight))
-        lost = U * (
+        sum_error = U * (
             96 * total
             + 8 * float(np.sum(weight * np.abs(exponent)))
             + 8 * frequencies * float(weight @ np.abs(x + a)) * d / (s * s)
         )
         # whole is rounded: a moves by U whole, which every term feels by |x + a| / s^2.
-        lost = lost + 4 * U * whole * float(weight @ (np.abs(x + a) + d * 0)) / (s * s)
+        sum_error = sum_error + 4 * U * whole * float(weight @ (np.abs(x + a) + d * 0)) / (s * s)
         modulus = np.maximum(np.abs(value), 1e-300)
-        blurred = ~(lost < 0.25 * modulus)
+        uncertain = ~(sum_error < 0.25 * modulus)
         base = shiftless * order * (order + 1) + float(np.max(exponent)) - math.log(plain)
         # t (t + 1) D^2 / (2 s^2) holds -u^2 D^2 / (2 s^2), which the square of the sum's own exponent cancels.
         angle = shiftless * (2 * order + 1) * frequencies
         log[row] = np.where(
-            blurred, base + np.log(modulus + 2 * lost) + 0j, base + np.log(modulus) + 1j * (angle + np.angle(value))
+            uncertain,
+            base + np.log(modulus + 2 * sum_error) + 0j,
+            base + np.log(modulus) + 1j * (angle + np.angle(value)),
         )
         fixed = U * (
             16 * shiftless * order * (order + 1) + 8 * angle + 8 * abs(base) + 48 + 4 * whole * whole / (s * s)
         )
-        error[row] = fixed + np.where(blurred, math.log(3.0), 2 * lost / modulus)
+        error[row] = fixed + np.where(uncertain, math.log(3.0), 2 * sum_error / modulus)
     return log, error

@@ -70,8 +70,8 @@ def _(loss: DiscreteGaussianLoss, size: int) -> Pair:
 def _(loss: TwoPointLoss, size: int) -> Pair | None:
     if loss.times > 1:
         return None
-    fuzz = 4 * U * loss.ulps * size * (1 + loss.epsilon)
-    return _both(chained(loss.epsilon, delta=loss.delta, categories=2, steps=size, relative_error=fuzz))
+    relative_error = 4 * U * loss.ulps * size * (1 + loss.epsilon)
+    return _both(chained(loss.epsilon, delta=loss.delta, categories=2, steps=size, relative_error=relative_error))
 
 
 @grouped.register

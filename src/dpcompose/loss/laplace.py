@@ -67,8 +67,8 @@ class LaplaceLoss(Loss):
 
     @property
     def largest(self) -> Bound:
-        slack = 2 * self.ulps * U * self.epsilon
-        return Bound(self.epsilon - slack, self.epsilon + slack)
+        error = 2 * self.ulps * U * self.epsilon
+        return Bound(self.epsilon - error, self.epsilon + error)
 
     def transform(self, times: int) -> Transform:
         return LaplaceSum(np.array([[self.epsilon]]), np.array([[float(times)]]))
@@ -82,8 +82,8 @@ class LaplaceLoss(Loss):
             return around(-math.expm1(epsilon), relative=8 * U)
         if epsilon >= self.epsilon * (1 + 2 * U):
             return Bound(0.0, 0.0)
-        slack = U * (abs(epsilon) + 2 * self.epsilon)
-        value = around(-math.expm1((epsilon - self.epsilon) / 2), relative=8 * U, absolute=slack)
+        error = U * (abs(epsilon) + 2 * self.epsilon)
+        value = around(-math.expm1((epsilon - self.epsilon) / 2), relative=8 * U, absolute=error)
         return Bound(max(value.lower, 0.0), max(value.upper, 0.0))
 
     def enclosing(self) -> tuple[Atoms, Atoms] | None:
@@ -163,7 +163,7 @@ class LaplaceFoldLoss(Loss):
         return LaplaceSpline(self.epsilon, self.times)
 
     @property
-    def _doubt(self) -> float:
+    def _error(self) -> float:
         """How far the sum may lie from that of the exact epsilon, roundings of the place included."""
         return 4 * U * (_ULPS + 2) * self.maximum
 
@@ -177,7 +177,7 @@ class LaplaceFoldLoss(Loss):
         if epsilon >= self.maximum * (1 + 8 * U):
             return Bound(0.0, 0.0, _CERTIFICATE)
         depth = self.maximum - epsilon
-        places = np.array([depth - self._doubt, depth + self._doubt]) / (2 * self.epsilon)
+        places = np.array([depth - self._error, depth + self._error]) / (2 * self.epsilon)
         low = max(float(places[0]), 0.0)
         places[0] = low if low > 0 else places[1]
         found = self._spline.values(places, self._spline.saddle(float(places[1])))
@@ -197,8 +197,8 @@ class LaplaceFoldLoss(Loss):
         if found is not None:
             lower, upper = found
             none = upper == 0 and self._positive(0.0).upper <= delta
-            upper = 0.0 if none else min(upper + self._doubt, most)
-            return Bound(max(lower - self._doubt, 0.0), upper, _CERTIFICATE)
+            upper = 0.0 if none else min(upper + self._error, most)
+            return Bound(max(lower - self._error, 0.0), upper, _CERTIFICATE)
         reading = invert.point_of(self.transform(1), delta, delta, tolerance=_TOLERANCE)
         upper = min(max(reading.upper, 0.0), most)
         return Bound(min(max(reading.lower, 0.0), upper), upper, _CONTOUR)

@@ -95,22 +95,22 @@ class LaplaceScreen:
         """How many half turns at least are between epsilon u and a multiple of pi, |u - middle| <= reach."""
         rate = self._rate32[part]
         turns = rate * middle
-        doubt = 2.5e-7 * float(self._rate32.max()) * float(middle[-1]) + 2e-7
+        turn_error = 2.5e-7 * float(self._rate32.max()) * float(middle[-1]) + 2e-7
         turns -= np.rint(turns)
         np.abs(turns, out=turns)
-        turns -= rate * np.float32(reach * (1 + 1e-5)) + np.float32(doubt)
+        turns -= rate * np.float32(reach * (1 + 1e-5)) + np.float32(turn_error)
         return np.maximum(turns, np.float32(0), out=turns)
 
     def _at(self, part: slice, u: Reals) -> Reals:
         """A bound on log |phi| of some rows at increasing u; the angle is reduced in double precision."""
         whole_turns = self.epsilon[part] / math.pi
-        doubt = np.float32(1e-14 * float(whole_turns.max()) * float(u[-1]))
+        turn_error = np.float32(1e-14 * float(whole_turns.max()) * float(u[-1]))
         bound, size = np.empty(len(u)), max(1, _LARGEST_BLOCK // len(whole_turns))
         for start in range(0, len(u), size):
             here = slice(start, start + size)
             turns = whole_turns * u[here]
             turns -= np.rint(turns)
-            bound[here] = self._log(part, turns.astype(np.float32), _rest(u[here]) + doubt)
+            bound[here] = self._log(part, turns.astype(np.float32), _rest(u[here]) + turn_error)
         return bound
 
     def _log(self, part: slice, turns: Reals, rest: Reals) -> Reals:
@@ -202,8 +202,8 @@ def _product(epsilon: Reals, far: Reals, mass: Reals, line: Complexes) -> Line:
     for at in range(0, len(line), size):
         here = slice(at, at + size)
         turns = rate * line.imag[here]
-        lost = _ROW_ERROR + 5e-14 * float(turns.max())
-        if not lost < _LARGEST_ERROR:
+        phi_error = _ROW_ERROR + 5e-14 * float(turns.max())
+        if not phi_error < _LARGEST_ERROR:
             log[here], error[here] = 0.0, math.inf
             continue
         turns -= np.rint(turns)
@@ -213,23 +213,23 @@ def _product(epsilon: Reals, far: Reals, mass: Reals, line: Complexes) -> Line:
         phi *= second[here].astype(np.complex64)
         phi *= far
         phi += first[here].astype(np.complex64) * weight
-        log[here], error[here] = _multiplied(phi, lost)
+        log[here], error[here] = _multiplied(phi, phi_error)
     return Line(log, error)
 
 
-def _multiplied(phi: NDArray[np.complex64], lost: float) -> tuple[Complexes, Reals]:
-    """log of the product over rows and its error; each phi is good to `lost`, and at most 1.
+def _multiplied(phi: NDArray[np.complex64], phi_error: float) -> tuple[Complexes, Reals]:
+    """log of the product over rows and its error; each phi is good to `phi_error`, and at most 1.
 
-    A phi that may vanish is replaced by 6 lost: it is then within twice that. So is a product that is too small.
+    A phi that may vanish is replaced by 6 `phi_error`: it is then within twice that. So is a product that is too small.
     """
     square = phi.real * phi.real + phi.imag * phi.imag
-    silent = square < (4.1 * lost) ** 2
-    vague = np.zeros(phi.shape[1])
-    if silent.any():
-        phi[silent], square[silent] = 6 * lost, (6 * lost) ** 2
-        vague = 1.1 * silent.sum(axis=0)
+    vanishing = square < (4.1 * phi_error) ** 2
+    vanishing_error = np.zeros(phi.shape[1])
+    if vanishing.any():
+        phi[vanishing], square[vanishing] = 6 * phi_error, (6 * phi_error) ** 2
+        vanishing_error = 1.1 * vanishing.sum(axis=0)
     # |log(1 - x)| is below 1.2 |x| up to 1 / 4.1.
-    error = vague + 1.2 * lost * np.sum(1 / np.sqrt(square), axis=0, dtype=float)
+    error = vanishing_error + 1.2 * phi_error * np.sum(1 / np.sqrt(square), axis=0, dtype=float)
     error += 2 * _PRODUCT_ERROR * len(phi)
     while len(phi) > 1:
         half = len(phi) // 2

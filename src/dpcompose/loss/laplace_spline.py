@@ -91,10 +91,10 @@ class LaplaceSpline:
             or not (kept.first <= least <= most <= kept.cells and last <= kept.last)
             or (kept.log_left > log_delta - _DEPTH + 4.0)
         ):
-            first, log_lost = self._first(log_delta)
+            first, log_omitted = self._first(log_delta)
             if most - first > MOST_CELLS or first > least:
                 return None
-            kept = self._rows(first, most, last, highest, log_lost)
+            kept = self._rows(first, most, last, highest, log_omitted)
         splines = _splines(places - cells, kept)
         total = np.array(
             [
@@ -141,11 +141,11 @@ class LaplaceSpline:
         step = max(int(math.sqrt(times) / 2.0), 1)
         while first > 0:
             ratio = first / (times - first + 1.0) * spread * (1.0 + 1e-12)
-            log_lost = whole - math.lgamma(first + 1.0) - math.lgamma(times - first + 1.0) - first * math.log(spread)
+            log_omitted = whole - math.lgamma(first + 1.0) - math.lgamma(times - first + 1.0) - first * math.log(spread)
             if ratio < 1.0:
-                log_lost += math.log(ratio / (1.0 - ratio)) + 1e-6
-                if log_lost < log_delta - _DEPTH:
-                    return first, log_lost
+                log_omitted += math.log(ratio / (1.0 - ratio)) + 1e-6
+                if log_omitted < log_delta - _DEPTH:
+                    return first, log_omitted
             first -= step
         return 0, -math.inf
 
@@ -255,11 +255,13 @@ def root(spline: LaplaceSpline, target: float) -> tuple[float, float] | None:
             if not best[1] - best[0] > _NARROW * best[1] or spacing < 1e-10 / steep:
                 break
             spacing /= 64.0
-        place = _moved(target, places.tolist(), [(one + two) / 2.0 for one, two in zip(low, high, strict=True)])
+        place = _interpolated_root(
+            target, places.tolist(), [(one + two) / 2.0 for one, two in zip(low, high, strict=True)]
+        )
     return best
 
 
-def _moved(target: float, places: Sequence[float], values: Sequence[float]) -> float:
+def _interpolated_root(target: float, places: Sequence[float], values: Sequence[float]) -> float:
     """The root of the line through the two places that are nearest to it: beyond a corner slopes differ."""
     after = min(max(sum(value < target for value in values), 1), len(values) - 1)
     least, most = values[after - 1], values[after]
@@ -284,8 +286,10 @@ def _guess(spline: LaplaceSpline, log_target: float) -> tuple[float, float]:
     log_m, first, second = moment(epsilon, order)
     curvature = times * max(second, 0.0) + (1.0 / order) ** 2 + (1.0 / (order + 1.0)) ** 2
     depth = 1.0 / order + 1.0 / (order + 1.0) - times * first
-    missed = times * log_m + order * depth - math.log(order) - math.log1p(order) - math.log(2 * math.pi * curvature) / 2
-    place = depth / (2.0 * epsilon) * math.exp(min(max((log_target - missed) / (order * depth), -1.0), 1.0))
+    guessed = (
+        times * log_m + order * depth - math.log(order) - math.log1p(order) - math.log(2 * math.pi * curvature) / 2
+    )
+    place = depth / (2.0 * epsilon) * math.exp(min(max((log_target - guessed) / (order * depth), -1.0), 1.0))
     # 2^-k (1 - e^(-2 epsilon y)) is at most delta: next to the largest loss nothing else is left of it.
     top = math.exp(min(log_target + times * math.log(2.0), 0.0))
     bound = -math.log1p(-top) / (2.0 * epsilon) if top < 1.0 else math.inf
@@ -307,9 +311,9 @@ def _approached(spline: LaplaceSpline, target: float, order: float, place: float
         if logs[0] <= 0.0 <= logs[4]:
             return place * math.exp(_interpolated(logs) * spacing), steep, rows
         under, over = (place, over) if logs[2] < 0.0 else (under, place)
-        moved = place * math.exp(min(max(-logs[2] / steep, -1.5), 1.5))
+        newton = place * math.exp(min(max(-logs[2] / steep, -1.5), 1.5))
         # Newton's step, but back and forth across a corner it need not converge.
-        place = moved if under < moved < over else math.sqrt(max(under, over / 10.0) * over)
+        place = newton if under < newton < over else math.sqrt(max(under, over / 10.0) * over)
     return None
 
 
@@ -339,6 +343,6 @@ def _enclosed(
     before = third + (third - fourth) * (lower[2] - target) / fall if fall > 0.0 else -math.inf
     share = max(beyond, before, third)
     loss = times * epsilon - 2.0 * epsilon * near
-    slack = 4.0 * U * (times * epsilon + 2.0 * epsilon * near + abs(third))
-    slack += 32.0 * U * abs(third)
-    return max(loss + math.log1p(share) - slack, 0.0), max(loss + math.log1p(chord) + slack, 0.0)
+    error = 4.0 * U * (times * epsilon + 2.0 * epsilon * near + abs(third))
+    error += 32.0 * U * abs(third)
+    return max(loss + math.log1p(share) - error, 0.0), max(loss + math.log1p(chord) + error, 0.0)

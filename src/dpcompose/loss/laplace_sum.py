@@ -73,19 +73,21 @@ class LaplaceSum(Transform):
             return self.epsilon, self.times
         copies = np.add.reduceat(times, starts)
         mean = np.add.reduceat(times * epsilon, starts) / copies
-        off = epsilon - np.repeat(mean, np.diff(starts, append=len(epsilon)))
-        apart = np.sqrt(np.add.reduceat(times * off * off, starts) / copies)
+        away = epsilon - np.repeat(mean, np.diff(starts, append=len(epsilon)))
+        apart = np.sqrt(np.add.reduceat(times * away * away, starts) / copies)
         return np.concatenate([mean - apart, mean + apart])[:, None], np.tile(copies / 2, 2)[:, None]
 
     def line(self, order: float, frequencies: Reals) -> Line:
-        value, doubt = np.zeros(len(frequencies), dtype=np.complex128), np.zeros(len(frequencies))
+        value, total_error = np.zeros(len(frequencies), dtype=np.complex128), np.zeros(len(frequencies))
         chunk = max(1, (1 << 16) // len(self.epsilon))
         for at in range(0, len(frequencies), chunk):
             log, error = self._log(order, frequencies[at : at + chunk])
             total = self.times * log
             value[at : at + chunk] = np.sum(total, axis=0)
-            doubt[at : at + chunk] = np.sum(self.times * error + U * (4 + len(self.epsilon)) * np.abs(total), axis=0)
-        return Line(value, doubt)
+            total_error[at : at + chunk] = np.sum(
+                self.times * error + U * (4 + len(self.epsilon)) * np.abs(total), axis=0
+            )
+        return Line(value, total_error)
 
     def rough_line(self, order: float, frequencies: Reals) -> Line | None:
         return rough_line(self.epsilon, self.times, order, frequencies)
@@ -126,13 +128,13 @@ class LaplaceSum(Transform):
         wide = np.flatnonzero(np.diff(edges, append=math.inf) * float(epsilon.min()) > 2.0)
         last = int(wide[0])
         if last:
-            sine, cosine, doubt = self._waves(rows, edges[: last + 1])
+            sine, cosine, square_error = self._waves(rows, edges[: last + 1])
             near = edges[: last + 1]
             # |t + 1 + t e^(-(2 t + 1) epsilon)| / |2 t + 1| over the same at u = 0.
             real = order + 1 + far * (order * cosine + near * sine)
             imaginary = near + far * (near * cosine - order * sine)
             square = (real * real + imaginary * imaginary) / (1 + (near * (2 / double)) ** 2) / (whole * whole)
-            square = square * (1 + 256 * U) + doubt
+            square = square * (1 + 256 * U) + square_error
             # f = |phi|^2 has |f''| <= 2 epsilon^2, as in `blockwise`.
             square = np.maximum(square[:, :-1], square[:, 1:]) + (epsilon * np.diff(near)) ** 2 / 4
             bound[:, :last] = np.minimum(bound[:, :last], square)
@@ -148,10 +150,10 @@ class LaplaceSum(Transform):
             angle = 2 * self.epsilon[rows] * edges
             return np.sin(angle), np.cos(angle), 16 * U * angle + 256 * U
         turns = self.epsilon[rows] / math.pi * edges
-        doubt = 3e-6 + 2e-14 * turns
+        square_error = 3e-6 + 2e-14 * turns
         turns -= np.rint(turns)
         angle = turns.astype(np.float32) * np.float32(2 * math.pi)
-        return np.sin(angle), np.cos(angle), doubt
+        return np.sin(angle), np.cos(angle), square_error
 
     def _log(self, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
         """log M per copy with its error, rows by frequencies."""
@@ -198,6 +200,6 @@ def _far_from_one(epsilon: Reals, order: float, frequencies: Reals) -> tuple[Com
     far = np.exp(-(2 * order + 1) * epsilon)
     rest = line / (2 * line + 1) * (far * (np.cos(angle) - 1j * np.sin(angle)))
     ratio = (line + 1) / (2 * line + 1) + rest
-    lost = U * (64 + 16 * (2 * order + 1) * epsilon * far + 8 * far * angle)
-    result = logarithm_of_excess(ratio.real - 1, ratio.imag, lost)
+    ratio_error = U * (64 + 16 * (2 * order + 1) * epsilon * far + 8 * far * angle)
+    result = logarithm_of_excess(ratio.real - 1, ratio.imag, ratio_error)
     return epsilon * line + result.log, result.error + 8 * U * (epsilon * np.abs(line) + np.abs(result.log))

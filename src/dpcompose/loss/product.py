@@ -34,6 +34,13 @@ class _Pool:
     terms: Sequence[Transform]
 
 
+@dataclass
+class Latest:
+    """The reading behind the latest answer of a product; `Product.anew` starts another one for another question."""
+
+    reading: Reading | None = None
+
+
 @dataclass(frozen=True)
 class Product:
     """The sum of the given losses, each so many times, all independent.
@@ -42,11 +49,13 @@ class Product:
         group: Losses with their counts, in any order.
         other: The same pairs in the other order: what it has found for the same question is used again.
         merged: What `reduced` is, where that is known.
+        latest: Where the latest answer was read, for the other order to start from.
     """
 
     group: Group
     other: Product | None = field(default=None, compare=False, repr=False)
     merged: Group | None = field(default=None, compare=False, repr=False)
+    latest: Latest = field(default_factory=Latest, compare=False, repr=False)
 
     def anew(self, other: Product | None = None) -> Product:
         """The same product with nothing remembered of earlier questions but its group, merged."""
@@ -82,13 +91,14 @@ class Product:
             return Bound(0.0, 0.0)
         low = high = 0.0
         for loss, times in self.reduced:
-            mass, doubt = loss.infinite_mass, loss.infinite_relative_error
-            low += times * math.log1p(-mass * (1 - doubt)) if mass < 1 else -math.inf
-            worst = mass * (1 + doubt) + loss.unplaced_mass if mass < 1 else 1.0
+            mass, relative_error = loss.infinite_mass, loss.infinite_relative_error
+            low += times * math.log1p(-mass * (1 - relative_error)) if mass < 1 else -math.inf
+            worst = mass * (1 + relative_error) + loss.unplaced_mass if mass < 1 else 1.0
             high += times * math.log1p(-worst) if worst < 1 else -math.inf
-        slack = 16 * UNIT_ROUNDOFF * (1 + len(self.reduced))
+        rounding = 16 * UNIT_ROUNDOFF * (1 + len(self.reduced))
         return Bound(
-            max(-math.expm1(low) * (1 - slack), 0.0), min(-math.expm1(high) * (1 + slack), 1.0) if high < 0 else 0.0
+            max(-math.expm1(low) * (1 - rounding), 0.0),
+            min(-math.expm1(high) * (1 + rounding), 1.0) if high < 0 else 0.0,
         )
 
     @cached_property
@@ -116,8 +126,10 @@ class Product:
             math.fsum(times * end.lower for times, end in ends),
             math.fsum(times * end.upper for times, end in ends),
         )
-        slack = 4 * UNIT_ROUNDOFF
-        return Bound(low - slack * abs(low), high + slack * abs(high)) if math.isfinite(high) else Bound(low, high)
+        rounding = 4 * UNIT_ROUNDOFF
+        return (
+            Bound(low - rounding * abs(low), high + rounding * abs(high)) if math.isfinite(high) else Bound(low, high)
+        )
 
     @property
     def _largest(self) -> float:
@@ -166,8 +178,11 @@ class Product:
             return Bound(1.0, 1.0)
         reading = self._noted(reading or invert.value_at(self.transform, epsilon, tolerance=tolerance))
         low, high = self.infinite.lower, self.infinite.upper
-        slack = 4 * UNIT_ROUNDOFF
-        lower, upper = low + (1 - low) * reading.lower * (1 - slack), high + (1 - high) * reading.upper * (1 + slack)
+        rounding = 4 * UNIT_ROUNDOFF
+        lower, upper = (
+            low + (1 - low) * reading.lower * (1 - rounding),
+            high + (1 - high) * reading.upper * (1 + rounding),
+        )
         return Bound(max(down(lower), 0.0), min(up(upper) if upper > 0 else 0.0, 1.0), _certificate(reading))
 
     def epsilon(self, delta: float, *, tolerance: float) -> Bound:
@@ -180,9 +195,9 @@ class Product:
                 bounded = delta == 0 and self.infinite.upper == 0
                 upper = min(closed.upper, self._largest) if bounded else closed.upper
                 return Bound(min(closed.lower, upper), upper, _closed(closed.certificate))
-        slack = 4 * UNIT_ROUNDOFF
-        low = _remaining(delta, self.infinite.upper) * (1 - slack)
-        high = _remaining(delta, self.infinite.lower) * (1 + slack)
+        rounding = 4 * UNIT_ROUNDOFF
+        low = _remaining(delta, self.infinite.upper) * (1 - rounding)
+        high = _remaining(delta, self.infinite.lower) * (1 + rounding)
         if high < 0:
             return Bound(math.inf, math.inf, Certificate("the infinite loss alone exceeds delta"))
         if high == 0:
@@ -203,19 +218,14 @@ class Product:
         """Whether the largest value, which takes a look at every loss, may matter."""
         return not epsilon < 0.999 * self.transform.maximum
 
-    @cached_property
-    def _latest(self) -> list[LineReading]:
-        """What the last answer was read from, for the other order to look beside."""
-        return []
-
     @property
     def order(self) -> float | None:
-        """Of the contour that the last answer was read from, if it was one."""
-        contour = self._latest[0].contour if self._latest else None
-        return None if contour is None else contour.order
+        """The order of the contour that the latest answer was read from, if it was one."""
+        reading = self.latest.reading
+        return None if reading is None or reading.contour is None else reading.contour.order
 
-    def _noted(self, reading: LineReading) -> LineReading:
-        self._latest[:] = [reading]
+    def _noted(self, reading: Reading) -> Reading:
+        self.latest.reading = reading
         return reading
 
     def at_most(self, epsilon: float, delta: float) -> bool:
@@ -227,8 +237,8 @@ class Product:
         low = _remaining(delta, self.infinite.upper) * (1 - 4 * UNIT_ROUNDOFF)
         if self._near_the_top(epsilon) and epsilon >= self.extremes.upper:
             return low >= 0
-        beside = self.other._latest[0] if self.other is not None and self.other._latest else None
-        return low > 0 and invert.at_most(self.transform, epsilon, low, reverse=beside)
+        reverse = None if self.other is None else self.other.latest.reading
+        return low > 0 and invert.at_most(self.transform, epsilon, low, reverse=reverse)
 
     def _inverted(self, delta: float, largest: Bound) -> Bound:
         """The inverse of a closed profile: a root of its middle, then a walk outward until either end is proved."""

@@ -77,12 +77,12 @@ class ReplacedGaussianLoss(Loss):
         values = [weight * _below(z) for weight, z in plus]
         values += [-math.exp(min(epsilon + log_weight + float(log_ndtr(z)), 0.0)) for log_weight, z in minus]
         places = [z for _, z in plus + minus]
-        doubt = math.fsum(
+        error = math.fsum(
             abs(value) * U * (64 + 16 * z * z + 8 * abs(epsilon)) for value, z in zip(values, places, strict=True)
         )
         floor = -math.expm1(epsilon) * (1 - 8 * U) if epsilon < 0 else 0.0
         value = math.fsum(values)
-        return Bound(max(value - doubt, floor, 0.0), min(up(max(value + doubt, floor * (1 + 32 * U), 1e-320)), 1.0))
+        return Bound(max(value - error, floor, 0.0), min(up(max(value + error, floor * (1 + 32 * U), 1e-320)), 1.0))
 
     def ball(self, field: Field) -> Ends:
         return ends(
@@ -126,7 +126,7 @@ class ReplacedGaussianSum(Transform):
     def line(self, order: float, frequencies: Reals) -> Line:
         low, high = self._range(order)
         reach = float(frequencies[-1])
-        step, doubt = self._step(order, reach, low, high)
+        step, step_error = self._step(order, reach, low, high)
         if (high - low) / step > _REAL_LINE_POINTS and reach > 0:
             cut = int(
                 np.searchsorted(frequencies, 0.05 * self.noise**2 * _REAL_LINE_POINTS / (high - low), side="right")
@@ -138,8 +138,8 @@ class ReplacedGaussianSum(Transform):
         if (high - low) / step > _MOST_POINTS:
             return Line(np.zeros(len(frequencies), dtype=np.complex128), np.full(len(frequencies), np.inf))
         points = self._grid(low, high, step)
-        outside = doubt + self._outside(points, order, step, low, high) * (1 + frequencies)
-        one = points.line(order + 1, frequencies, sign=1.0, omitted=outside, careful=careful_nodes(self.times))
+        outside = step_error + self._outside(points, order, step, low, high) * (1 + frequencies)
+        one = points.line(order + 1, frequencies, sign=1.0, outside=outside, careful=careful_nodes(self.times))
         return Line(self.times * one.log, self.times * one.error + 4 * U * self.times * np.abs(one.log))
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
@@ -194,10 +194,10 @@ class ReplacedGaussianSum(Transform):
         weight = np.exp(log_weight)
         other = np.exp(norm - np.square(x) / (2 * s * s) + minus)
         deficit = np.where(near, weight * minus_log1p(bounded), other - weight - weight * ratio)
-        fuzz = U * (
+        relative_error = U * (
             64 + 12 * np.square(x) / (s * s) + 24 * (np.abs(x) + 1) / (s * s) + 8 * (np.abs(plus) + np.abs(minus))
         )
-        return WeightedPoints(log_weight, ratio, np.maximum(deficit, 0.0), fuzz, fuzz)
+        return Points(log_weight, ratio, np.maximum(deficit, 0.0), relative_error, relative_error)
 
     def _step(self, order: float, reach: float, low: float, high: float) -> tuple[float, float]:
         """The largest step whose strip bound is below e^-35 / times, and that error; as in `sampled_gaussian`."""
@@ -289,12 +289,12 @@ class ReplacedGaussianSum(Transform):
             + (order + 1) * (np.abs(minus) + np.abs(plus) + turn_minus + turn_plus)
             + np.abs(x) * theta
         )
-        doubt = U * (4 * len(x) + 96 + 4 * ULPS * (2 + large))
+        term_error = U * (4 * len(x) + 96 + 4 * ULPS * (2 + large))
         value = exponential_sums(
             frequencies, size * (np.cos(phase) + 1j * np.sin(phase)), 1j * (minus - plus) - (turn_minus + turn_plus)
         )
         faded = size * np.exp(-frequencies[0] * (turn_minus + turn_plus))
-        lost = float(faded @ doubt) + 16 * ULPS * U * frequencies * float(
+        sum_error = float(faded @ term_error) + 16 * ULPS * U * frequencies * float(
             faded @ (np.abs(minus) + np.abs(plus) + turn_minus + turn_plus)
         )
         slope = -float(x[0]) - (order + 1) - order * float(share(x[:1], s, q)[0])
@@ -305,5 +305,5 @@ class ReplacedGaussianSum(Transform):
         real = log_weight - theta * theta * s * s / 2
         log_m = log_sum_exp(real + (order + 1) * log_ratio(-x, s, q) - order * log_ratio(x, s, q)) + 1e-9
         strip = 1.05 * (math.exp(-38 - upper) + math.exp(-38.0)) * 2 * math.exp(max(log_m - top, -700.0))
-        line = logarithm_of_excess(value.real - 1, value.imag, lost + tails + strip)
+        line = logarithm_of_excess(value.real - 1, value.imag, sum_error + tails + strip)
         return Line(line.log + top, line.error + 8 * U * (abs(top) + 1))

@@ -28,7 +28,7 @@ def sampled_pair(remove: Product, add: Product, rate: float, *, attained: bool) 
     """((1 - q) Q + q P, Q) from the remove loss of (P, Q), and (P', (1 - q) P' + q Q') from the add loss of (P', Q').
 
     In closed form where the loss offers one; otherwise the certified profile of the one sample is that of the base
-    moved, and composed it is replaced by atoms, once from above and once from below, which enclose the truth.
+    shifted, and composed it is replaced by atoms, once from above and once from below, which enclose the truth.
 
     Reference: [ZhuDongWang2022, Theorem 11]
     """
@@ -61,7 +61,7 @@ class Enclosed:
 
 @dataclass(frozen=True)
 class SampledLoss(Loss):
-    """The loss on a Poisson sample: by itself its profile is that of the base, moved; composed it is atoms.
+    """The loss on a Poisson sample: by itself its profile is that of the base, shifted; composed it is atoms.
 
     Args:
         base: The sum of losses without sampling.
@@ -97,30 +97,30 @@ class SampledLoss(Loss):
         q = self.rate
         if epsilon > 700:
             point = epsilon - math.log(q) + math.log1p(-(1 - q) * math.exp(-epsilon))
-            return self._moved(point, 4 * U * (epsilon + abs(math.log(q)) + 1), q, 2 * U)
+            return self._shifted(point, 4 * U * (epsilon + abs(math.log(q)) + 1), q, 2 * U)
         inner = math.expm1(epsilon) / q
         if not inner > -1 + 1e-9:
             # Below the smallest loss the profile is 1 - e^x; a hair above it at most q delta more.
             floor = -math.expm1(epsilon)
             return Bound(floor * (1 - 8 * U), min(up(floor * (1 + 8 * U) + 2e-9 * q), 1.0), _CERTIFICATE)
         point = math.log1p(inner)
-        return self._moved(point, 16 * U * (1 + abs(inner) / (1 + inner) + abs(point)), q, 2 * U)
+        return self._shifted(point, 16 * U * (1 + abs(inner) / (1 + inner) + abs(point)), q, 2 * U)
 
     def _added(self, epsilon: float) -> Bound:
         q, rise = self.rate, math.expm1(min(epsilon, 700.0))
         rest, scale = q - rise * (1 - q), U * (q + abs(rise))
         if rest < 32 * scale:  # beyond the largest loss, or within rounding of it: the profile is at most c
             return Bound(0.0, 64 * scale if rest > -32 * scale else 0.0, _CERTIFICATE)
-        doubt = 8 * scale / rest
+        relative_error = 8 * scale / rest
         point = epsilon + math.log(q) - math.log(rest)
-        slack = 16 * U * (abs(epsilon) + 2 + abs(math.log(q)) + abs(math.log(rest))) + 2 * doubt
-        return self._moved(point, slack, rest, 2 * doubt)
+        error = 16 * U * (abs(epsilon) + 2 + abs(math.log(q)) + abs(math.log(rest))) + 2 * relative_error
+        return self._shifted(point, error, rest, 2 * relative_error)
 
-    def _moved(self, point: float, slack: float, factor: float, doubt: float) -> Bound:
-        high, low = self.base.product.deltas([point - slack, point + slack], tolerance=_TOLERANCE)
-        doubt += 8 * U
-        upper = up(high.upper * factor * (1 + doubt)) if high.upper > 0 else 0.0
-        return Bound(max(down(low.lower * factor * (1 - doubt)), 0.0), min(upper, 1.0), _CERTIFICATE)
+    def _shifted(self, point: float, error: float, factor: float, relative_error: float) -> Bound:
+        high, low = self.base.product.deltas([point - error, point + error], tolerance=_TOLERANCE)
+        relative_error += 8 * U
+        upper = up(high.upper * factor * (1 + relative_error)) if high.upper > 0 else 0.0
+        return Bound(max(down(low.lower * factor * (1 - relative_error)), 0.0), min(upper, 1.0), _CERTIFICATE)
 
     def inverse(self, delta: float) -> Bound | None:
         """Of a removal: ln(1 + q (e^y - 1)) at the y where the base's profile is delta / q."""
@@ -130,18 +130,18 @@ class SampledLoss(Loss):
             return Bound(0.0, 0.0, _CERTIFICATE)
         ends = up(delta / self.rate), down(delta / self.rate)
         found = [self.base.product.epsilon(end, tolerance=_TOLERANCE) if end < 1 else Bound(0.0, 0.0) for end in ends]
-        (lower, slack), (upper, spread) = self._mixed(found[0].lower), self._mixed(found[1].upper)
-        return Bound(lower * (1 - slack), upper * (1 + spread), _CERTIFICATE)
+        (lower, error), (upper, spread) = self._mixed(found[0].lower), self._mixed(found[1].upper)
+        return Bound(lower * (1 - error), upper * (1 + spread), _CERTIFICATE)
 
     def _mixed(self, loss: float) -> tuple[float, float]:
         """ln(1 - q + q e^loss) for a loss >= 0, and its relative error."""
         if loss < 700:
             return math.log1p(self.rate * math.expm1(loss)), 16 * U
         log_rate = math.log(self.rate)
-        doubt = 16 * U * (1 + loss + abs(log_rate)) if loss < math.inf else 0.0
+        relative_error = 16 * U * (1 + loss + abs(log_rate)) if loss < math.inf else 0.0
         if loss + log_rate < 700:
-            return math.log1p(math.exp(loss + log_rate)), doubt
-        return loss + log_rate, doubt
+            return math.log1p(math.exp(loss + log_rate)), relative_error
+        return loss + log_rate, relative_error
 
     @property
     def infinite_mass(self) -> float:
@@ -173,8 +173,8 @@ class SampledLoss(Loss):
         if found == math.inf:
             return found if self.remove else -found
         error = (24 * abs(found) + 16 * (signed if signed > 700 else 0.0)) * U
-        moved = (found if self.remove else -found) + side * error * (1 + 1e-9)
-        return up(moved) if side > 0 else down(moved)
+        place = (found if self.remove else -found) + side * error * (1 + 1e-9)
+        return up(place) if side > 0 else down(place)
 
     @property
     def minimum(self) -> float:

@@ -77,8 +77,8 @@ class SampledGaussianLoss(Loss):
         spread = 2 * U * (self.ulps + 2)
         if epsilon > 700:
             base = epsilon - math.log(q)
-            slack = 16 * U * (base + 1) + math.exp(-epsilon)  # of which ln(1 - (1 - q) e^-epsilon) is a part
-            return _scaled(_gaussian(base, slack, mu, spread), q) if self.remove else Bound(0.0, 0.0)
+            error = 16 * U * (base + 1) + math.exp(-epsilon)  # of which ln(1 - (1 - q) e^-epsilon) is a part
+            return _scaled(_gaussian(base, error, mu, spread), q) if self.remove else Bound(0.0, 0.0)
         if self.remove:
             inner = math.expm1(epsilon) / q
             if not inner > -1 + 1e-9:
@@ -95,9 +95,9 @@ class SampledGaussianLoss(Loss):
                 else 0.0,
             )
         base = epsilon + math.log(q) - math.log(rest)
-        doubt = 16 * U / rest
-        value = _gaussian(base, 16 * U * (abs(epsilon) + 2 + abs(math.log(q))) + doubt, mu, spread)
-        return Bound(value.lower * max(rest * (1 - doubt), 0.0), value.upper * rest * (1 + 2 * doubt))
+        relative_error = 16 * U / rest
+        value = _gaussian(base, 16 * U * (abs(epsilon) + 2 + abs(math.log(q))) + relative_error, mu, spread)
+        return Bound(value.lower * max(rest * (1 - relative_error), 0.0), value.upper * rest * (1 + 2 * relative_error))
 
     def _past_the_minimum(self, epsilon: float) -> Bound:
         """1 - e^epsilon below the smallest loss; a hair above it the profile is that much plus at most q delta."""
@@ -124,9 +124,9 @@ def _summed(rows: Sequence[tuple[SampledGaussianLoss, int]]) -> SampledGaussianS
     return SampledGaussianSum(batch, batch.rows_of(remove=rows[0][0].remove))
 
 
-def _gaussian(epsilon: float, slack: float, mu: float, spread: float) -> Bound:
-    low = gaussian.profile(epsilon + slack, mu=mu * (1 - spread))
-    high = gaussian.profile(epsilon - slack, mu=mu * (1 + spread))
+def _gaussian(epsilon: float, error: float, mu: float, spread: float) -> Bound:
+    low = gaussian.profile(epsilon + error, mu=mu * (1 - spread))
+    high = gaussian.profile(epsilon - error, mu=mu * (1 + spread))
     return Bound(low.lower, high.upper)
 
 

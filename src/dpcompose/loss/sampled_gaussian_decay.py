@@ -28,19 +28,8 @@ import numpy as np
 
 from dpcompose.contour.exponential_sums import logarithm_of_excess
 from dpcompose.contour.transform import Line
-from dpcompose.loss.sampled_gaussian_grid import Grid, missed, on_shifted, positions, shortened
-from dpcompose.numerics.elementary import (
-    ULPS,
-    Complexes,
-    Reals,
-    U,
-    applied,
-    between,
-    exponential_sums,
-    row_dots,
-    row_sums,
-    row_tops,
-)
+from dpcompose.loss.sampled_gaussian_grid import Grid, on_shifted, positions, shortened, trapezoid_error
+from dpcompose.numerics.elementary import ULPS, Complexes, Reals, U, between, row_dots, row_sums, row_tops
 
 _THETAS = (0.1, 0.25)
 _LOG_COSINES = tuple(math.log(math.cos(theta / 2)) for theta in _THETAS)
@@ -173,29 +162,29 @@ class _Row(NamedTuple):
         before, beyond = self.first_share / falling, self.final_share / falling
         least = max(1 / self.noise, 1.0)
         far, farther = max(abs(self.first_away), least), max(abs(self.final_away), least)
-        narrow, size = missed(self.noise, self.power, self.step, _NARROW), 1 + second + fourth
-        lost = missed(self.noise, self.power, self.step, _WIDE) if narrow > _NOTHING else narrow
-        # What the means of (L - mean)^1, ^2 and ^4 err by: 2^(j - 1) (size + 3.66^j) lost, and the ends.
-        err = 1600 * lost * size + 16 * (
+        narrow, size = trapezoid_error(self.noise, self.power, self.step, _NARROW), 1 + second + fourth
+        sum_error = trapezoid_error(self.noise, self.power, self.step, _WIDE) if narrow > _NOTHING else narrow
+        # The errors of the means of (L - mean)^1, ^2 and ^4: 2^(j - 1) (size + 3.66^j) `sum_error`, and the ends.
+        moment_error = 1600 * sum_error * size + 16 * (
             before * far * far * far * far + beyond * farther * farther * farther * farther
         )
-        loose = 1e-9 + self._rounded(points)
-        off = err + loose * math.sqrt(second)
-        variance = second * (1 - loose) - err - off * off
-        fourth = (2 * fourth + 6 * second * second) * (1 + 16 * loose) + 28 * size * err
+        relative_error = 1e-9 + self._rounded(points)
+        mean_error = moment_error + relative_error * math.sqrt(second)
+        variance = second * (1 - relative_error) - moment_error - mean_error * mean_error
+        fourth = (2 * fourth + 6 * second * second) * (1 + 16 * relative_error) + 28 * size * moment_error
         if not (variance > 0 and fourth < math.inf):
             return None
         outside = before + beyond
-        factor, left = 1 + 2 * (lost + outside) + loose, 1.1 * (narrow + outside)
-        return _Bounds(variance, fourth, math.sqrt(12 * variance / fourth), factor, left, self.noise, self.power)
+        factor, omitted = 1 + 2 * (sum_error + outside) + relative_error, 1.1 * (narrow + outside)
+        return _Bounds(variance, fourth, math.sqrt(12 * variance / fourth), factor, omitted, self.noise, self.power)
 
     def _rounded(self, points: int) -> float:
         """A bound on the relative errors of the moments by rounding: those of the shares, and those of log r around its
         mean, whose square in units of the variance counts."""
         largest = max(abs(self.first_ratio), abs(self.final_ratio))
         heaviest = max(abs(self.first_weight), abs(self.final_weight))
-        moved = self.fuzz + self.slant * (1 + abs(self.power) * largest) + U * (points + 64 + 4 * heaviest)
-        return 64 * moved * (1 + self.mean * self.mean / self.second)
+        rounding = self.fuzz + self.slant * (1 + abs(self.power) * largest) + U * (points + 64 + 4 * heaviest)
+        return 64 * rounding * (1 + self.mean * self.mean / self.second)
 
 
 class _Bounds(NamedTuple):
@@ -205,7 +194,7 @@ class _Bounds(NamedTuple):
     fourth: float
     last: float
     factor: float
-    left: float
+    omitted: float
     noise: float
     power: float
 
@@ -214,7 +203,7 @@ class _Bounds(NamedTuple):
         negative, least = max(-self.power, 0.0), math.inf
         for theta, log_cosine, sums in zip(_THETAS, _LOG_COSINES, decayed, strict=True):
             lifted = (theta * self.noise) ** 2 / 2 - negative * log_cosine
-            least = min(least, lifted + math.log(sums * self.factor + self.left))
+            least = min(least, lifted + math.log(sums * self.factor + self.omitted))
         return least + 1e-9 + 1e-14 * self.last
 
 
@@ -276,13 +265,13 @@ def shifted_line(
     # The moduli fall with u; their sum at the first frequency bounds the later ones.
     faded = size if frequencies[0] == 0 else size * np.exp(-frequencies[0] * argument)
     wide = np.abs(modulus) + argument
-    doubt = 2 + np.abs(log_weight) + np.abs(power) * wide + np.abs(x) * theta
-    lost = U * (4 * x.shape[-1] + 96 + 32 * products) * row_sums(faded)
-    lost = lost + 4 * ULPS * U * (row_sums(faded * doubt))
-    lost = lost + 16 * ULPS * U * frequencies * row_sums(faded * wide)
+    term_error = 2 + np.abs(log_weight) + np.abs(power) * wide + np.abs(x) * theta
+    sum_error = U * (4 * x.shape[-1] + 96 + 32 * products) * row_sums(faded)
+    sum_error = sum_error + 4 * ULPS * U * (row_sums(faded * term_error))
+    sum_error = sum_error + 16 * ULPS * U * frequencies * row_sums(faded * wide)
     tails = _tails(noise, rate, x, theta, exponent - top, power, step)
     strip = 1.05 * (np.exp(-depth - upper) + math.exp(-depth)) * 2 * np.exp(np.maximum(top_moment - top, -700.0))
-    line = logarithm_of_excess(value.real - 1, sign * value.imag, lost + tails + strip)
+    line = logarithm_of_excess(value.real - 1, sign * value.imag, sum_error + tails + strip)
     line = Line(line.log + top, line.error + 8 * U * (np.abs(top) + 1))
     if spread is None:
         return line, np.full((len(noise), len(frequencies) - edges), np.inf)

@@ -83,7 +83,7 @@ def built(noise: Reals, rate: Reals, low: Reals, high: Reals, step: Reals, ulps:
     z = (2 * x - 1) / (2 * s2)
     y = rate * np.expm1(np.minimum(z, 30.0))
     ratio = np.log1p(y)
-    # x is exact (a short step), so z and the exponent of the weight carry relative errors of `off` U, and y one of
+    # x is exact (a short step), so z and the exponent of the weight carry relative errors of `units` U, and y one of
     # that times 1 + |z|, plus 12 U; log1p amplifies that of a negative y by at most 1 / (1 + y).
     amplified = 1 / np.minimum(1 + y, 1.0)
     weight = np.exp(log_weight)
@@ -97,15 +97,19 @@ def built(noise: Reals, rate: Reals, low: Reals, high: Reals, step: Reals, ulps:
         ratio = np.where(far, np.where(lifted > 1, steep, np.log1p(rise)), ratio)
         sampled = np.exp(norm - np.square(x - 1) / (2 * s2))
         deficit = np.where(far, rate * (sampled - weight) - weight * ratio, deficit)
-    off = 4 + 2 * ulps
-    moved = 2 * U * (12 + off * (1 + np.maximum(z, 0.0)))
-    fuzz = amplified * moved + U * (16 + off * square / s2)
+    units = 4 + 2 * ulps
+    ratio_error = 2 * U * (12 + units * (1 + np.maximum(z, 0.0)))
+    relative_error = amplified * ratio_error + U * (16 + units * square / s2)
     return Grid(
-        x, WeightedPoints(log_weight, ratio, np.maximum(deficit, 0.0), fuzz, amplified * moved + 8 * U), step, low, high
+        x,
+        Points(log_weight, ratio, np.maximum(deficit, 0.0), relative_error, amplified * ratio_error + 8 * U),
+        step,
+        low,
+        high,
     )
 
 
-def missed(noise: float, power: float, step: float, widest: float) -> float:
+def trapezoid_error(noise: float, power: float, step: float, widest: float) -> float:
     """A bound on what a trapezoid sum of n r^p errs by, relative to M, from the best strip up to an angle."""
     s2, negative = noise * noise, max(-power, 0.0)
     rate = 2 * math.pi * s2 / step
@@ -115,7 +119,7 @@ def missed(noise: float, power: float, step: float, widest: float) -> float:
 
 
 def coarse_step(noise: Reals) -> Reals:
-    """The step of the grid for planning: `missed` is below 0.001 for positive powers, and below 0.006 from -40 s^2."""
+    """The step of the grid for planning: its error is below 0.001 for positive powers, and 0.006 from -40 s^2."""
     return shortened(np.minimum(0.4, 2.0 * noise) * noise)
 
 
@@ -144,7 +148,7 @@ def most_variance(curve: Cumulants, noise: Reals, rate: Reals, power: Reals, sig
     """An upper bound on the tilted variance of log r from the moments on the grid for planning, shape (m, 1).
 
     Let X = log r - log(1 - q) >= 0. In a strip of half-width 2.5 s^2 its modulus is at most twice what it is on the
-    real line, so that the means of X and X^2 err by (3 E X, 5 E X^2) `missed`, and the variance by 13 `missed` E X^2.
+    real line. So the means of X and X^2 err by (3 E X, 5 E X^2) `trapezoid_error`, and the variance by 13 of it E X^2.
     For a negative power the density is more log-concave than n and the slope of log r at most 1 / s^2: the variance is
     at most 1 / s^2 by the inequality of Brascamp and Lieb.
     """
@@ -155,7 +159,7 @@ def most_variance(curve: Cumulants, noise: Reals, rate: Reals, power: Reals, sig
 def _most_variance(
     first: float, second: float, noise: float, rate: float, power: float, sign: float, step: float
 ) -> float:
-    mean, lost = sign * first, missed(noise, power, step, 2.5)
+    mean, step_error = sign * first, trapezoid_error(noise, power, step, 2.5)
     away = mean - math.log1p(-rate)
-    found = second + 13 * lost * (second + away * away) + 1e-9 * second + 1e-12 * mean * mean
-    return min(found if lost < 0.01 else math.inf, 1 / (noise * noise) if power < 0 else math.inf)
+    found = second + 13 * step_error * (second + away * away) + 1e-9 * second + 1e-12 * mean * mean
+    return min(found if step_error < 0.01 else math.inf, 1 / (noise * noise) if power < 0 else math.inf)

@@ -62,18 +62,18 @@ class Direction:
         """log M of one copy of each row, shape (m, n)."""
         low, high = self._ends(order)
         reach = float(frequencies[-1]) if len(frequencies) else 0.0
-        step, doubt = self._step(order, reach)
+        step, step_error = self._step(order, reach)
         cut, span = len(frequencies), high - low
         points = float((span / step).max())
         if reach > 0 and points > _REAL_LINE_POINTS:
             nearby = self._nearby(span, step)
             if nearby < math.inf:
                 cut = int(np.searchsorted(frequencies, nearby, side="right"))
-                step, doubt = self._step(order, nearby)
+                step, step_error = self._step(order, nearby)
                 points = float((span / step).max())
         if not points <= MOST_POINTS:
             return unknown(len(self.noise), len(frequencies))
-        one = self._on_grid(self._fine(order, step), self._powers(order), frequencies[:cut], doubt)
+        one = self._on_grid(self._fine(order, step), self._powers(order), frequencies[:cut], step_error)
         if cut == len(frequencies):
             return one
         return joined(one, self.batch.shifted(order, frequencies[cut:], self.own)[0])
@@ -99,12 +99,12 @@ class Direction:
             if not float(((high - low) / step).max()) <= MOST_POINTS:
                 return None
             grid = built(self.noise, self.rate, low, high, shortened(step), self.batch.ulps)
-        lost = 2.8 * np.exp(norm[best][:, None] - 2 * math.pi * width[best][:, None] / grid.step)
-        return grid.points.moment_bound(power, lost + self._outside(grid, power))
+        step_error = 2.8 * np.exp(norm[best][:, None] - 2 * math.pi * width[best][:, None] / grid.step)
+        return grid.points.moment_bound(power, step_error + self._outside(grid, power))
 
-    def _on_grid(self, grid: Grid, power: Reals, frequencies: Reals, doubt: Reals) -> Line:
-        """The trapezoid sum; `doubt` bounds what its step leaves out, shape (m, 1)."""
-        outside, most = doubt + self._outside(grid, power) * (1 + frequencies), float(self.times.max())
+    def _on_grid(self, grid: Grid, power: Reals, frequencies: Reals, step_error: Reals) -> Line:
+        """The trapezoid sum; `step_error` bounds what its step leaves out, shape (m, 1)."""
+        outside, most = step_error + self._outside(grid, power) * (1 + frequencies), float(self.times.max())
         # So many copies that an error of first order in the losses of one is too much for all of them.
         plain = not most > _MANY
         return grid.points.line(
@@ -146,16 +146,16 @@ class Direction:
         log_m = self._most_moment(grid, order)
         wanted = 35 + np.log(self.times) - np.maximum(np.minimum(log_m, 0.0), -600.0)
         if grid.x.shape[-1] <= _SHORT:
-            lost = self._lost(grid, log_m, order, reach)
-            if (lost <= -wanted).all():
-                return grid.step, 2.8 * np.exp(lost)
+            log_error = self._log_step_error(grid, log_m, order, reach)
+            if (log_error <= -wanted).all():
+                return grid.step, 2.8 * np.exp(log_error)
         norm, width = self._strips(grid, log_m, order, reach)
         steps = 2 * math.pi * width / (wanted + norm)
         best = np.arange(len(steps)), steps.argmax(axis=-1)
         # The next power of 2^(1/4) below, so that neighboring orders share a grid.
         step = shortened(np.exp2(np.floor(4 * np.log2(steps[best][:, None])) / 4))
-        lost = norm[best][:, None] - 2 * math.pi * width[best][:, None] / step
-        return step, 2.8 * np.exp(lost)
+        log_error = norm[best][:, None] - 2 * math.pi * width[best][:, None] / step
+        return step, 2.8 * np.exp(log_error)
 
     def _most_moment(self, grid: Grid, order: float) -> Reals:
         """log of an upper bound on M."""
@@ -167,7 +167,7 @@ class Direction:
         columns = np.concatenate([log_m, self.noise, self.rate, self._powers(order)], axis=1)
         return [_norms(top, noise, rate, power, reach) for top, noise, rate, power in columns.tolist()]
 
-    def _lost(self, grid: Grid, log_m: Reals, order: float, reach: float) -> Reals:
+    def _log_step_error(self, grid: Grid, log_m: Reals, order: float, reach: float) -> Reals:
         """log of what the step of this grid leaves out, over 2.8, by the best strip, shape (m, 1)."""
         norms, rates = self._norms(log_m, order, reach), (2 * math.pi * self.noise**2 / grid.step).ravel().tolist()
         return np.array(

@@ -206,7 +206,7 @@ class TwoPointSum(Transform):
         error = (
             self.times * error
             + 4 * U * (np.abs(real) + np.abs(imaginary))
-            + self._blur(order) * U * self.times * self._log_moment(order)
+            + self._error_units(order) * U * self.times * self._log_moment(order)
         )
         rows = U * len(self.epsilon)
         error = error + rows * (np.abs(real) + np.abs(imaginary))
@@ -233,7 +233,7 @@ class TwoPointSum(Transform):
         return np.sum(self.times * blockwise(magnitude, variance, edges), axis=0)
 
     def _log_moment(self, order: Reals | float) -> Reals:
-        """K per copy: through M - 1 unless that is huge, relative error at most `_blur` U either way."""
+        """K per copy: through M - 1 unless that is huge, relative error at most `_error_units` U either way."""
         epsilon = self.epsilon
         small = np.minimum(epsilon, _HUGE / (order + 1))
         near = np.log1p(
@@ -242,7 +242,7 @@ class TwoPointSum(Transform):
         far = order * epsilon + np.log1p(np.exp(-(2 * order + 1) * epsilon)) - np.log1p(np.exp(-epsilon))
         return np.where((order + 1) * epsilon <= _HUGE, near, far)
 
-    def _blur(self, order: float) -> Reals:
+    def _error_units(self, order: float) -> Reals:
         """Each exponential errs by the rounding of its exponent and 4 U."""
         return 48 + 4 * np.minimum((order + 1) * self.epsilon, _HUGE)
 
