@@ -170,7 +170,7 @@ class ResponseLaw(AtomLaw):
 
 @dataclass(frozen=True)
 class PromiseLaw(AtomLaw):
-    """What dominates every (epsilon, delta)-private mechanism."""
+    """The pair that dominates every (epsilon, delta)-private mechanism."""
 
     epsilon: float
     delta: float

@@ -55,7 +55,7 @@ class Atoms:
 
     @property
     def unplaced_mass(self) -> float:
-        """What is omitted, and outcomes of which no mass is good to `relative_error`."""
+        """The omitted mass, and outcomes of which no mass is good to `relative_error`."""
         return self._unplaced[1]
 
     @cached_property

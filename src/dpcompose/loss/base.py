@@ -82,7 +82,7 @@ class Loss(ABC):
 
     @property
     def composed(self) -> Loss:
-        """The loss that stands for this one in company; by default itself."""
+        """The loss that stands for this one where several are composed; by default itself."""
         return self
 
     def inverse(self, delta: float) -> Bound | None:
@@ -108,7 +108,10 @@ class Loss(ABC):
 
     @property
     def shared_reverse(self) -> Loss | None:
-        """The same pair in the other order, if the transforms of the two share their work; None if they do not."""
+        """The same pair in the other order, if the transforms of the two share their work; None if they do not.
+
+        For speed: without it the benchmark row "DP-SGD sigma 4, rate 0.1, 10^4 steps" takes 1.5 times as long.
+        """
         return None
 
     @property

@@ -1,12 +1,11 @@
-"""The moments of the discrete Gaussian loss in balls: a ratio of theta series, every series with a bound on what is cut
-off.
+"""The moments of the discrete Gaussian loss in balls: a ratio of theta series, with bounds on the omitted terms.
 
-M(t) = e^(t (t + 1) D^2 / (2 s^2)) theta(t D) / theta(0) with theta(v) = sum over integers x of e^(-(x + v)^2 / (2
-s^2)), which by Poisson
-summation is s sqrt(2 pi) times the sum over m of e^(-c m^2 + 2 pi i m v), c = 2 pi^2 s^2. At t = order + iu the modulus
-of a term of M, up to
-e^(order (order + 1) D^2 / (2 s^2)) / theta(0), is e^(-(x + order D)^2 / (2 s^2)) in the first series, e^(-c (m + u D /
-(2 pi s^2))^2) in the second.
+M(t) = e^(t (t + 1) D^2 / (2 s^2)) theta(t D) / theta(0), where theta(v) is the sum over integers x of
+e^(-(x + v)^2 / (2 s^2)). By Poisson summation theta(v) is s sqrt(2 pi) times the sum over m of
+e^(-c m^2 + 2 pi i m v), c = 2 pi^2 s^2.
+
+At t = order + iu the modulus of a term of M, up to e^(order (order + 1) D^2 / (2 s^2)) / theta(0), is
+e^(-(x + order D)^2 / (2 s^2)) in the first series, and e^(-c (m + u D / (2 pi s^2))^2) in the second.
 """
 
 from __future__ import annotations
@@ -43,8 +42,11 @@ class DiscreteGaussianMoments(Moments):
         return [term(self.field.disc(order, frequency)) for frequency in frequencies]
 
     def half_circle(self, order: float) -> Callable[[Ball], Ball]:
-        """For 0 <= u D <= pi s^2 the terms m = r and m = -1 - r, r >= 0, are at most e^(-(u D)^2 / (2 s^2) - c r^2);
-        M(order) has 1 - 2 sum e^(-c m^2)."""
+        """A bound for 0 <= u D <= pi s^2.
+
+        The terms m = r and m = -1 - r, r >= 0, are at most e^(-(u D)^2 / (2 s^2) - c r^2), and M(order) is at least
+        1 - 2 sum e^(-c m^2).
+        """
         ratio = (-self._damping).exp()
         rest = ratio / (1 - ratio)
         if not rest < 0.25:
@@ -57,8 +59,10 @@ class DiscreteGaussianMoments(Moments):
         return 2 * (self.field.pi * self.sigma) ** 2
 
     def _cut(self, rate: Ball) -> tuple[int, Ball]:
-        """R, and a bound on the sum of e^(-rate d^2) over two runs of points one apart that start at distances of at
-        least R + 0.4."""
+        """R, and a bound on the sum of e^(-rate d^2) over the points beyond R on both sides.
+
+        They are one apart, and the first on either side is at a distance of at least R + 0.4.
+        """
         reach = math.isqrt(math.ceil((self.field.bits + 10) * math.log(2) / float(rate.mid()))) + 1
         start = reach + self.field.exact(0.4)
         return reach, 2 * (-rate * start**2).exp() / -(-2 * rate * start).expm1()

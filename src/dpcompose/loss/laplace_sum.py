@@ -63,7 +63,10 @@ class LaplaceSum(Transform):
 
     @cached_property
     def _planned(self) -> tuple[Reals, Reals]:
-        """Fewer rows of nearly the same curve: neighbors replaced by two with their mean and variance."""
+        """Fewer rows of nearly the same curve: neighbors replaced by two with their mean and variance.
+
+        For speed: without it the benchmark row "1,000 Laplace, scale 50 to 149.9" takes 1.15 times as long.
+        """
         if len(self.epsilon) <= 4 * _PLANNED_GROUPS:
             return self.epsilon, self.times
         order = np.argsort(self.epsilon[:, 0])
@@ -97,7 +100,7 @@ class LaplaceSum(Transform):
         return self.screen(order).bounds()
 
     def screen(self, order: float) -> LaplaceScreen:
-        """What tells on a line which nodes matter."""
+        """Cheap bounds on a line, which tell the significant nodes."""
         double = 2 * order + 1
         far = np.exp(-double * self.epsilon)
         whole = 0.5 + far / 2 - np.expm1(-double * self.epsilon) / (2 * double)

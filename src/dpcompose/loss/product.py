@@ -20,9 +20,8 @@ from dpcompose.numerics.exact import sum_rounded_up
 
 Group = tuple[tuple[Loss, int], ...]
 
-
-# What rounding may add to delta, relatively, before an answer says that it did.
 _COARSE = 1e-6
+"""The share of delta that rounding may add before an answer says that it did."""
 _ROUNDED = ("Rounding is the widest term: in Python, proof=True takes as many digits as needed and may narrow this.",)
 
 

@@ -24,9 +24,8 @@ _STATED = "the masses of atoms that have no formula are floats, each taken to be
 class ProvedProduct(Product):
     """The sum of the given losses, each so many times: what `Product` says of it, proved.
 
-    Where the parameters of a loss are rounded, the lower end is that of a loss which the true one dominates and the
-    upper end that of
-    one which dominates it, exactly known both; domination survives composition.
+    Where the parameters of a loss are rounded, the lower end is that of a loss which the true one dominates, and the
+    upper end is that of a loss which dominates it. Both are known exactly, and domination survives composition.
 
     Reference: [ZhuDongWang2022, Theorem 10]
     """

@@ -23,8 +23,8 @@ from dpcompose.numerics.elementary import U
 from dpcompose.proof.ball import Field
 from dpcompose.proof.moments import Ends, ends
 
-# Rows that share arrays: enough to make the cost of a call small, few enough for the caches.
 _TOGETHER = 16
+"""Rows that share arrays: enough to make the cost of a call small, few enough for the caches of the processor."""
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ from dpcompose.loss.sampled_gaussian_grid import Grid, built, coarse_step, most_
 from dpcompose.numerics.elementary import Reals
 
 MOST_POINTS = 60_000
-# With more nodes than that a survey of both directions is no longer cheaper than two.
 _SHARED = 64
-# With longer grids each direction has its own.
+"""With more nodes than that a survey of both directions is no longer cheaper than two."""
 _SHORT = 512
+"""With longer grids each direction has its own."""
 _ALL = slice(None)
 
 
@@ -53,7 +53,7 @@ class Reach:
 
 @dataclass
 class Cache:
-    """What was computed of a batch, for the orders, nodes and rows that it was asked for.
+    """Results for a batch, by the orders, nodes and rows that were asked for.
 
     It belongs to one question, in which both directions are asked at the same orders; nothing else is mutable here.
     """
@@ -78,7 +78,7 @@ class SampledGaussianBatch:
         rate: The sampling rates, shape (m, 1).
         times: How many copies of each, shape (m, 1).
         ulps: How many units of roundoff a noise may be off.
-        cache: What was computed of them for the question that they belong to.
+        cache: The results of the question that the losses belong to.
     """
 
     noise: Reals
@@ -89,7 +89,7 @@ class SampledGaussianBatch:
 
     @cached_property
     def both(self) -> Rows:
-        """What the rows of both directions have, shape (2 m, 1) each."""
+        """Noise, rate and copies of the rows of both directions, shape (2 m, 1) each."""
         return Rows(*(np.concatenate([part, part]) for part in (self.noise, self.rate, self.times)))
 
     def rows_of(self, *, remove: bool) -> slice:

@@ -8,9 +8,10 @@ v^2 / 2 - v^4 / 24, so that with v = Var L and f = E (L - L')^4
 From there on, over the path Im x = theta s^2 and with a(x) = arg r(x + i theta s^2) >= 0,
   |phi(u)| <= e^(theta^2 s^2 / 2) cos(theta / 2)^min(p, 0) E e^(-u a(x)),   which falls with u.
 
-Both come from sums over a grid. In the strip |Im x| <= angle s^2 the integrand n r^p is at most e^(angle^2 s^2 / 2)
-cos(angle / 2)^min(p, 0) times itself on the real line, log r moves by at most 3.66, and a keeps its sign as long as
-theta + angle < pi / 2. What the sums err by is relative to M, so that nothing is assumed about M.
+This path is for speed: without it the benchmark row "DP-SGD sigma 4, rate 0.1, 10^4 steps" takes 1.3 times as long.
+Both bounds come from sums over a grid. In the strip |Im x| <= angle s^2 the integrand n r^p is at most
+e^(angle^2 s^2 / 2) cos(angle / 2)^min(p, 0) times itself on the real line, log r moves by at most 3.66, and a keeps its
+sign as long as theta + angle < pi / 2. Their errors are relative to M, so that nothing is assumed about M.
 
 **Shifted.** Elsewhere the transform is an integral over Im x = theta s^2, with as many points at every frequency. Rows
 as in `sampled_gaussian_batch`: noise, rate, sign, power and ends of the range have shape (m, 1).
@@ -132,7 +133,7 @@ def near_normal(
 
 
 class _Row(NamedTuple):
-    """What the grid has of one row; `first` and `final` are of its first and last point."""
+    """The grid of one row in numbers; `first` and `final` are of its first and last point."""
 
     noise: float
     power: float
@@ -188,7 +189,7 @@ class _Row(NamedTuple):
 
 
 class _Bounds(NamedTuple):
-    """What is proved of one row; its shifted sums are good to a factor and what is left out of them."""
+    """The proved bounds of one row; its shifted sums are good to `factor`, but for an omitted mass."""
 
     variance: float
     fourth: float
@@ -285,7 +286,8 @@ def shifted_line(
 def _stepped_sums(multiples: list[int], step: float, first: Complexes, modulus: Reals, argument: Reals) -> Complexes:
     """The sums of first e^(u (i modulus - argument)) at the given multiples u of the step, shape (m, n).
 
-    By products, of which each costs a tenth of a sine. Error: 32 U more for every multiple that u is: a wave is good to
+    By products, of which each costs a tenth of a sine: without them the benchmark row "DP-SGD sigma 0.5, rate 0.0001,
+    10^6 steps" takes 1.25 times as long. Error: 32 U more for every multiple that u is: a wave is good to
     17 U, a product to 3 U.
     """
     near = next((at for at, each in enumerate(multiples) if each != at), len(multiples))
@@ -363,7 +365,7 @@ def _tails(
     power: Reals | float,
     step: Reals,
 ) -> Reals:
-    """What lies beyond the first and the last point, in the units of the terms; infinite where they may rise there.
+    """The sum of the terms beyond the first and the last point, in their units; infinite where they may rise there.
 
     With w = q e^(z + i theta) / r the logarithm of |r| has the slope Re w / s^2, which for theta up to pi / 2 rises
     with x, from 0 to 1.

@@ -26,8 +26,8 @@ from dpcompose.numerics.elementary import Reals, exp_or_inf, log_add_exp, log_su
 _ANGLES = (0.05, 0.12, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5)
 _LOG_COSINES = tuple(math.log(math.cos(angle / 2)) for angle in _ANGLES)
 _REAL_LINE_POINTS = 600
-# Points of the grid for planning up to which it serves the line too.
 _SHORT = 128
+"""Points of the grid for planning up to which it serves the line too."""
 _MANY = 1e8
 
 
@@ -230,7 +230,7 @@ class _Ends(NamedTuple):
 
     @property
     def outside(self) -> float:
-        """What lies beyond them."""
+        """The terms beyond them."""
         s2, step, low, high, size = self.noise * self.noise, self.step, self.low, self.high, abs(self.power)
         top, raised = max(self.top, 0.0), max(self.power, 0.0)
         z = (2 * low - 1) / (2 * s2) + math.log(self.rate / (1 - self.rate))

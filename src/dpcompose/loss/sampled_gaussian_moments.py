@@ -1,11 +1,11 @@
 """The moments of Gaussian noise on a Poisson sample, in balls.
 
-With X standard normal, mu = 1 / noise and r(x) = 1 - q + q e^(mu x - mu^2 / 2): M(t) is E r(X)^(t + 1) when a record is
-removed,
-E r(X)^-t when one is added, E r(-X)^(t + 1) r(X)^-t when one is replaced. For |y| < pi / mu, theta = mu |y|,
+With X standard normal, mu = 1 / noise and r(x) = 1 - q + q e^(mu x - mu^2 / 2), M(t) is E r(X)^(t + 1) when a record
+is removed, E r(X)^-t when one is added, and E r(-X)^(t + 1) r(X)^-t when one is replaced. For |y| < pi / mu and
+theta = mu |y|,
   r(x) cos(theta / 2) <= |r(x + iy)| <= r(x)   and   0 <= arg r(x + i |y|) <= theta,
-because |a + b e^(i theta)|^2 = (a + b)^2 - 4 a b sin^2(theta / 2). The derivative of log r is mu w, w = q e^(mu x -
-mu^2 / 2) / r in (0, 1), increasing.
+because |a + b e^(i theta)|^2 = (a + b)^2 - 4 a b sin^2(theta / 2). The derivative of log r is mu w, where
+w = q e^(mu x - mu^2 / 2) / r is increasing, in (0, 1).
 
 Reference: [ZhuDongWang2022, Theorem 11], [Lebeda2024, Proposition 13]
 """
@@ -20,8 +20,8 @@ from dpcompose.proof.trapezoid import TrapezoidMoments
 
 
 @dataclass(frozen=True)
-class SampledGaussianMoments(TrapezoidMoments):
-    """What the three have in common.
+class SampledGaussianMoments(StripMoments):
+    """The common part of the three.
 
     Args:
         noise: sigma / sensitivity, > 0.
@@ -62,8 +62,10 @@ class SampledGaussianMoments(TrapezoidMoments):
         return (y * y / 2).exp() * (y / (2 * self.noise)).cos() ** -self.field.exact(order)
 
     def _left_of(self, fixed: Ball, steep: Ball) -> Ball:
-        """A point a < 0 with -a >= fixed + steep w(a): from there on to the left -x - fixed - steep w(x) >= a - x, as w
-        falls."""
+        """A point a < 0 with -a >= fixed + steep w(a).
+
+        From there on to the left -x - fixed - steep w(x) >= a - x, because w falls.
+        """
         low, high = -(fixed + steep), self.field.exact(0)
         for _ in range(60):
             if not high - low > 0.25:
@@ -75,9 +77,9 @@ class SampledGaussianMoments(TrapezoidMoments):
     def _between_modes(self, order: float, far: float) -> tuple[float, float, Ball] | None:
         """Where x^2 / 2 outweighs (order + 1) log r, between the modes of f(x) = e^(-x^2 / 2) r(x)^(order + 1).
 
-        The derivative of log f, G(x) = -x + (order + 1) mu w(x), first falls, then rises, then falls (w is a logistic
-        function). So where
-        G(a) < 0 < G(b), a < b, it changes its sign once in between: f is at most the larger of f(a) and f(b) there.
+        The derivative of log f, G(x) = -x + (order + 1) mu w(x), first falls, then rises, then falls, because w is a
+        logistic function. So where G(a) < 0 < G(b), a < b, it changes its sign once in between: there f is at most the
+        larger of f(a) and f(b).
         """
         steep = (self.field.exact(order) + 1) / self.noise
         low, high = far, float(steep.mid()) - far
@@ -206,8 +208,10 @@ class ReplacedMoments(SampledGaussianMoments):
         return -high, -low, (bound * (1 - self.rate) ** -self.field.exact(order)).upper()
 
     def profile(self, x: Ball) -> Ball:
-        """P(X < c) - e^x Q(X < c) at the point c where the loss is x: mu c = asinh(-(1 - q) / q e^(mu^2 / 2) sinh(x /
-        2)) - x / 2."""
+        """P(X < c) - e^x Q(X < c) at the point c where the loss is x.
+
+        mu c = asinh(-(1 - q) / q e^(mu^2 / 2) sinh(x / 2)) - x / 2.
+        """
         mu, q = 1 / self.noise, self.rate
         odds = (1 - q) / q * (mu * mu / 2).exp()
         point = ((-odds * (x / 2).sinh()).asinh() - x / 2) / mu

@@ -18,8 +18,8 @@ from dpcompose.loss.sampled_gaussian_decay import shifted_envelope
 from dpcompose.loss.sampled_gaussian_line import Direction
 from dpcompose.numerics.elementary import Reals, U, row_sums
 
-# Below this order whole orders are near and their sums short.
 _WHOLE = 200.0
+"""Below this order whole orders are near and their sums short."""
 _LOG_FACTORIAL = special.gammaln(np.arange(1.0, _WHOLE + 4))
 
 

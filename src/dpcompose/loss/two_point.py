@@ -23,8 +23,8 @@ from dpcompose.numerics.elementary import Reals, U
 from dpcompose.proof.ball import Ball, Field
 from dpcompose.proof.moments import Ends, Moments, ends
 
-# Above this (t + 1) epsilon the moment is e^(t epsilon) up to the last digits.
 _HUGE = 30.0
+"""Above this (t + 1) epsilon the moment is e^(t epsilon) up to the last digits."""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,4 @@
-"""Losses on [-epsilon, epsilon] whose moment generating function combines e^(t epsilon) and e^(-(t + 1) epsilon), in
-balls."""
+"""Losses on [-epsilon, epsilon] in balls: their M(t) combines e^(t epsilon) and e^(-(t + 1) epsilon)."""
 
 from __future__ import annotations
 
@@ -46,8 +45,10 @@ class TwoTermMoments(Moments):
 
 @dataclass(frozen=True)
 class TwoPointMoments(TwoTermMoments):
-    """`copies` of: epsilon with probability (1 - delta) / (1 + e^-epsilon), -epsilon with the rest of 1 - delta, else
-    infinite."""
+    """`copies` of the loss of randomized response.
+
+    It is epsilon with probability (1 - delta) / (1 + e^-epsilon), infinite with delta, and -epsilon else.
+    """
 
     delta: Ball
     copies: int
@@ -88,8 +89,10 @@ class TwoPointMoments(TwoTermMoments):
 
 @dataclass(frozen=True)
 class LaplaceMoments(TwoTermMoments):
-    """M = ((t + 1) e^(t epsilon) + t e^(-(t + 1) epsilon)) / (2 t + 1): atoms at both ends, density e^((l - epsilon) /
-    2) / 4 between."""
+    """M = ((t + 1) e^(t epsilon) + t e^(-(t + 1) epsilon)) / (2 t + 1).
+
+    The loss has atoms at both ends, and the density e^((l - epsilon) / 2) / 4 between them.
+    """
 
     @property
     def terms(self) -> list[Term]:
@@ -100,8 +103,7 @@ class LaplaceMoments(TwoTermMoments):
         ]
 
     def decay(self, order: float) -> Callable[[Ball], Ball]:
-        """The atoms, and the tilted density: it is monotone, so its transform is at most twice its largest value over
-        u."""
+        """The atoms and the tilted density. It is monotone: its transform is at most twice its largest value over u."""
         double = 2 * self.field.exact(order) + 1
         far = (-double * self.epsilon).exp()
         whole = (1 + far) / 2 + (1 - far) / (2 * double)
@@ -116,8 +118,10 @@ class LaplaceMoments(TwoTermMoments):
 
 @dataclass(frozen=True)
 class BoundedRangeMoments(TwoTermMoments):
-    """M = (e^(t epsilon) - e^(-(t + 1) epsilon)) / ((2 t + 1) (1 - e^-epsilon)): one density, e^((l - epsilon) / 2) /
-    (2 (1 - e^-epsilon))."""
+    """M = (e^(t epsilon) - e^(-(t + 1) epsilon)) / ((2 t + 1) (1 - e^-epsilon)).
+
+    The loss has the density e^((l - epsilon) / 2) / (2 (1 - e^-epsilon)).
+    """
 
     @property
     def terms(self) -> list[Term]:
