@@ -25,6 +25,7 @@ def by_floats(
     listed: Sequence[tuple[Ball, float]],
     outside: Sequence[float],
     lattice: Lattice | None,
+    *,
     relative_error: float,
     error: float,
     side: int,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -94,16 +94,8 @@ class Atoms:
         ratio = tuple(-value for value in self.log_ratio)
         law = None if self.formula is None else ReversedLaw(self.formula)
         logs = tuple(self.logs[1].tolist()) if self.log_upper else ()
-        return Atoms(
-            self.lower,
-            self.upper,
-            ratio,
-            lattice,
-            self.relative_error,
-            self.omitted_mass,
-            law,
-            self.log_ratio_relative_error,
-            logs,
+        return replace(
+            self, upper=self.lower, lower=self.upper, log_ratio=ratio, lattice=lattice, law=law, log_upper=logs
         )
 
     @cached_property
@@ -182,7 +174,9 @@ class Atoms:
         relative_error = (
             self.relative_error + (4 + (8 * float(np.max(np.abs(logs[np.isfinite(logs)]), initial=0.0)))) * U
         )
-        return Atoms(*masses, ratios, None, relative_error, self.omitted_mass, law, ratio_error, tuple(logs.tolist()))
+        errors = relative_error, self.omitted_mass
+        logs = tuple(logs.tolist())
+        return Atoms(*masses, ratios, None, *errors, law=law, log_ratio_relative_error=ratio_error, log_upper=logs)
 
     @classmethod
     def of(cls, upper: Sequence[float], lower: Sequence[float]) -> Atoms:
@@ -214,9 +208,8 @@ class Atoms:
         ]
         listed = list(zip(balls, ratio.tolist(), strict=True))
         outside = [mass for mass in self.infinite_masses.tolist() if mass >= TINY]
-        below, above = (
-            by_floats(field, listed, outside, self.lattice, masses, error, side, self.unplaced_mass) for side in (-1, 1)
-        )
+        enclosing = partial(by_floats, field, listed, outside, self.lattice, relative_error=masses, error=error)
+        below, above = (enclosing(side=side, unplaced_mass=self.unplaced_mass) for side in (-1, 1))
         return Ends(below, above if outside or self.unplaced_mass > 0 else below)
 
 

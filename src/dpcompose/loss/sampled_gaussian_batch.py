@@ -229,7 +229,7 @@ class SampledGaussianBatch:
             powers, side = self.powers(order)[covering], self._side[covering]
             asked = own if covering is _ALL else _ALL
             self.cache.normal[key] = grid and near_normal(
-                grid, noise[covering], rate[covering], powers, side, times[covering], asked
+                grid, noise[covering], rate[covering], powers, side=side, times=times[covering], asked=asked
             )
         found = self.cache.normal[key]
         return found and (found[own] if covering is _ALL else found)
@@ -256,7 +256,16 @@ class SampledGaussianBatch:
             spare = np.maximum(self._side[own] - math.sqrt(2 * (depth + 3)) * noise[own], 0.0)
             low, high = low + spare, high - spare
         return shifted_line(
-            noise[own], rate[own], sign, powers, frequencies, (low, high), top_moment, spread, depth, edges
+            noise[own],
+            rate[own],
+            sign,
+            powers,
+            frequencies,
+            ends=(low, high),
+            top_moment=top_moment,
+            spread=spread,
+            depth=depth,
+            edges=edges,
         )
 
 

@@ -77,7 +77,7 @@ class NearNormal:
 
 
 def near_normal(
-    grid: Grid, noise: Reals, rate: Reals, power: Reals, side: Reals, times: Reals, asked: slice
+    grid: Grid, noise: Reals, rate: Reals, power: Reals, *, side: Reals, times: Reals, asked: slice
 ) -> NearNormal | None:
     """The bounds at one order for each row; None if they cannot make all copies quiet together.
 
@@ -177,7 +177,9 @@ class _Row(NamedTuple):
             return None
         outside = before + beyond
         factor, omitted = 1 + 2 * (sum_error + outside) + relative_error, 1.1 * (narrow + outside)
-        return _Bounds(variance, fourth, math.sqrt(12 * variance / fourth), factor, omitted, self.noise, self.power)
+        return _Bounds(
+            variance, fourth, math.sqrt(12 * variance / fourth), factor, omitted, noise=self.noise, power=self.power
+        )
 
     def _rounded(self, points: int) -> float:
         """A bound on the relative errors of the moments by rounding: those of the shares, and those of log r around its
@@ -214,6 +216,7 @@ def shifted_line(
     sign: Reals,
     power: Reals,
     frequencies: Reals,
+    *,
     ends: Ends,
     top_moment: Reals,
     spread: Reals | None,
@@ -270,7 +273,7 @@ def shifted_line(
     sum_error = U * (4 * x.shape[-1] + 96 + 32 * products) * row_sums(faded)
     sum_error = sum_error + 4 * ULPS * U * (row_sums(faded * term_error))
     sum_error = sum_error + 16 * ULPS * U * frequencies * row_sums(faded * wide)
-    tails = _tails(noise, rate, x, theta, exponent - top, power, step)
+    tails = _tails(noise, rate, x, theta, log_term=exponent - top, power=power, step=step)
     strip = 1.05 * (np.exp(-depth - upper) + math.exp(-depth)) * 2 * np.exp(np.maximum(top_moment - top, -700.0))
     line = logarithm_of_excess(value.real - 1, sign * value.imag, sum_error + tails + strip)
     line = Line(line.log + top, line.error + 8 * U * (np.abs(top) + 1))
@@ -351,7 +354,7 @@ def shifted_envelope(noise: Reals, rate: Reals, power: float, edges: Reals, floo
         decay = np.exp(-edges[:, None] * (argument * (1 - 8 * U))[:, None, :])
         decayed = applied(decay, np.exp(log_term))
         # e^-16 from the strip, and the two ends of the range, where the integrand is a Gaussian tail beyond 9 s.
-        error = 2.1 * math.exp(-16.0) + _tails(noise, rate, x, theta, log_term, power, step)
+        error = 2.1 * math.exp(-16.0) + _tails(noise, rate, x, theta, log_term=log_term, power=power, step=step)
         best = np.minimum(best, theta * theta * s2 / 2 + np.log(decayed + error) + 1e-9)
     return best
 
@@ -361,6 +364,7 @@ def _tails(
     rate: Reals,
     x: Reals,
     theta: Reals | float,
+    *,
     log_term: Reals,
     power: Reals | float,
     step: Reals,
