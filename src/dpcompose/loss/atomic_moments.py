@@ -12,7 +12,7 @@ from dpcompose.proof.moments import BallLattice, Moments, Term, exponential_sums
 
 
 def by_formula(
-    field: Field, outcomes: Sequence[tuple[Ball, Ball]], grid: Grid | None, unplaced_mass: float
+    field: Field, outcomes: Sequence[tuple[Ball, Ball]], grid: BallLattice | None, unplaced_mass: float
 ) -> AtomicMoments:
     """Exact masses under P and Q; `unplaced_mass` counts as infinite."""
     listed = tuple((p, (p / q).log()) for p, q in outcomes if p > 0 and q > 0)
@@ -52,7 +52,7 @@ def by_floats(
         atoms.append((mass, place))
     spread, whole = 1 + exact(relative_error), sum((exact(mass) for mass in outside), exact(0))
     infinite = whole / spread if side < 0 else whole * spread + exact(unplaced_mass)
-    grid = None if lattice is None else Grid(exact(lattice.spacing), exact(lattice.offset))
+    grid = None if lattice is None else BallLattice(exact(lattice.spacing), exact(lattice.offset))
     return AtomicMoments(field, tuple(atoms), infinite, grid, (relative_error, largest_error))
 
 
@@ -69,7 +69,7 @@ class AtomicMoments(Moments):
 
     listed: tuple[tuple[Ball, Ball], ...]
     outside: Ball
-    lattice: Grid | None
+    lattice: BallLattice | None
     errors: tuple[float, float]
 
     @property

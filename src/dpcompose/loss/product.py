@@ -37,7 +37,7 @@ class _Pool:
 class Latest:
     """The reading behind the latest answer of a product; `Product.anew` starts another one for another question."""
 
-    reading: Reading | None = None
+    reading: LineReading | None = None
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ class Product:
         reading = self.latest.reading
         return None if reading is None or reading.contour is None else reading.contour.order
 
-    def _noted(self, reading: Reading) -> Reading:
+    def _noted(self, reading: LineReading) -> LineReading:
         self.latest.reading = reading
         return reading
 

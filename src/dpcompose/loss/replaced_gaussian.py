@@ -139,7 +139,7 @@ class ReplacedGaussianSum(Transform):
             return Line(np.zeros(len(frequencies), dtype=np.complex128), np.full(len(frequencies), np.inf))
         points = self._grid(low, high, step)
         outside = step_error + self._outside(points, order, step, low, high) * (1 + frequencies)
-        one = points.line(order + 1, frequencies, sign=1.0, outside=outside, careful=careful_nodes(self.times))
+        one = points.line(order + 1, frequencies, sign=1.0, omitted=outside, careful=careful_nodes(self.times))
         return Line(self.times * one.log, self.times * one.error + 4 * U * self.times * np.abs(one.log))
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
@@ -197,7 +197,7 @@ class ReplacedGaussianSum(Transform):
         relative_error = U * (
             64 + 12 * np.square(x) / (s * s) + 24 * (np.abs(x) + 1) / (s * s) + 8 * (np.abs(plus) + np.abs(minus))
         )
-        return Points(log_weight, ratio, np.maximum(deficit, 0.0), relative_error, relative_error)
+        return WeightedPoints(log_weight, ratio, np.maximum(deficit, 0.0), relative_error, relative_error)
 
     def _step(self, order: float, reach: float, low: float, high: float) -> tuple[float, float]:
         """The largest step whose strip bound is below e^-35 / times, and that error; as in `sampled_gaussian`."""

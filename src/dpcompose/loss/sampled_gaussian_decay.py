@@ -30,7 +30,18 @@ import numpy as np
 from dpcompose.contour.exponential_sums import logarithm_of_excess
 from dpcompose.contour.transform import Line
 from dpcompose.loss.sampled_gaussian_grid import Grid, on_shifted, positions, shortened, trapezoid_error
-from dpcompose.numerics.elementary import ULPS, Complexes, Reals, U, between, row_dots, row_sums, row_tops
+from dpcompose.numerics.elementary import (
+    ULPS,
+    Complexes,
+    Reals,
+    U,
+    applied,
+    between,
+    exponential_sums,
+    row_dots,
+    row_sums,
+    row_tops,
+)
 
 _THETAS = (0.1, 0.25)
 _LOG_COSINES = tuple(math.log(math.cos(theta / 2)) for theta in _THETAS)

@@ -102,7 +102,7 @@ def built(noise: Reals, rate: Reals, low: Reals, high: Reals, step: Reals, ulps:
     relative_error = amplified * ratio_error + U * (16 + units * square / s2)
     return Grid(
         x,
-        Points(log_weight, ratio, np.maximum(deficit, 0.0), relative_error, amplified * ratio_error + 8 * U),
+        WeightedPoints(log_weight, ratio, np.maximum(deficit, 0.0), relative_error, amplified * ratio_error + 8 * U),
         step,
         low,
         high,

@@ -16,11 +16,10 @@ from dataclasses import dataclass
 
 from dpcompose.proof.ball import Ball, Disc
 from dpcompose.proof.normal import NormalMoments, upper_tail
-from dpcompose.proof.trapezoid import TrapezoidMoments
 
 
 @dataclass(frozen=True)
-class SampledGaussianMoments(StripMoments):
+class SampledGaussianMoments(TrapezoidMoments):
     """The common part of the three.
 
     Args:
