@@ -32,8 +32,8 @@ from dpcompose.ledger import Ledger
 from dpcompose.release import session as asking
 from dpcompose.release.aggregate import exact, statement
 from dpcompose.release.bounds import Change
-from dpcompose.release.design import Design, Drawn, Noisy
-from dpcompose.release.noise import LaplaceNoise
+from dpcompose.release.design import Design, NoiseStep, Released
+from dpcompose.release.noise import DiscreteLaplaceNoise
 from dpcompose.release.spend import Spend
 from dpcompose.release.table import Table
 
@@ -130,7 +130,7 @@ class Excess:
         return self.excess > self.margin
 
 
-def outcome(drawn: Drawn) -> Outcome:
+def outcome(drawn: Released) -> Outcome:
     """What an analyst sees, as a tuple of small integers: keys, and numbers clamped far out."""
     numbers = [min(max(number, -60), 60) for step in drawn.released for cell in step for number in cell]
     return (*(part for key in drawn.keys for part in key), *numbers)
@@ -159,7 +159,7 @@ def batched(design: Design, found: Any, draws: int) -> Tally:
     return Tally.of(outcomes())
 
 
-def _apart(drawn: Drawn, copies: range) -> Iterator[Outcome]:
+def _apart(drawn: Released, copies: range) -> Iterator[Outcome]:
     """What an analyst sees of each copy, as a tuple: the keys, then the numbers, clamped far out."""
     seen: list[tuple[list[Any], list[int]]] = [([], []) for _ in copies]
     for place, key in enumerate(drawn.keys):
@@ -257,7 +257,7 @@ def too_little_noise(draws: int) -> Excess:
     first, second = neighbors()
     honest = QUESTIONS["count"].design(first)
     one = Change(1, 1, 1, 1, box=True)
-    design = replace(honest, steps=(Noisy(LaplaceNoise.costing(one, Spend(Fraction(1), "epsilon"))),))
+    design = replace(honest, steps=(NoiseStep(DiscreteLaplaceNoise.costing(one, Spend(Fraction(1), "epsilon"))),))
     tallies = [batched(design, exact(table, design.aggregation), draws) for table in (first, second)]
     return worst(tallies[0], tallies[1], epsilon=price(honest, 0.0), delta=0.0, alarm=ALARM)
 

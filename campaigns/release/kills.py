@@ -64,7 +64,7 @@ def imported() -> None:
     import ibis.backends.duckdb  # noqa: F401
 
     sampler.require()
-    arrow.ready()
+    arrow.warm_up()
 
 
 def child(home: Path, pipe: int, seed: str) -> None:

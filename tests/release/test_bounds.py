@@ -17,7 +17,7 @@ from dpcompose.errors import DomainError
 from dpcompose.release.aggregate import exact
 from dpcompose.release.bounds import Bounds
 from dpcompose.release.design import scores
-from dpcompose.release.engine import numbered
+from dpcompose.release.engine import Engine
 from dpcompose.release.on_duckdb import OnDuckDB
 
 SPEND = {"epsilon": 1}
@@ -140,7 +140,7 @@ def test_places_from_one_sort_of_all_rows_are_those_of_each_group() -> None:
             return [each.key0.asc(nulls_first=False)]
 
         expected, found = (
-            sorted(map(repr, made(rows, of, order).to_pyarrow().to_pylist()))
-            for made in (numbered, OnDuckDB().numbered)
+            sorted(map(repr, made(OnDuckDB(), rows, of, order).to_pyarrow().to_pylist()))
+            for made in (Engine.numbered, OnDuckDB.numbered)
         )
         assert found == expected

@@ -16,11 +16,10 @@ from dpcompose import BlackBox, Concentrated, DiscreteGaussian, DiscreteLaplace,
 from dpcompose.errors import DomainError
 from dpcompose.release import sampler
 from dpcompose.release.bounds import Bounds, Change
-from dpcompose.release.noise import GaussianNoise, LaplaceNoise, noise_for
+from dpcompose.release.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise, noise_for
 from dpcompose.release.selection import Selection
 from dpcompose.release.spend import Spend
-from dpcompose.release.threshold import Threshold
-from tests.release import world
+from dpcompose.release.threshold import KeyThreshold
 
 ONE = Bounds(1, 1, 1).presence
 CHANGES = [ONE, Bounds(50, 1, 50).change(1), Bounds(50, 50, 50).change(1), Bounds(9, 3, 3).change(1000)]
@@ -30,7 +29,7 @@ TYPED = st.fractions(min_value=Fraction(1, 1000), max_value=20, max_denominator=
 @settings(max_examples=40)
 @given(epsilon=TYPED, change=st.sampled_from(CHANGES))
 def test_laplace_noise_costs_at_most_what_was_typed(epsilon: Fraction, change: Change) -> None:
-    noise = LaplaceNoise.costing(change, Spend(epsilon, "epsilon"))
+    noise = DiscreteLaplaceNoise.costing(change, Spend(epsilon, "epsilon"))
     price = compose(noise.mechanism).pure()
     assert price is not None
     assert Fraction(price) <= epsilon
@@ -41,7 +40,7 @@ def test_laplace_noise_costs_at_most_what_was_typed(epsilon: Fraction, change: C
 @settings(max_examples=40)
 @given(rho=TYPED, change=st.sampled_from(CHANGES))
 def test_gaussian_noise_costs_at_most_what_was_typed(rho: Fraction, change: Change) -> None:
-    noise = GaussianNoise.costing(change, Spend(rho, "rho"))
+    noise = DiscreteGaussianNoise.costing(change, Spend(rho, "rho"))
     price = compose(noise.mechanism).zcdp()
     assert price is not None
     assert Fraction(price.rho) <= rho
@@ -53,12 +52,12 @@ def test_gaussian_noise_costs_at_most_what_was_typed(rho: Fraction, change: Chan
 def test_gaussian_noise_is_within_an_epsilon_at_a_delta(change: Change, epsilon: float, delta: float) -> None:
     spend = Spend.stated({"epsilon": epsilon, "delta": delta})
     noise = noise_for(change, spend)
-    assert isinstance(noise, GaussianNoise)
+    assert isinstance(noise, DiscreteGaussianNoise)
     assert compose(noise.mechanism).epsilon(delta=delta).upper <= epsilon
 
 
 def test_ten_tenths_are_within_one() -> None:
-    tenth = LaplaceNoise.costing(ONE, Spend.stated({"epsilon": 0.1})).mechanism
+    tenth = DiscreteLaplaceNoise.costing(ONE, Spend.stated({"epsilon": 0.1})).mechanism
     whole = (tenth * 10).pure()
     assert whole is not None
     assert Fraction(whole) <= 1
@@ -98,18 +97,18 @@ def test_what_is_charged_is_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 NOISES = [
-    LaplaceNoise(10.0, ONE),
-    LaplaceNoise(0.7, ONE),
-    LaplaceNoise(1234.5, ONE),
-    GaussianNoise(0.6, ONE),
-    GaussianNoise(7.3, ONE),
-    GaussianNoise(123.0, ONE),
+    DiscreteLaplaceNoise(10.0, ONE),
+    DiscreteLaplaceNoise(0.7, ONE),
+    DiscreteLaplaceNoise(1234.5, ONE),
+    DiscreteGaussianNoise(0.6, ONE),
+    DiscreteGaussianNoise(7.3, ONE),
+    DiscreteGaussianNoise(123.0, ONE),
 ]
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("noise", NOISES, ids=repr)
-def test_the_stated_error_is_the_measured_one(noise: LaplaceNoise | GaussianNoise) -> None:
+def test_the_stated_error_is_the_measured_one(noise: DiscreteLaplaceNoise | DiscreteGaussianNoise) -> None:
     # 40,000 draws of |x|, standard deviation at most 1.3 times its mean unless that is tiny: the mean of the sample is
     # within 5% but for a probability below 1e-11 (7.7 standard errors); small scales are given twice that.
     drawn = [abs(x) for x in noise.draw([0] * 40_000)]
@@ -121,31 +120,33 @@ def test_the_stated_error_is_the_measured_one(noise: LaplaceNoise | GaussianNois
     assert sum(x <= reach - 1 for x in drawn) / len(drawn) < 0.95 + 0.01
 
 
-@pytest.mark.parametrize("noise", [*NOISES, GaussianNoise(59.9, ONE), GaussianNoise(60.1, ONE)], ids=repr)
+@pytest.mark.parametrize(
+    "noise", [*NOISES, DiscreteGaussianNoise(59.9, ONE), DiscreteGaussianNoise(60.1, ONE)], ids=repr
+)
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.99, 0.999999])
-def test_quantiles_agree_with_sums(noise: LaplaceNoise | GaussianNoise, confidence: float) -> None:
+def test_quantiles_agree_with_sums(noise: DiscreteLaplaceNoise | DiscreteGaussianNoise, confidence: float) -> None:
     mass, whole = _masses(noise)
     covered, reach = mass[0], 0
     while covered < confidence * whole:
         reach += 1
         covered += 2 * mass[reach]
     stated = noise.error(1 - confidence)
-    assert abs(stated - reach) <= (1 if isinstance(noise, GaussianNoise) and noise.sigma > 60 else 0)
+    assert abs(stated - reach) <= (1 if isinstance(noise, DiscreteGaussianNoise) and noise.sigma > 60 else 0)
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=repr)
 @pytest.mark.parametrize("probability", [0.4, 1e-2, 1e-6, 1e-12])
-def test_the_chance_to_pass_is_bounded(noise: LaplaceNoise | GaussianNoise, probability: float) -> None:
+def test_the_chance_to_pass_is_bounded(noise: DiscreteLaplaceNoise | DiscreteGaussianNoise, probability: float) -> None:
     mass, whole = _masses(noise)
     reach = noise.passing(probability)
     assert math.fsum(mass[reach:]) / whole <= probability * (1 + 1e-9)
-    if isinstance(noise, LaplaceNoise) and reach > 0:
+    if isinstance(noise, DiscreteLaplaceNoise) and reach > 0:
         assert math.fsum(mass[reach - 1 :]) / whole > probability
 
 
-def _masses(noise: LaplaceNoise | GaussianNoise) -> tuple[list[float], float]:
+def _masses(noise: DiscreteLaplaceNoise | DiscreteGaussianNoise) -> tuple[list[float], float]:
     last = 80_000  # far beyond the largest scale times log(1e12)
-    if isinstance(noise, LaplaceNoise):
+    if isinstance(noise, DiscreteLaplaceNoise):
         mass = [math.exp(-x / noise.scale) for x in range(last)]
     else:
         mass = [math.exp(-x * x / (2 * noise.sigma**2)) for x in range(last)]
@@ -156,7 +157,7 @@ def _masses(noise: LaplaceNoise | GaussianNoise) -> tuple[list[float], float]:
 @pytest.mark.parametrize("spend", [{"epsilon": 1, "delta": 1e-3}, {"rho": 0.5, "delta": 1e-3}])
 @pytest.mark.parametrize("groups", [1, 5])
 def test_a_key_of_one_unit_rarely_comes_out(spend: dict[str, float], groups: int) -> None:
-    threshold = Threshold.costing(Bounds(groups, groups, 1).presence, Spend.stated(spend))
+    threshold = KeyThreshold.costing(Bounds(groups, groups, 1).presence, Spend.stated(spend))
     # 60,000 times: P(any of the unit's keys comes out) <= delta = 1e-3; above 2.2e-3 by chance below 1e-13 (Chernoff).
     draws = 60_000
     out = [passes for passes, _ in threshold.draw([1] * (groups * draws))]

@@ -14,7 +14,7 @@ import pytest
 import dpcompose.release as release
 from dpcompose.errors import DomainError, KeyReusedError, ReleaseError, SpentError, UnsupportedError
 from dpcompose.release.aggregate import Aggregation, exact
-from dpcompose.release.bins import Edges
+from dpcompose.release.grid import Edges
 from dpcompose.release.selection import LARGEST_SCORE, Selection
 from tests.release import world
 

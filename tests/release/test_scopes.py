@@ -23,7 +23,7 @@ from dpcompose.ledger.requests import Redemption
 from dpcompose.mechanism import Laplace
 from dpcompose.release.aggregate import exact, statement
 from dpcompose.release.answer import failure_of
-from dpcompose.release.attempt import redeemed
+from dpcompose.release.answers import redeemed
 from dpcompose.release.binding import Binding
 from dpcompose.release.bounding import Sampling
 from dpcompose.release.on_duckdb import OnDuckDB
@@ -273,13 +273,13 @@ def test_errors_next_to_certain_are_numbers(confidence: float, spend: Any) -> No
 
 def test_the_quantile_next_to_certain_is_that_of_the_noise() -> None:
     from dpcompose.release.bounds import Bounds
-    from dpcompose.release.noise import GaussianNoise, LaplaceNoise
+    from dpcompose.release.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise
 
     change = Bounds.stated(1).change(1)
     # P(|x| > t) = 2 q^(t + 1) / (1 + q) <= 2^-53, q = e^(-1/10): t + 1 >= 10 (54 ln 2 - ln(1 + q)) = 367.9.
-    assert LaplaceNoise(10.0, change).error(2.0**-53) == 367
+    assert DiscreteLaplaceNoise(10.0, change).error(2.0**-53) == 367
     # Sums of e^(-x^2 / 2) beyond 8 and 9, over the whole: 1.0e-14 and 2.1e-18.
-    assert GaussianNoise(1.0, change).error(2.0**-53) == 8
+    assert DiscreteGaussianNoise(1.0, change).error(2.0**-53) == 8
 
 
 @pytest.mark.parametrize("number", [np.float64(0.1), np.int64(1), np.float64(1.0)], ids=repr)
@@ -378,7 +378,7 @@ def test_an_uncertain_redemption_is_no_lost_charge_and_one_draw(
         with pytest.raises(StoreError):
             asked.count(spend=SPEND, key="q")
         with monkeypatch.context() as elsewhere:
-            elsewhere.setattr("dpcompose.release.attempt._UNTOLD", {})
+            elsewhere.setattr("dpcompose.release.answers._UNTOLD", {})
             with pytest.raises(SpentError):
                 asked.count(spend=SPEND, key="q")
         assert drawn == []

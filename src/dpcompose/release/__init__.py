@@ -8,16 +8,14 @@
 The only room where theory, ledger and data meet. ibis and opendp are imported when they are needed.
 """
 
-from dpcompose.release.answer import Answer
-from dpcompose.release.count import Count, Units
+from dpcompose.release.answer import Answer, Quote
 from dpcompose.release.counting import AccuracyCurve, CountingPlan, accuracy_curves, plan
-from dpcompose.release.histogram import Histogram
+from dpcompose.release.counts import Count, Histogram, Units
 from dpcompose.release.quantile import Quantile
 from dpcompose.release.question import Question
-from dpcompose.release.quote import Quote
 from dpcompose.release.session import Session
+from dpcompose.release.sums import Mean, Sum
 from dpcompose.release.table import Table, table
-from dpcompose.release.total import Mean, Sum
 from dpcompose.release.workload import Coordinated
 
 __all__ = [

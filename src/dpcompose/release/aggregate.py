@@ -11,18 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.bounding import Sampling, bounded, kept
-from dpcompose.release.column import Key
-from dpcompose.release.engine import Statement, run, unsaid
-from dpcompose.release.expression import Expression
-from dpcompose.release.grid import Grid
-
-if TYPE_CHECKING:
-    from dpcompose.release.bins import Bins
-    from dpcompose.release.table import Table
+from dpcompose.release.engine import EngineStatement, Expression, run, without_warnings
+from dpcompose.release.grid import Bins, FixedPointGrid
+from dpcompose.release.table import Key, Table
 
 LARGEST_SUM = 2**62
 """Sums are clamped to this size: 1-Lipschitz, and the noise has room in 64 bits."""
@@ -47,7 +42,7 @@ class Aggregation:
 
     by: tuple[str, ...]
     public: tuple[Key, ...] | None
-    value: tuple[str, Grid, int] | None = None
+    value: tuple[str, FixedPointGrid, int] | None = None
     bins: tuple[str, Bins] | None = None
     distinct: bool = False
 
@@ -61,12 +56,17 @@ class Aggregation:
             )
 
     @property
+    def groups(self) -> int | None:
+        """How many groups there are, where they are public."""
+        return None if self.public is None else len(self.public)
+
+    @property
     def width(self) -> int:
         """How many integers there are for each group (and bin)."""
         return 1 if self.distinct else 1 + (self.value is not None) + (self.public is None)
 
 
-def exact(table: Table, what: Aggregation, made: Statement | None = None) -> Mapping[Key, Mapping[int, Numbers]]:
+def exact(table: Table, what: Aggregation, made: EngineStatement | None = None) -> Mapping[Key, Mapping[int, Numbers]]:
     """The integers of every group that has rows, by bin (0 where there are no bins), by a statement made before.
 
     A group's integers are its distinct units, if the groups are private; its rows; and its sum, if there is one.
@@ -77,7 +77,7 @@ def exact(table: Table, what: Aggregation, made: Statement | None = None) -> Map
     """
     found: dict[Key, dict[int, Numbers]] = {}
     wanted = None if what.public is None else set(what.public)
-    by, placed = len(what.by), _placed(table, what)
+    by, placed = len(what.by), _dictionaries(table, what)
     for row in run(table.engine, statement(table, what) if made is None else made):
         key = tuple(placed[at][row[at]] if at in placed else row[at] for at in range(by))
         bin, numbers = (int(row[by]), row[by + 1 :]) if what.bins is not None else (0, row[by:])
@@ -86,13 +86,13 @@ def exact(table: Table, what: Aggregation, made: Statement | None = None) -> Map
     return found
 
 
-def statement(table: Table, what: Aggregation, sampling: Sampling = ANY) -> Statement:
+def statement(table: Table, what: Aggregation, sampling: Sampling = ANY) -> EngineStatement:
     """The one statement: rows are projected, bounded, and added up. Nothing is looked at when it is made."""
-    with unsaid():
+    with without_warnings():
         made = _statement(table, what, sampling)
         try:
             # What an engine has no words for is found before anything is charged.
-            return Statement(made, made.get_backend().compile(made))
+            return EngineStatement(made, made.get_backend().compile(made))
         except Exception as error:
             reason = f"{table.engine.name} cannot say it ({type(error).__name__})"
             raise UnsupportedError("this question to this table", reason) from None
@@ -108,7 +108,7 @@ def _statement(table: Table, what: Aggregation, sampling: Sampling) -> Expressio
         of_unit = _grouped(rows, units, {"rows": lambda each: each.count()})
         most = min(table.bounds.rows, table.bounds.rows_per_group)
         return _grouped(of_unit, [], {"rows": lambda each: _clamped(_at_most(each.rows, most).sum())})
-    within = bounded(table, rows, units, keys, what, sampling)
+    within = bounded(table, rows, units, keys, cells=what.groups, sampling=sampling)
     cells = [*keys, "bin"] if what.bins is not None else keys
     sums = {"sum": lambda each: _clamped(table.engine.exact_sum(each.value - _center(what)))} if what.value else {}
     if what.public is not None:
@@ -152,26 +152,26 @@ def _projected(table: Table, what: Aggregation) -> Expression:
         name, bins = what.bins
         columns["bin"] = bins.index(_number(table, name), whole=_whole(table, name))
     picked = data.filter(*rows).select(**columns)
-    for at, values in _placed(table, what).items():
-        listed: Any = table.engine.places(values)
+    for at, values in _dictionaries(table, what).items():
+        listed: Any = table.engine.dictionary(values)
         joined = picked.join(listed, picked[f"key{at}"] == listed.value)
         picked = joined.select(**{each: joined.place if each == f"key{at}" else joined[each] for each in columns})
     return picked.filter(picked.bin.notnull()) if "bin" in columns else picked
 
 
-def _placed(table: Table, what: Aggregation) -> Mapping[int, Sequence[str]]:
+def _dictionaries(table: Table, what: Aggregation) -> Mapping[int, Sequence[str]]:
     """The public texts of each key column that stands as places in them, by code point, so that the order is kept."""
     if what.public is None:
         return {}
     texts = {at: {key[at] for key in what.public} for at, name in enumerate(what.by) if _text(table, name)}
     found = {at: sorted(values) for at, values in texts.items() if None not in values}
-    return {at: values for at, values in found.items() if table.engine.places(values) is not None}
+    return {at: values for at, values in found.items() if table.engine.dictionary(values) is not None}
 
 
 def _same(table: Table, name: str) -> Any:
     """A column of which equal values are the same."""
     column: Any = table.data[name]
-    return table.engine.letter_by_letter(column) if _text(table, name) else column
+    return table.engine.binary_collation(column) if _text(table, name) else column
 
 
 def _there(table: Table, name: str) -> Any:
@@ -229,14 +229,14 @@ def _possible(table: Table, what: Aggregation) -> list[Any]:
 def _wanted(table: Table, what: Aggregation) -> list[Any]:
     """The rows whose keys can be asked for, column by column."""
     conditions: list[Any] = []
-    placed = _placed(table, what)
+    placed = _dictionaries(table, what)
     for position, name in enumerate(what.by):
         if position in placed:
             continue
         column = _same(table, name)
         values = list(dict.fromkeys(key[position] for key in what.public or ()))
         known = [value for value in values if value is not None]
-        inside = table.engine.among(column, known) if known else column.isnull()
+        inside = table.engine.is_in(column, known) if known else column.isnull()
         conditions.append(inside | column.isnull() if None in values and known else inside)
     return conditions
 
@@ -249,7 +249,7 @@ def _distinct(
     bounds = table.bounds
     most = min(bounds.groups, bounds.rows)
     if keys and (what.public is None or most < len(what.public)):
-        pairs = kept(table, pairs, units, keys, most, sampling, "groups")
+        pairs = kept(table, pairs, units, keys, most=most, sampling=sampling, stage="groups")
     return _grouped(pairs, keys, {"units": lambda each: each.count()})
 
 

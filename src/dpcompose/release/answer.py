@@ -1,4 +1,4 @@
-"""What an analyst receives: a table of released numbers, their error, and the receipt of the charge."""
+"""What an analyst receives: an answer with its error and the receipt of its charge, or a quote of both."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from dpcompose.composition.container import Composable
 from dpcompose.errors import DomainError
 from dpcompose.files import path_of, replacing
+from dpcompose.ledger import Receipt
 from dpcompose.numerics import check
 from dpcompose.release.arrow import arrow_table, write
-from dpcompose.release.design import Design
+from dpcompose.release.design import Design, Released
 from dpcompose.release.question import Question, Values, key_columns
-
-if TYPE_CHECKING:
-    from dpcompose.ledger import Receipt
-    from dpcompose.release.design import Drawn
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ class Answer:
         return self.question.errors(self.design, failure_of(confidence), self.columns)
 
 
-def answered(design: Design, question: Question, drawn: Drawn, receipt: Receipt) -> Answer:
+def answered(design: Design, question: Question, drawn: Released, receipt: Receipt) -> Answer:
     """The answer of a design that was drawn."""
     released = question.columns(design, drawn)
     keys = key_columns(design.table, design.aggregation.by, drawn.keys)
@@ -148,3 +146,43 @@ def _values(document: Mapping[str, Any]) -> Values:
     if document["type"] == "date32":
         cells = [None if cell is None else date.fromisoformat(cell) for cell in cells]
     return Values(document["name"], document["type"], tuple(cells))
+
+
+BIAS = "Clamping and left-out rows move the answer too; by how much depends on the data, so it is not quoted."
+REPLACED = " The budget holds for replacing a unit, which changes two: the price of a spend of epsilon 1 is about 2."
+
+
+@dataclass(frozen=True)
+class Quote:
+    """The price of a question in the currencies of a scope, and the error of its noise.
+
+    Args:
+        question: What would be asked.
+        price: What it would cost, by currency; exact.
+        mechanism: What would be charged, and would run.
+        fits: Whether it fits in what is left now.
+        bias: What is not in the error, and why the price is not the spend, where it is not.
+    """
+
+    question: Question
+    price: Mapping[str, Any]
+    mechanism: Composable
+    fits: bool
+    bias: str = BIAS
+    design: Design = field(repr=False, kw_only=True)
+
+    def expected_error(self, confidence: float, *, count: int | None = None) -> float:
+        """How far the noise is from 0 at most with that probability, as `Answer.expected_error` says.
+
+        Args:
+            confidence: In (0, 1).
+            count: For a mean, the number of rows that the answer would state; its error is a function of it.
+
+        Raises:
+            DomainError: If the confidence is outside (0, 1), or a mean is quoted without a count.
+        """
+        failure = 1 - check.open_probability("confidence", confidence)
+        needed = self.question.kind == "mean"
+        rows = (check.count("count", count, least=1),) if needed or count is not None else ()
+        found = self.question.errors(self.design, failure, (Values("count", "int64", rows),))
+        return found[0] if isinstance(found, tuple) else found

@@ -1,4 +1,4 @@
-"""Answers that left, kept for retries: the same request is answered by the same numbers, never by a second draw."""
+"""Answers that left, kept for retries, and receipts redeemed once: no charge is ever drawn for a second time."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 import os
+import secrets
 from collections.abc import Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -15,9 +16,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
 
-from dpcompose.errors import DomainError, ReleaseError
+from dpcompose.errors import AlreadyRedeemedError, DomainError, ReleaseError, StoreError
 from dpcompose.files import path_of
-from dpcompose.ledger import Receipt
+from dpcompose.ledger import Ledger, Receipt
 
 
 class Answers(Protocol):
@@ -145,3 +146,36 @@ def _sealed(receipt: Receipt, answers: Any, seal: bytes) -> str:
 def answers_at(place: str | Path | None) -> Answers:
     """The answers in a directory; of this process alone for None."""
     return InMemory() if place is None else InDirectory(path_of("answers", place))
+
+
+TURNS = 3
+"""How often one question asks a ledger that cannot tell."""
+_UNTOLD: dict[tuple[int, str], str] = {}
+"""The names of attempts that ended without a word, by process and receipt: never written, and never given to two."""
+
+
+def redeemed(ledger: Ledger, receipt: Receipt, *, actor: str) -> None:
+    """Redeem a receipt, so that who returns from here, and nobody else, draws for it.
+
+    An attempt whose end is not known keeps its name, and who asks next in this process makes the same one again:
+    nothing was drawn for it. A name belongs to one attempt at a time, and to one process, however often that is forked.
+
+    Raises:
+        AlreadyRedeemedError: It was redeemed by another attempt.
+        StoreError: The ledger could not be asked, or could not tell; asked again with the same key, it may.
+    """
+    place = (os.getpid(), receipt.to_json())
+    nonce = _UNTOLD.pop(place, None) or secrets.token_hex(32)
+    try:
+        for _ in range(TURNS - 1):
+            try:
+                return ledger.redeem(receipt, actor=actor, nonce=nonce)
+            except StoreError as error:
+                if not error.uncertain:
+                    raise
+        return ledger.redeem(receipt, actor=actor, nonce=nonce)
+    except AlreadyRedeemedError:
+        raise
+    except BaseException:
+        _UNTOLD[place] = nonce
+        raise

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from dpcompose.release.expression import Expression
+from dpcompose.release.engine import Expression
 
 if TYPE_CHECKING:
-    from dpcompose.release.aggregate import Aggregation
     from dpcompose.release.table import Table
 
 PRIME = 2**31 - 1
@@ -60,22 +59,26 @@ def _number(table: Table, name: str, column: Expression) -> Expression:
 
 
 def bounded(
-    table: Table, rows: Expression, units: list[str], keys: list[str], what: Aggregation, sampling: Sampling
+    table: Table, rows: Expression, units: list[str], keys: list[str], *, cells: int | None, sampling: Sampling
 ) -> Expression:
     """What is kept of each unit: some of its groups, some of its rows in each, some of its rows in all.
 
-    Rows are ordered by every column that is used, NULLs last, text by code point; ties are identical rows.
+    Rows are ordered by every column that is used, NULLs last, text by code point; ties are identical rows. `cells` is
+    the number of groups where they are public.
     """
-    bounds, cells = table.bounds, None if what.public is None else len(what.public)
+    bounds = table.bounds
     few = cells is not None and cells <= bounds.groups
     if not few and bounds.groups < bounds.rows:
-        rows, few = kept(table, rows, units, keys, bounds.groups, sampling, "groups", dense=True), True
+        rows = kept(table, rows, units, keys, most=bounds.groups, sampling=sampling, stage="groups", dense=True)
+        few = True
     used = [name for name in ("bin", "value") if name in rows.columns]
     if bounds.rows_per_group < bounds.rows:
-        rows = kept(table, rows, [*units, *keys], used, bounds.rows_per_group, sampling, "rows of groups")
+        rows = kept(
+            table, rows, [*units, *keys], used, most=bounds.rows_per_group, sampling=sampling, stage="rows of groups"
+        )
     groups = min(bounds.groups, cells) if cells is not None else bounds.groups
     if not (few and groups * bounds.rows_per_group <= bounds.rows and bounds.rows_per_group < bounds.rows):
-        rows = kept(table, rows, units, [*keys, *used], bounds.rows, sampling, "rows")
+        rows = kept(table, rows, units, [*keys, *used], most=bounds.rows, sampling=sampling, stage="rows")
     return rows
 
 
@@ -91,10 +94,10 @@ def kept(
     rows: Expression,
     of: list[str],
     names: list[str],
+    *,
     most: int,
     sampling: Sampling,
     stage: str,
-    *,
     dense: bool = False,
 ) -> Expression:
     """The rows of each unit, or of what else is in `of`, that `Sampling` keeps in the order of `names`.

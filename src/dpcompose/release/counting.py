@@ -124,7 +124,7 @@ def plan(
         ),
     )
     rows = (*independent, _coordinated(size, reach, level, total, kinds))
-    return CountingPlan(size, part, level, total, slack, kinds, rows)
+    return CountingPlan(size, part, level, epsilon=total, delta=slack, domain=kinds, rows=rows)
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,16 @@ from typing import Any, Protocol
 
 from dpcompose.composition.composition import Composable, compose
 from dpcompose.release.aggregate import Aggregation, Numbers
-from dpcompose.release.column import Key, sorting
-from dpcompose.release.noise import GaussianNoise, LaplaceNoise, Noise, noise_for
+from dpcompose.release.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise, Noise, noise_for
 from dpcompose.release.selection import Selection
 from dpcompose.release.spend import Spend
-from dpcompose.release.table import Table
-from dpcompose.release.threshold import Threshold
+from dpcompose.release.table import Key, Table, sorting
+from dpcompose.release.threshold import KeyThreshold
 
-Found = Mapping[Key, Mapping[int, Numbers]]
+Aggregates = Mapping[Key, Mapping[int, Numbers]]
 
 
-class Step(Protocol):
+class ReleaseStep(Protocol):
     """One part of a release: it names what is charged, and it runs."""
 
     @property
@@ -39,7 +38,7 @@ class Step(Protocol):
 
 
 @dataclass(frozen=True)
-class Noisy:
+class NoiseStep:
     """Noise on every integer of every group: one vector, one mechanism."""
 
     noise: Noise
@@ -57,7 +56,7 @@ class Noisy:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class SelectionStep:
     """A candidate for every group, by its scores: |(b - a) lower - a upper| for the quantile a / b."""
 
     selection: Selection
@@ -75,7 +74,7 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class Released:
     """What left the private side: the groups, and for each step what it released for each of them.
 
     Args:
@@ -103,9 +102,9 @@ class Design:
 
     table: Table
     aggregation: Aggregation
-    steps: tuple[Step, ...]
+    steps: tuple[ReleaseStep, ...]
     measures: tuple[int, ...]
-    threshold: Threshold | None
+    threshold: KeyThreshold | None
     spend: Spend
     description: Mapping[str, object]
 
@@ -136,7 +135,7 @@ class Design:
         }
         return found if self.threshold is None else found | {"keys out": self.threshold.plain()}
 
-    def draw(self, found: Found) -> Drawn:
+    def draw(self, found: Aggregates) -> Released:
         """The noise on exact integers: the only line between what is private and what is released."""
         keys, first = self._keys(found)
         bins = 1 if self.aggregation.bins is None else self.aggregation.bins[1].count
@@ -146,9 +145,9 @@ class Design:
         for step, measure in zip(self.steps, self.measures, strict=True):
             cells = [[found.get(key, empty).get(bin, nothing)[measure] for bin in range(bins)] for key in keys]
             released.append(tuple(step.draw(cells)))
-        return Drawn(keys, tuple(released))
+        return Released(keys, tuple(released))
 
-    def _keys(self, found: Found) -> tuple[tuple[Key, ...], list[tuple[tuple[int, ...], ...]]]:
+    def _keys(self, found: Aggregates) -> tuple[tuple[Key, ...], list[tuple[tuple[int, ...], ...]]]:
         """The groups that come out; for private ones also their noisy numbers of units, if nothing else is wanted."""
         if self.threshold is None:
             assert self.aggregation.public is not None
@@ -173,13 +172,13 @@ def scores(counts: Sequence[int], quantile: Fraction) -> list[int]:
     return found
 
 
-def noisy(change: Any, spend: Spend, *, private: bool) -> Noisy:
+def noise_step(change: Any, spend: Spend, *, private: bool) -> NoiseStep:
     """The noise for a vector; with private keys the delta is the threshold's, so an epsilon buys Laplace noise."""
     if private:
         alone = Spend(spend.amount, spend.currency)
-        kind = GaussianNoise if spend.currency == "rho" else LaplaceNoise
-        return Noisy(kind.costing(change, alone))
-    return Noisy(noise_for(change, spend))
+        kind = DiscreteGaussianNoise if spend.currency == "rho" else DiscreteLaplaceNoise
+        return NoiseStep(kind.costing(change, alone))
+    return NoiseStep(noise_for(change, spend))
 
 
 def digest(keys: Sequence[Key]) -> str:

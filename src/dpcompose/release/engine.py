@@ -1,24 +1,76 @@
-"""What a release asks of an engine: the few things that ibis does not say the same way everywhere."""
-# ibis types its expressions only in part.
+"""The few things that ibis does not say the same way on every engine, and which tables may be asked."""
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false
+# ibis types its expressions only in part.
 
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 
 from dpcompose.errors import EngineError, UnsupportedError
-from dpcompose.release.expression import Expression
-from dpcompose.release.relation import Relation
+
+Expression = Any
+"""An ibis expression: ibis types its own only in part, so nothing is claimed of them."""
+Order = Callable[[Expression], Sequence[Any]]
 
 
 @dataclass(frozen=True)
-class Statement:
+class Relation:
+    """What an engine says of a table.
+
+    Args:
+        name: As the database has it, with its schema.
+        plain: Whether its rows are stored as they are: no view, no computed columns, no rows hidden by a policy.
+        place: Where it is for good; None if it lives as long as the connection.
+    """
+
+    name: str
+    plain: bool
+    place: str | None
+
+
+def base(data: Expression) -> Any:
+    """The table of the database, or the frame, of which `data` has some columns by name.
+
+    Raises:
+        UnsupportedError: If it is any other expression: ibis has many, so what is not known to be sound is refused.
+    """
+    import ibis.expr.operations as ops
+
+    node: Any = data.op()
+    while True:
+        match node:
+            case ops.DatabaseTable() | ops.InMemoryTable():
+                return node
+            case ops.DropColumns():
+                node = node.parent
+            case ops.Project() if all(_is(ops.Field, value, name, node.parent) for name, value in node.values.items()):
+                node = node.parent
+            case _:
+                reason = "one unit's rows can decide there what becomes of other units' rows, and no bound would hold"
+                remedy = "Give a table of the database, a frame or a file; columns may be chosen by select and drop"
+                raise UnsupportedError(f"an ibis expression with {type(node).__name__}", reason, remedy)
+
+
+def _is(field: type, value: Any, name: str, parent: Any) -> bool:
+    return isinstance(value, field) and (value.name, value.rel) == (name, parent)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def unsettled(name: str) -> UnsupportedError:
+    """What is said of a table that is not plain, or no longer the one that was opened."""
+    reason = "it is a view, or was replaced since it was opened: one unit's rows can decide there what others count"
+    remedy = f"Ask the table itself, or let the keeper open a scope with note={{'trust_view': [{name!r}]}}"
+    return UnsupportedError(f"the table {name!r}", reason, remedy)
+
+
+@dataclass(frozen=True)
+class EngineStatement:
     """An expression, and the words in which its engine is asked for it.
 
     Args:
@@ -35,55 +87,50 @@ class Statement:
         return self.expression.get_backend()
 
 
-class Engine(Protocol):
+class Engine(ABC):
     """The particulars of one engine; all else is ibis expressions."""
 
-    @property
-    def name(self) -> str:
-        """What messages call it."""
-        ...
-
-    @property
-    def labels(self) -> bool:
-        """Whether text units are sorted faster by integers that label them."""
-        ...
+    name: str
+    """What messages call it."""
+    labels: bool = False
+    """Whether text units are sorted faster by integers that label them."""
 
     def exact_sum(self, column: Expression) -> Expression:
         """The sum of 64-bit integers, in more bits than 2^63 of them can fill."""
-        ...
+        return column.sum()
 
-    def letter_by_letter(self, column: Expression) -> Expression:
+    @abstractmethod
+    def binary_collation(self, column: Expression) -> Expression:
         """A text column whose values are equal where their code points are, whatever collation was declared.
 
         Under another one the letters of one row would decide how a group is written, and whether it is that of a key.
         """
-        ...
 
     def readable(self, column: Expression) -> Expression:
         """Whether a text column holds a text: what is no UTF-8 would come out as the same text as something else."""
-        ...
+        return column.notnull()
 
     def by_code_point(self, column: Expression) -> Expression:
         """Something that sorts as the code points of a text column do."""
-        ...
+        return column
 
+    @abstractmethod
     def digest(self, column: Expression) -> Expression:
         """The first 32 bits of the MD5 of a text column's UTF-8 bytes, as an integer: what spreads units evenly."""
-        ...
 
     def as_double(self, column: Expression) -> Expression:
         """A decimal column in double precision, without failing on any row."""
-        ...
+        return column.cast("float64")
 
-    def among(self, column: Expression, values: Sequence[Any]) -> Expression:
+    def is_in(self, column: Expression, values: Sequence[Any]) -> Expression:
         """Whether a column holds one of these values, however many there are."""
-        ...
+        return column.isin(list(values))
 
-    def places(self, values: Sequence[str]) -> Expression | None:
+    def dictionary(self, values: Sequence[str]) -> Expression | None:
         """A table of texts, `value`, and their places, `place`, to join with; None where a comparison does as well."""
-        ...
+        return None
 
-    def numbered(self, rows: Expression, of: Sequence[str], order: Callable[[Expression], Sequence[Any]]) -> Expression:
+    def numbered(self, rows: Expression, of: Sequence[str], order: Order) -> Expression:
         """The rows with their place, from 0, among those that are equal in `of`, and the number of those.
 
         Args:
@@ -91,54 +138,27 @@ class Engine(Protocol):
             of: The columns.
             order: The sort keys of rows with the same columns.
         """
-        ...
+        import ibis
 
+        window = ibis.window(group_by=of, order_by=order(rows))
+        whole = ibis.window(group_by=of, order_by=order(rows), preceding=None, following=None)
+        return rows.mutate(place=ibis.row_number().over(window), number=rows.count().over(whole))
+
+    @abstractmethod
     def relation(self, table: Any, backend: Any) -> Relation:
         """What the database says of a table of its own, now."""
-        ...
 
+    @abstractmethod
     def require(self, backend: Any) -> None:
         """Raise DomainError if the connection takes different texts for equal, or cannot say all of them."""
-        ...
 
-    def rows(self, asked: Statement) -> Sequence[tuple[Any, ...]]:
+    @abstractmethod
+    def rows(self, asked: EngineStatement) -> Sequence[tuple[Any, ...]]:
         """The rows of a small result as plain Python values."""
-        ...
-
-
-def numbered(rows: Expression, of: Sequence[str], order: Callable[[Expression], Sequence[Any]]) -> Expression:
-    """As `Engine.numbered` says, each group on its own."""
-    import ibis
-
-    window = ibis.window(group_by=of, order_by=order(rows))
-    whole = ibis.window(group_by=of, order_by=order(rows), preceding=None, following=None)
-    return rows.mutate(place=ibis.row_number().over(window), number=rows.count().over(whole))
-
-
-def engine_of(expression: Expression, *, foreign: bool) -> Engine:
-    """The engine that holds a table.
-
-    Args:
-        expression: The table.
-        foreign: Whether it was made elsewhere, with whatever is declared there.
-
-    Raises:
-        UnsupportedError: If it is none of DuckDB, PostgreSQL and Spark.
-    """
-    from dpcompose.release.on_duckdb import OnDuckDB
-    from dpcompose.release.on_postgresql import OnPostgreSQL
-    from dpcompose.release.on_spark import OnSpark
-
-    engines: dict[str, Engine] = {"duckdb": OnDuckDB(foreign=foreign), "postgres": OnPostgreSQL(), "pyspark": OnSpark()}
-    name = str(expression.get_backend().name)
-    if name not in engines:
-        reason = "its sums, orders and comparisons are not known to agree with the others'"
-        raise UnsupportedError(f"a table on {name}", reason, "Use DuckDB, PostgreSQL or Spark")
-    return engines[name]
 
 
 @contextmanager
-def unsaid() -> Generator[None]:
+def without_warnings() -> Generator[None]:
     """What the libraries below warn of is not for analysts, and might speak of rows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -150,15 +170,15 @@ def turn(backend: Any) -> Lock:
     return backend.__dict__.setdefault("dpcompose_turn", Lock())
 
 
-def run(engine: Engine, asked: Statement) -> Sequence[tuple[Any, ...]]:
-    """The rows of a statement; whatever the engine says when it fails stays unsaid, for it may speak of rows.
+def run(engine: Engine, asked: EngineStatement) -> Sequence[tuple[Any, ...]]:
+    """The rows of a statement; whatever the engine says when it fails stays without_warnings, for it may speak of rows.
 
     Raises:
         EngineError: If the engine failed.
     """
     failed = False
     found: Sequence[tuple[Any, ...]] = ()
-    with unsaid(), turn(asked.backend):
+    with without_warnings(), turn(asked.backend):
         try:
             engine.require(asked.backend)
             found = engine.rows(asked)

@@ -9,11 +9,10 @@ from typing import Any, cast
 
 from dpcompose.errors import DomainError, PlanError
 from dpcompose.files import path_of, read
-from dpcompose.release.count import Count, Units
-from dpcompose.release.histogram import Histogram
+from dpcompose.release.counts import Count, Histogram, Units
 from dpcompose.release.quantile import Quantile
 from dpcompose.release.question import Question
-from dpcompose.release.total import Mean, Sum
+from dpcompose.release.sums import Mean, Sum
 
 LARGEST_FILE = 1_000_000
 _COMMON = {"kind", "by", "keys", "spend"}

@@ -66,7 +66,7 @@ class Noise(Protocol):
 
 
 @dataclass(frozen=True)
-class LaplaceNoise:
+class DiscreteLaplaceNoise:
     """Discrete Laplace noise: P(x) proportional to e^(-|x| / scale).
 
     Args:
@@ -78,12 +78,12 @@ class LaplaceNoise:
     change: Change
 
     @classmethod
-    def costing(cls, change: Change, spend: Spend) -> LaplaceNoise:
+    def costing(cls, change: Change, spend: Spend) -> DiscreteLaplaceNoise:
         """The least scale whose certified price is within the epsilon."""
         epsilon = below(spend.amount)
         noise = cls(rounded_up(Fraction(change.l1) / Fraction(epsilon)), change)
         price = compose(noise.mechanism).pure()
-        assert price is not None and Fraction(price) <= spend.amount, "the slack covers the rounding of a price"
+        assert price is not None and Fraction(price) <= spend.amount, "the reserve covers the rounding of a price"
         return noise
 
     @property
@@ -142,7 +142,7 @@ class LaplaceNoise:
 
 
 @dataclass(frozen=True)
-class GaussianNoise:
+class DiscreteGaussianNoise:
     """Discrete Gaussian noise: P(x) proportional to e^(-x^2 / (2 sigma^2)).
 
     Args:
@@ -154,7 +154,7 @@ class GaussianNoise:
     change: Change
 
     @classmethod
-    def costing(cls, change: Change, spend: Spend) -> GaussianNoise:
+    def costing(cls, change: Change, spend: Spend) -> DiscreteGaussianNoise:
         """A sigma whose certified price is within the rho, or within the epsilon at the delta."""
         if spend.currency == "rho":
             rho = below(spend.amount)
@@ -164,7 +164,7 @@ class GaussianNoise:
             noise = cls(_calibrated(change, below(spend.amount), below(spend.delta)), change)
         price = compose(noise.mechanism).zcdp()
         assert price is not None
-        assert spend.currency != "rho" or Fraction(price.rho) <= spend.amount, "the slack covers the rounding"
+        assert spend.currency != "rho" or Fraction(price.rho) <= spend.amount, "the reserve covers the rounding"
         return noise
 
     @property
@@ -230,8 +230,8 @@ class GaussianNoise:
 def noise_for(change: Change, spend: Spend) -> Noise:
     """Laplace noise for an epsilon; Gaussian noise for a rho, or an epsilon with a delta."""
     if spend.currency == "epsilon" and not spend.delta:
-        return LaplaceNoise.costing(change, spend)
-    return GaussianNoise.costing(change, spend)
+        return DiscreteLaplaceNoise.costing(change, spend)
+    return DiscreteGaussianNoise.costing(change, spend)
 
 
 def _listed(change: Change) -> bool:
@@ -247,7 +247,7 @@ def _calibrated(change: Change, epsilon: float, delta: float) -> float:
     length = math.sqrt(change.l2_squared)
     sigma = length * calibrate(Gaussian, epsilon=epsilon, delta=delta).value * (1 + 1e-6)
     while sigma < enough:
-        noise = GaussianNoise(sigma, change)
+        noise = DiscreteGaussianNoise(sigma, change)
         if compose(noise.mechanism).epsilon(delta=delta).upper <= epsilon:
             return sigma
         sigma *= 1.02

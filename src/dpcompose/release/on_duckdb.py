@@ -5,16 +5,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from dpcompose.errors import DomainError
 from dpcompose.release.arrow import arrow_list, arrow_table
-from dpcompose.release.engine import Statement
-from dpcompose.release.expression import Expression
-from dpcompose.release.relation import Relation
+from dpcompose.release.engine import Engine, EngineStatement, Expression, Order, Relation
 
 FEW = 50
 _RELATIONS = """
@@ -33,7 +31,7 @@ _FRAME = re.compile(
 
 
 @dataclass(frozen=True)
-class OnDuckDB:
+class OnDuckDB(Engine):
     """Sums of BIGINT are 128-bit integers; text sorts by its UTF-8 bytes, which is by code point.
 
     Args:
@@ -44,30 +42,18 @@ class OnDuckDB:
     labels: bool = True
     foreign: bool = False
 
-    def exact_sum(self, column: Expression) -> Expression:
-        return column.sum()
-
-    def letter_by_letter(self, column: Expression) -> Expression:
+    def binary_collation(self, column: Expression) -> Expression:
         if not self.foreign:
             return column
         encode, decode = _codec()
         return decode(encode(column))
-
-    def readable(self, column: Expression) -> Expression:
-        return column.notnull()
-
-    def by_code_point(self, column: Expression) -> Expression:
-        return column
 
     def digest(self, column: Expression) -> Expression:
         import ibis
 
         return (ibis.literal("0x") + _md5()(column).substr(0, 8)).cast("int64")
 
-    def as_double(self, column: Expression) -> Expression:
-        return column.cast("float64")
-
-    def among(self, column: Expression, values: Sequence[Any]) -> Expression:
+    def is_in(self, column: Expression, values: Sequence[Any]) -> Expression:
         """A table of the values where there are many: to write and read thousands of literals takes long."""
         if len(values) <= FEW:
             return column.isin(list(values))
@@ -75,14 +61,14 @@ class OnDuckDB:
 
         return column.isin(ibis.memtable(arrow_list(values)).value)
 
-    def places(self, values: Sequence[str]) -> Expression | None:
+    def dictionary(self, values: Sequence[str]) -> Expression | None:
         """Windows and groups over small integers take half the time of those over text."""
         import ibis
 
         width = "int16" if len(values) <= 2**15 else "int32"
         return ibis.memtable(arrow_table([("value", "string", values), ("place", width, range(len(values)))]))
 
-    def numbered(self, rows: Expression, of: Sequence[str], order: Callable[[Expression], Sequence[Any]]) -> Expression:
+    def numbered(self, rows: Expression, of: Sequence[str], order: Order) -> Expression:
         """The ranks of all rows, sorted once, say where a group begins and ends: faster than a window for each group.
 
         DuckDB sorts keys of at most eight bytes in two thirds of the time. So integers that fit 32 bits are sorted
@@ -116,13 +102,13 @@ class OnDuckDB:
             remedy = "Equal keys would be written as one row or another has them: RESET default_collation"
             raise DomainError("default_collation", found, "none, or binary", remedy)
 
-    def rows(self, asked: Statement) -> Sequence[tuple[Any, ...]]:
+    def rows(self, asked: EngineStatement) -> Sequence[tuple[Any, ...]]:
         asked.backend._run_pre_execute_hooks(asked.expression)
         found = asked.backend.con.sql(asked.words).to_arrow_table()
         return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
 
-def _numbered(rows: Expression, of: Sequence[str], order: Callable[[Expression], Sequence[Any]]) -> Expression:
+def _numbered(rows: Expression, of: Sequence[str], order: Order) -> Expression:
     import ibis
 
     equal = ibis.window(order_by=[rows[name] for name in of])

@@ -4,14 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dpcompose.errors import DomainError
-from dpcompose.release.engine import Statement, numbered
-from dpcompose.release.expression import Expression
-from dpcompose.release.relation import Relation
+from dpcompose.release.engine import Engine, EngineStatement, Expression, Relation
 
 _RELATION = """
 WITH RECURSIVE part(oid) AS (
@@ -24,21 +22,14 @@ FROM part JOIN pg_class ON pg_class.oid = part.oid JOIN pg_namespace ON pg_names
 
 
 @dataclass(frozen=True)
-class OnPostgreSQL:
+class OnPostgreSQL(Engine):
     """Sums of bigint are numeric, without a limit; text sorts by its collation, so its UTF-8 bytes are sorted."""
 
     name: str = "PostgreSQL"
-    labels: bool = False
 
-    def exact_sum(self, column: Expression) -> Expression:
-        return column.sum()
-
-    def letter_by_letter(self, column: Expression) -> Expression:
+    def binary_collation(self, column: Expression) -> Expression:
         """What is made of bytes has the collation of the database itself: there, different texts are never equal."""
         return _text()(self.by_code_point(column), "UTF8")
-
-    def readable(self, column: Expression) -> Expression:
-        return column.notnull()
 
     def by_code_point(self, column: Expression) -> Expression:
         return _bytes()(column.cast("string"), "UTF8")
@@ -70,15 +61,6 @@ class OnPostgreSQL:
         wide: Expression = ibis.cases((column > 10**16, 10**16), (column < -(10**16), -(10**16)), else_=column)
         return _rounded()(wide, 60).cast("float64")
 
-    def among(self, column: Expression, values: Sequence[Any]) -> Expression:
-        return column.isin(list(values))
-
-    def places(self, values: Sequence[str]) -> Expression | None:
-        return None
-
-    def numbered(self, rows: Expression, of: Sequence[str], order: Callable[[Expression], Sequence[Any]]) -> Expression:
-        return numbered(rows, of, order)
-
     def relation(self, table: Any, backend: Any) -> Relation:
         """Views, foreign tables, temporary ones and row security are not plain, nor are tables with such parts."""
         from psycopg import sql
@@ -97,7 +79,7 @@ class OnPostgreSQL:
             if found != "UTF8":
                 raise DomainError(name, found, "UTF8", "Copy the table to a database in UTF8, or set the client to it")
 
-    def rows(self, asked: Statement) -> Sequence[tuple[Any, ...]]:
+    def rows(self, asked: EngineStatement) -> Sequence[tuple[Any, ...]]:
         with asked.backend._safe_raw_sql(asked.words) as cursor:
             return cursor.fetchall()
 

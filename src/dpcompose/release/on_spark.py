@@ -4,26 +4,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpcompose.release.engine import Statement, numbered
-from dpcompose.release.expression import Expression
-from dpcompose.release.relation import Relation
+from dpcompose.release.engine import Engine, EngineStatement, Expression, Relation
 
 
 @dataclass(frozen=True)
-class OnSpark:
+class OnSpark(Engine):
     """Sums of BIGINT overflow, so they are taken in DECIMAL(38, 0); text sorts by its UTF-8 bytes."""
 
     name: str = "Spark"
-    labels: bool = False
 
     def exact_sum(self, column: Expression) -> Expression:
         return column.cast("decimal(28, 0)").sum()
 
-    def letter_by_letter(self, column: Expression) -> Expression:
+    def binary_collation(self, column: Expression) -> Expression:
         return column.cast("binary").cast("string")
 
     def readable(self, column: Expression) -> Expression:
@@ -35,9 +32,6 @@ class OnSpark:
         builtin: Any = ibis.udf.scalar.builtin
         return column.notnull() & builtin(is_valid_utf8)(column)
 
-    def by_code_point(self, column: Expression) -> Expression:
-        return column
-
     def digest(self, column: Expression) -> Expression:
         import ibis
 
@@ -48,18 +42,6 @@ class OnSpark:
         builtin: Any = ibis.udf.scalar.builtin
         hexadecimal = builtin(md5)(column.cast("binary")).substr(0, 8)
         return builtin(conv, signature=(("string", "int32", "int32"), "string"))(hexadecimal, 16, 10).cast("int64")
-
-    def as_double(self, column: Expression) -> Expression:
-        return column.cast("float64")
-
-    def among(self, column: Expression, values: Sequence[Any]) -> Expression:
-        return column.isin(list(values))
-
-    def places(self, values: Sequence[str]) -> Expression | None:
-        return None
-
-    def numbered(self, rows: Expression, of: Sequence[str], order: Callable[[Expression], Sequence[Any]]) -> Expression:
-        return numbered(rows, of, order)
 
     def relation(self, table: Any, backend: Any) -> Relation:
         """Names that stand for files or frames are tables here; a view that selects, computes or joins is none."""
@@ -78,5 +60,5 @@ class OnSpark:
     def require(self, backend: Any) -> None:
         """Nothing: the columns are compared byte by byte, whatever is set."""
 
-    def rows(self, asked: Statement) -> Sequence[tuple[Any, ...]]:
+    def rows(self, asked: EngineStatement) -> Sequence[tuple[Any, ...]]:
         return [tuple(row) for row in asked.backend.raw_sql(asked.words).collect()]

@@ -9,13 +9,13 @@ from typing import Any
 
 from dpcompose.errors import DomainError
 from dpcompose.release.aggregate import Aggregation
-from dpcompose.release.bins import Points
 from dpcompose.release.decimals import exact
-from dpcompose.release.design import Chosen, Design, Drawn
+from dpcompose.release.design import Design, Released, SelectionStep
+from dpcompose.release.grid import FixedPointGrid, GridPoints
 from dpcompose.release.question import OfColumn, Values, of_numbers
 from dpcompose.release.selection import Selection
 from dpcompose.release.table import Table
-from dpcompose.release.threshold import Threshold
+from dpcompose.release.threshold import KeyThreshold
 
 FINEST = 10**6
 
@@ -51,25 +51,25 @@ class Quantile(OfColumn):
         if not (0 < q < 1 and q.denominator <= FINEST):
             raise DomainError("q", self.q, "a share in (0, 1), of at most 10^6 parts")
         asked, grid = self._spend(spend), self._points(column.kind in ("integer", "boolean")).grid
-        aggregation = Aggregation(by, public, bins=(self.column, Points(grid)))
-        bounds = table.bounds.within(None if public is None else len(public))
+        aggregation = Aggregation(by, public, bins=(self.column, GridPoints(grid)))
+        bounds = table.bounds.within(aggregation.groups)
         change = bounds.change(max(q.numerator, q.denominator - q.numerator)).l1
         if public is None:
-            Threshold.require(asked)
+            KeyThreshold.require(asked)
         part = asked if public is not None else asked.share(Fraction(1, 2), delta=False)
         threshold = None
         if public is None:
-            threshold = Threshold.costing(table.bounds.presence, part.with_delta(asked.delta))
+            threshold = KeyThreshold.costing(table.bounds.presence, part.with_delta(asked.delta))
         described = self._described(by, public, column=self.column, q=str(q), **_ends(grid))
-        chosen = Chosen(Selection.costing(change, part), q)
-        return Design(table, aggregation, (chosen,), (0 if public else 1,), threshold, asked, described)
+        chosen = SelectionStep(Selection.costing(change, part), q)
+        return Design(
+            table, aggregation, (chosen,), (0 if public else 1,), threshold, spend=asked, description=described
+        )
 
-    def _points(self, whole: bool) -> Points:
-        from dpcompose.release.grid import Grid
+    def _points(self, whole: bool) -> GridPoints:
+        return GridPoints(FixedPointGrid.stated(self.lower, self.upper, self.granularity, whole=whole))
 
-        return Points(Grid.stated(self.lower, self.upper, self.granularity, whole=whole))
-
-    def columns(self, design: Design, drawn: Drawn) -> tuple[Values, ...]:
+    def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
         grid = _points_of(design).grid
         chosen = (grid.first + index for (index,) in drawn.released[0])
         if grid.granularity == 1:
@@ -79,7 +79,7 @@ class Quantile(OfColumn):
     def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
         """In rows: how much further the chosen candidate's score is from 0 than the best one's, a bound."""
         (step,) = design.steps
-        assert isinstance(step, Chosen)
+        assert isinstance(step, SelectionStep)
         return step.selection.error(_points_of(design).count, failure) / step.quantile.denominator
 
 
@@ -87,8 +87,8 @@ def _ends(grid: Any) -> dict[str, object]:
     return {"lower": str(grid.lower), "upper": str(grid.upper), "granularity": str(grid.granularity)}
 
 
-def _points_of(design: Design) -> Points:
+def _points_of(design: Design) -> GridPoints:
     assert design.aggregation.bins is not None
     bins = design.aggregation.bins[1]
-    assert isinstance(bins, Points)
+    assert isinstance(bins, GridPoints)
     return bins

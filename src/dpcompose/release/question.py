@@ -14,12 +14,11 @@ from dpcompose.ledger.text import line_of_text
 from dpcompose.mechanism import Concentrated
 from dpcompose.release.aggregate import Aggregation
 from dpcompose.release.bounds import Change
-from dpcompose.release.column import Column, Key
-from dpcompose.release.design import Design, Drawn, Noisy, Step, digest, noisy
+from dpcompose.release.design import Design, NoiseStep, Released, ReleaseStep, digest, noise_step
 from dpcompose.release.noise import Noise
 from dpcompose.release.spend import Spend, below
-from dpcompose.release.table import Table
-from dpcompose.release.threshold import Threshold
+from dpcompose.release.table import Key, Table, TableColumn
+from dpcompose.release.threshold import KeyThreshold
 
 MOST_KEYS = 1_000_000
 Asked = TypeVar("Asked", bound="Question")
@@ -40,7 +39,7 @@ class Values:
     cells: tuple[Any, ...]
 
 
-class Grouped(TypedDict, total=False):
+class GroupOptions(TypedDict, total=False):
     """What every question takes by name: see `Question`."""
 
     by: str | Sequence[str]
@@ -80,7 +79,7 @@ class Question(ABC):
         """
 
     @abstractmethod
-    def columns(self, design: Design, drawn: Drawn) -> tuple[Values, ...]:
+    def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
         """The answer's columns besides its keys."""
 
     @abstractmethod
@@ -149,7 +148,7 @@ def key_columns(table: Table, by: Sequence[str], keys: Sequence[Key]) -> tuple[V
     )
 
 
-def of_numbers(table: Table, name: str) -> Column:
+def of_numbers(table: Table, name: str) -> TableColumn:
     """The column of that name, which can be added up or put into bins.
 
     Raises:
@@ -162,38 +161,42 @@ def of_numbers(table: Table, name: str) -> Column:
     return column
 
 
-def measured(table: Table, aggregation: Aggregation, changes: Sequence[Change], spend: Spend) -> _Measured:
-    """The steps for measures that one unit changes so far: the amount in equal parts, one for private keys."""
-    private = aggregation.public is None
+def measured(
+    table: Table,
+    aggregation: Aggregation,
+    changes: Sequence[Change],
+    spend: Spend,
+    description: Mapping[str, object],
+    *,
+    first: int = 0,
+) -> Design:
+    """The design that measures integers which one unit changes so far, one step for each, in equal parts of the amount.
+
+    Private keys take one part more. `first` is the place of the first integer measured, after the number of units.
+    """
+    private, asked = aggregation.public is None, spend
     if private:
-        Threshold.require(spend)
+        KeyThreshold.require(spend)
     if len(changes) > 1 and spend.delta and not private and spend.currency == "epsilon":
         # Several Gaussians within one (epsilon, delta): shared out in rho, where nothing is lost.
         rho = calibrate(Concentrated, epsilon=below(spend.amount), delta=below(spend.delta), parameter="increasing")
         spend = Spend(Fraction(rho.value), "rho")
     part = Fraction(1, len(changes) + private)
-    steps = tuple(noisy(change, spend.share(part, delta=not private), private=private) for change in changes)
+    steps = tuple(noise_step(change, spend.share(part, delta=not private), private=private) for change in changes)
     threshold = None
     if private:
-        threshold = Threshold.costing(table.bounds.presence, spend.share(part, delta=False).with_delta(spend.delta))
-    first = 1 if private else 0
-    return _Measured(steps, tuple(range(first, first + len(changes))), threshold)
+        threshold = KeyThreshold.costing(table.bounds.presence, spend.share(part, delta=False).with_delta(spend.delta))
+    measures = tuple(range(first + private, first + private + len(changes)))
+    return Design(table, aggregation, steps, measures, threshold, spend=asked, description=description)
 
 
-@dataclass(frozen=True)
-class _Measured:
-    steps: tuple[Step, ...]
-    measures: tuple[int, ...]
-    threshold: Threshold | None
-
-
-def noise_of(step: Step) -> Noise:
+def noise_of(step: ReleaseStep) -> Noise:
     """The noise of a step that adds some."""
-    assert isinstance(step, Noisy)
+    assert isinstance(step, NoiseStep)
     return step.noise
 
 
-def _checked(keys: Sequence[Any], columns: Sequence[Column]) -> tuple[Key, ...]:
+def _checked(keys: Sequence[Any], columns: Sequence[TableColumn]) -> tuple[Key, ...]:
     if isinstance(keys, str) or not 1 <= len(keys) <= MOST_KEYS:
         raise DomainError("keys", keys if isinstance(keys, str) else len(keys), f"a list of 1 to {MOST_KEYS:,} keys")
     found: list[Key] = []

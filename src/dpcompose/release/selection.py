@@ -50,7 +50,7 @@ class Selection:
             price = None if promise is None else promise.rho
         else:
             price = compose(chosen.mechanism).pure()
-        assert price is not None and Fraction(price) <= spend.amount, "the slack covers the rounding of a price"
+        assert price is not None and Fraction(price) <= spend.amount, "the reserve covers the rounding of a price"
         return chosen
 
     @property

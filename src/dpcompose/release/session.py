@@ -18,20 +18,17 @@ from dpcompose.ledger import Ledger, Receipt
 from dpcompose.ledger.text import line_of_text
 from dpcompose.release import arrow, sampler
 from dpcompose.release.aggregate import exact, statement
-from dpcompose.release.answer import Answer, answered, stored, written
-from dpcompose.release.answers import Answers, answers_at
-from dpcompose.release.attempt import redeemed
+from dpcompose.release.answer import BIAS, REPLACED, Answer, Quote, answered, stored, written
+from dpcompose.release.answers import Answers, answers_at, redeemed
 from dpcompose.release.binding import Binding
-from dpcompose.release.count import Count, Units
+from dpcompose.release.counts import Count, Histogram, Units
 from dpcompose.release.design import Design
-from dpcompose.release.engine import Statement
-from dpcompose.release.histogram import Histogram
+from dpcompose.release.engine import EngineStatement
 from dpcompose.release.quantile import Quantile
-from dpcompose.release.question import Grouped, Question, questions_of
-from dpcompose.release.quote import BIAS, REPLACED, Quote
+from dpcompose.release.question import GroupOptions, Question, questions_of
 from dpcompose.release.spend import Spend
+from dpcompose.release.sums import Mean, Sum
 from dpcompose.release.table import Table
-from dpcompose.release.total import Mean, Sum
 from dpcompose.release.workload import MOST_COUNTS, ROUNDS, Coordinated, read_off, rounds_of
 
 MOST_QUESTIONS = 100
@@ -71,18 +68,18 @@ class Session:
         if not isinstance(table, Table):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("table", type(table).__name__, "a table made by release.table(...)")
         sampler.require()
-        arrow.ready()
+        arrow.warm_up()
         line_of_text("actor", actor)
         account = Account(ledger, scope=scope)
         values = {"table": table, "ledger": ledger, "scope": scope, "actor": actor}
         for name, value in (values | {"answers": answers_at(answers), "account": account}).items():
             object.__setattr__(self, name, value)
 
-    def count(self, *, key: str | None = None, **asked: Unpack[Grouped]) -> Answer:
+    def count(self, *, key: str | None = None, **asked: Unpack[GroupOptions]) -> Answer:
         """How many rows there are; see `Count` and `ask`."""
         return self.ask(Count(**asked), key=key)
 
-    def units(self, *, key: str | None = None, **asked: Unpack[Grouped]) -> Answer:
+    def units(self, *, key: str | None = None, **asked: Unpack[GroupOptions]) -> Answer:
         """How many units there are; see `Units` and `ask`."""
         return self.ask(Units(**asked), key=key)
 
@@ -94,7 +91,7 @@ class Session:
         upper: Any,
         granularity: Any = None,
         key: str | None = None,
-        **asked: Unpack[Grouped],
+        **asked: Unpack[GroupOptions],
     ) -> Answer:
         """The sum of a column; see `Sum` and `ask`."""
         return self.ask(Sum(column, lower=lower, upper=upper, granularity=granularity, **asked), key=key)
@@ -107,13 +104,13 @@ class Session:
         upper: Any,
         granularity: Any = None,
         key: str | None = None,
-        **asked: Unpack[Grouped],
+        **asked: Unpack[GroupOptions],
     ) -> Answer:
         """The mean of a column; see `Mean` and `ask`."""
         return self.ask(Mean(column, lower=lower, upper=upper, granularity=granularity, **asked), key=key)
 
     def histogram(
-        self, column: str, *, edges: Sequence[Any], key: str | None = None, **asked: Unpack[Grouped]
+        self, column: str, *, edges: Sequence[Any], key: str | None = None, **asked: Unpack[GroupOptions]
     ) -> Answer:
         """The number of rows between edges; see `Histogram` and `ask`."""
         return self.ask(Histogram(column, edges=edges, **asked), key=key)
@@ -127,7 +124,7 @@ class Session:
         upper: Any,
         granularity: Any,
         key: str | None = None,
-        **asked: Unpack[Grouped],
+        **asked: Unpack[GroupOptions],
     ) -> Answer:
         """A quantile of a column; see `Quantile` and `ask`."""
         return self.ask(Quantile(column, q, lower=lower, upper=upper, granularity=granularity, **asked), key=key)
@@ -209,7 +206,7 @@ class Session:
         is known before, by `quote`; that of coordinated ones is measured, and stated with the answer for all at once.
 
         Args:
-            questions: Grouped counts with public keys; what they spend is `spend`, in equal parts.
+            questions: GroupOptions counts with public keys; what they spend is `spend`, in equal parts.
             spend: What all of them may cost together.
             method: "independent", or "coordinated" by multiplicative weights.
             rounds: For "coordinated", how often the synthetic table is corrected.
@@ -270,7 +267,7 @@ class Session:
         named = note.get("trust_view", [])
         return cast("list[str]", named) if isinstance(named, list) else [str(named)]
 
-    def _statements(self, designs: Sequence[Design], binding: Binding) -> list[Statement]:
+    def _statements(self, designs: Sequence[Design], binding: Binding) -> list[EngineStatement]:
         return [statement(self.table, design.aggregation, binding.sampling) for design in designs]
 
     def _stored(

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from dpcompose.errors import DomainError, MissingExtraError
-from dpcompose.release.arrow import of_frame
-from dpcompose.release.csv_file import read_csv
-from dpcompose.release.engine import Engine, engine_of, turn, unsaid
-from dpcompose.release.expression import Expression
-from dpcompose.release.relation import Relation, base
+from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
+from dpcompose.release.arrow import of_frame, read_csv
+from dpcompose.release.engine import Engine, Expression, Relation, base, turn, without_warnings
+from dpcompose.release.on_duckdb import OnDuckDB, of_arrow, of_parquet
+from dpcompose.release.on_postgresql import OnPostgreSQL
+from dpcompose.release.on_spark import OnSpark
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ def opened(source: Any, *, name: str | None, schema: Mapping[str, str] | None, l
         import ibis
     except ImportError:
         raise MissingExtraError("asking tables", "data") from None
-    with unsaid():
+    with without_warnings():
         label, data = _opened(source, name, line_breaks)
         table = base(data)
         foreign = isinstance(source, ibis.Table) or (isinstance(source, str) and "://" in source)
-        engine = engine_of(data, foreign=foreign)
+        engine = _engine_of(data, foreign=foreign)
         relation = place = None
         if isinstance(source, str | os.PathLike) and not foreign:
             place = f"file {Path(source).resolve()}"
@@ -72,10 +72,26 @@ def opened(source: Any, *, name: str | None, schema: Mapping[str, str] | None, l
         return Source(name or label, _typed(data, schema), engine, table, relation, identity)
 
 
+def _engine_of(expression: Expression, *, foreign: bool) -> Engine:
+    """The engine that holds a table.
+
+    Args:
+        expression: The table.
+        foreign: Whether it was made elsewhere, with whatever is declared there.
+
+    Raises:
+        UnsupportedError: If it is none of DuckDB, PostgreSQL and Spark.
+    """
+    engines: dict[str, Engine] = {"duckdb": OnDuckDB(foreign=foreign), "postgres": OnPostgreSQL(), "pyspark": OnSpark()}
+    name = str(expression.get_backend().name)
+    if name not in engines:
+        reason = "its sums, orders and comparisons are not known to agree with the others'"
+        raise UnsupportedError(f"a table on {name}", reason, "Use DuckDB, PostgreSQL or Spark")
+    return engines[name]
+
+
 def _opened(source: Any, name: str | None, line_breaks: bool) -> tuple[str, Expression]:
     import ibis
-
-    from dpcompose.release.on_duckdb import of_arrow
 
     match source:
         case ibis.Table():
@@ -97,8 +113,6 @@ def _label_of(data: Expression) -> str:
 
 
 def _file(path: Path, line_breaks: bool) -> tuple[str, Expression]:
-    from dpcompose.release.on_duckdb import of_arrow, of_parquet
-
     suffix = path.suffix.lower()
     if suffix not in (".parquet", ".csv"):
         raise DomainError("source", str(path), "a file whose name ends in .parquet or .csv")

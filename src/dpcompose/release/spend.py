@@ -11,7 +11,7 @@ from typing import cast
 from dpcompose.errors import DomainError
 from dpcompose.release.decimals import exact
 
-SLACK = Fraction(1, 2**40)
+RESERVE = Fraction(1, 2**40)
 """Kept back, relatively, so that float prices of a thousand answers, each rounded up, stay within what was typed."""
 _LIMITS = {"epsilon": Fraction(100), "rho": Fraction(1000), "delta": Fraction(1, 2)}
 _DOMAIN = "one of {'epsilon': e}, {'rho': r}, {'epsilon': e, 'delta': d} or {'rho': r, 'delta': d}, each > 0"
@@ -69,8 +69,8 @@ class Spend:
 
 
 def below(number: Fraction) -> float:
-    """A double below `number` by about the slack: what noise is made for, so that the price is within `number`."""
-    least = number * (1 - SLACK)
+    """A double below `number` by about the reserve: what noise is made for, so that the price is within `number`."""
+    least = number * (1 - RESERVE)
     value = float(least)
     while Fraction(value) > least:
         value = math.nextafter(value, 0.0)

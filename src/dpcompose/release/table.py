@@ -1,4 +1,4 @@
-"""A table whose rows belong to units of privacy, and what one unit may contribute to it."""
+"""A table with its unit of privacy and bounds, and its columns."""
 # ibis types its expressions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false
@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+import numbers
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from hashlib import sha256
 from typing import Any
 
@@ -15,10 +17,93 @@ from dpcompose.errors import DomainError, DPComposeError, EngineError
 from dpcompose.ledger.text import line_of_text
 from dpcompose.numerics import check
 from dpcompose.release.bounds import Bounds
-from dpcompose.release.column import Column
-from dpcompose.release.engine import Engine, turn, unsaid
-from dpcompose.release.relation import Relation, unsettled
+from dpcompose.release.engine import Engine, Relation, turn, unsettled, without_warnings
 from dpcompose.release.source import opened
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """One column: its name, its kind, and how its type is written.
+
+    Args:
+        name: As the engine has it.
+        kind: "integer", "float", "decimal", "text", "boolean", "date" or "other".
+        type: The type as ibis writes it.
+    """
+
+    name: str
+    kind: str
+    type: str
+
+    @property
+    def numeric(self) -> bool:
+        """Whether it can be summed."""
+        return self.kind in ("integer", "float", "decimal", "boolean")
+
+    @property
+    def groups(self) -> bool:
+        """Whether its values can be keys: equality must mean the same everywhere, which it does not for floats."""
+        return self.kind in _READERS
+
+    @property
+    def identifies(self) -> bool:
+        """Whether it can name a unit of privacy."""
+        return self.groups or self.kind in ("decimal", "identifier")
+
+    def key(self, name: str, value: Any) -> Any:
+        """`value` as a key of this column; None stands for NULL.
+
+        Raises:
+            DomainError: If it cannot be a value of the column.
+        """
+        if value is None:
+            return None
+        read, domain = _READERS[self.kind]
+        found = read(value)
+        if found is None:
+            raise DomainError(name, value, f"{domain}, as the column {self.name!r} holds")
+        return found
+
+
+def _integer(value: Any) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        return None
+    number = int(value)
+    return number if -(2**63) <= number < 2**63 else None
+
+
+def _text(value: Any) -> str | None:
+    if not isinstance(value, str) or len(value) > 10_000:
+        return None
+    try:
+        # Half a surrogate pair is no text in UTF-8.
+        value.encode()
+    except UnicodeEncodeError:
+        return None
+    return value if "\0" not in value else None
+
+
+def _date(value: Any) -> date | None:
+    return value if isinstance(value, date) and not isinstance(value, datetime) else None
+
+
+def _boolean(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+_READERS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "integer": (_integer, "a 64-bit integer"),
+    "text": (_text, "a text"),
+    "boolean": (_boolean, "True or False"),
+    "date": (_date, "a date"),
+}
+
+
+def sorting(key: Key) -> tuple[tuple[bool, Any], ...]:
+    """What sorts keys of one table: text by code point, NULL last."""
+    return tuple((value is None, 0 if value is None else value) for value in key)
 
 
 @dataclass(frozen=True)
@@ -35,14 +120,14 @@ class Table:
     name: str
     unit: tuple[str, ...]
     bounds: Bounds
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     data: Any = field(repr=False, compare=False)
     engine: Engine = field(repr=False, compare=False)
     base: Any = field(default=None, repr=False, compare=False)
     relation: Relation | None = field(default=None, repr=False, compare=False)
     source: str = field(default="", repr=False, compare=False)
 
-    def column(self, name: object) -> Column:
+    def column(self, name: object) -> TableColumn:
         """The column of that name.
 
         Raises:
@@ -70,7 +155,7 @@ class Table:
         if self.relation is None:
             return
         backend, now = self.data.get_backend(), None
-        with unsaid(), turn(backend):
+        with without_warnings(), turn(backend):
             try:
                 self.engine.require(backend)
                 now = self.engine.relation(self.base, backend)
@@ -130,10 +215,20 @@ def table(
     units = _names("unit", unit)
     check.flag("line_breaks", line_breaks)
     made = opened(source, name=label, schema=schema, line_breaks=line_breaks)
-    with unsaid():
+    with without_warnings():
         schema_of = made.data.schema()
-    columns = tuple(Column(str(each), _kind(dtype), str(dtype).lstrip("!")) for each, dtype in schema_of.items())
-    found = Table(made.label, units, bounds, columns, made.data, made.engine, made.base, made.relation, made.identity)
+    columns = tuple(TableColumn(str(each), _kind(dtype), str(dtype).lstrip("!")) for each, dtype in schema_of.items())
+    found = Table(
+        made.label,
+        units,
+        bounds,
+        columns,
+        data=made.data,
+        engine=made.engine,
+        base=made.base,
+        relation=made.relation,
+        source=made.identity,
+    )
     for each in found.unit:
         if not found.column(each).identifies:
             raise DomainError("unit", each, "a column of integers, text, dates, truth values, decimals or UUIDs")

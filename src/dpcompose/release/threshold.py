@@ -9,12 +9,12 @@ from dpcompose.composition.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.mechanism import BlackBox, Concentrated
 from dpcompose.release.bounds import Change
-from dpcompose.release.noise import GaussianNoise, LaplaceNoise, Noise
+from dpcompose.release.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise, Noise
 from dpcompose.release.spend import Spend, below
 
 
 @dataclass(frozen=True)
-class Threshold:
+class KeyThreshold:
     """Noise on the units of every key that is there, and the least noisy number that lets a key out.
 
     A unit that alone holds up to `coordinates` keys makes one of them come out with probability at most delta: the
@@ -34,16 +34,16 @@ class Threshold:
     concentrated: bool
 
     @classmethod
-    def costing(cls, change: Change, spend: Spend) -> Threshold:
+    def costing(cls, change: Change, spend: Spend) -> KeyThreshold:
         """The noise for the amount, and the threshold for the delta.
 
         Raises:
             DomainError: If no delta was named.
         """
-        Threshold.require(spend)
+        KeyThreshold.require(spend)
         rho = spend.currency == "rho"
         alone = Spend(spend.amount, spend.currency)
-        noise = GaussianNoise.costing(change, alone) if rho else LaplaceNoise.costing(change, alone)
+        noise = DiscreteGaussianNoise.costing(change, alone) if rho else DiscreteLaplaceNoise.costing(change, alone)
         return cls(noise, below(spend.delta), rho)
 
     @staticmethod

@@ -15,13 +15,12 @@ from dpcompose.numerics import check
 from dpcompose.release.aggregate import Aggregation
 from dpcompose.release.answer import Answer
 from dpcompose.release.bounds import Change
-from dpcompose.release.column import Key
-from dpcompose.release.count import Count
-from dpcompose.release.design import Design, Drawn
+from dpcompose.release.counts import Count
+from dpcompose.release.design import Design, Released
 from dpcompose.release.noise import Noise, noise_for
 from dpcompose.release.question import Question, Values, key_columns
 from dpcompose.release.selection import Selection
-from dpcompose.release.table import Table
+from dpcompose.release.table import Key, Table
 
 MOST_CELLS = 100_000
 MOST_COUNTS = 10_000
@@ -39,7 +38,7 @@ class Coordinated(Question):
     rows, and `rounds` + 1 choices and noisy counts. Rows that have none of the combinations are left out.
 
     Args:
-        counts: Grouped counts with public keys.
+        counts: GroupOptions counts with public keys.
         rounds: How many corrections.
 
     Reference: [HardtLigettMcSherry2012, Figure 1]
@@ -67,9 +66,9 @@ class Coordinated(Question):
         each = asked.share(Fraction(1, 2 * self.rounds + 3), delta=False)
         loop = Correction(noise_for(one, each), Selection.costing(change.l1, each), self.rounds, queries)
         described = self._described(by, cells, counts=len(self.counts), rounds=self.rounds)
-        return Design(table, Aggregation(by, cells), (loop,), (0,), None, asked, described)
+        return Design(table, Aggregation(by, cells), (loop,), (0,), None, spend=asked, description=described)
 
-    def columns(self, design: Design, drawn: Drawn) -> tuple[Values, ...]:
+    def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
         """The synthetic table, and by how much a count that is far off was measured to be."""
         counts = tuple(number / UNIT for number, _ in drawn.released[0])
         return Values("count", "double", counts), Values(OFF, "int64", tuple(off for _, off in drawn.released[0]))
@@ -78,7 +77,7 @@ class Coordinated(Question):
         """A bound on the largest error of all counts at once, from the check.
 
         The count that the check chose is off by at most what was measured and the noise on that; no other is off by
-        more than that and the slack of the choice. Each fails with half of the failure probability.
+        more than that and the error of the choice. Each fails with half of the failure probability.
 
         Raises:
             UnsupportedError: Before the answer: how far a synthetic table is off depends on the data.
@@ -89,9 +88,9 @@ class Coordinated(Question):
         (loop,) = design.steps
         assert isinstance(loop, Correction)
         each = failure / 2
-        slack = loop.selection.error(len(loop.queries), each)
+        off_choice = loop.selection.error(len(loop.queries), each)
         # 1 for guesses rounded to whole rows, up and down.
-        return columns[-1].cells[0] + loop.noise.error(each) + slack + 1
+        return columns[-1].cells[0] + loop.noise.error(each) + off_choice + 1
 
 
 def rounds_of(value: Any) -> int:
@@ -207,7 +206,7 @@ class ReadOff(Question):
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         return self.workload.design(table, spend)
 
-    def columns(self, design: Design, drawn: Drawn) -> tuple[Values, ...]:
+    def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
         return self.workload.columns(design, drawn)
 
     def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> tuple[float, ...] | float:

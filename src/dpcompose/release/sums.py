@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 from dpcompose.release.aggregate import Aggregation
-from dpcompose.release.design import Design, Drawn
-from dpcompose.release.grid import Grid
+from dpcompose.release.design import Design, Released
+from dpcompose.release.grid import FixedPointGrid
 from dpcompose.release.question import OfColumn, Values, measured, noise_of, of_numbers
 from dpcompose.release.table import Table
 
@@ -21,11 +21,11 @@ class _Clamped(OfColumn):
     upper: Any
     granularity: Any = None
 
-    def _grid(self, table: Table) -> Grid:
+    def _grid(self, table: Table) -> FixedPointGrid:
         whole = of_numbers(table, self.column).kind in ("integer", "boolean")
-        return Grid.stated(self.lower, self.upper, self.granularity, whole=whole)
+        return FixedPointGrid.stated(self.lower, self.upper, self.granularity, whole=whole)
 
-    def _spec(self, grid: Grid) -> dict[str, object]:
+    def _spec(self, grid: FixedPointGrid) -> dict[str, object]:
         ends = {"lower": str(grid.lower), "upper": str(grid.upper), "granularity": str(grid.granularity)}
         return {"column": self.column, **ends}
 
@@ -50,13 +50,11 @@ class Sum(_Clamped):
         by, public = self._groups(table)
         asked, grid = self._spend(spend), self._grid(table)
         aggregation = Aggregation(by, public, value=(self.column, grid, 0))
-        bounds = table.bounds.within(None if public is None else len(public))
-        ready = measured(table, aggregation, [bounds.change(grid.largest())], asked)
-        measures = tuple(measure + 1 for measure in ready.measures)
+        change = table.bounds.within(aggregation.groups).change(grid.largest())
         described = self._described(by, public, **self._spec(grid))
-        return Design(table, aggregation, ready.steps, measures, ready.threshold, asked, described)
+        return measured(table, aggregation, [change], asked, described, first=1)
 
-    def columns(self, design: Design, drawn: Drawn) -> tuple[Values, ...]:
+    def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
         grid = _grid_of(design)
         sums = (number for (number,) in drawn.released[0])
         if grid.granularity == 1:
@@ -89,17 +87,16 @@ class Mean(_Clamped):
         asked, grid = self._spend(spend), self._grid(table)
         center = grid.middle
         aggregation = Aggregation(by, public, value=(self.column, grid, center))
-        bounds = table.bounds.within(None if public is None else len(public))
-        ready = measured(table, aggregation, [bounds.change(1), bounds.change(grid.largest(center))], asked)
-        described = self._described(by, public, **self._spec(grid))
-        return Design(table, aggregation, ready.steps, ready.measures, ready.threshold, asked, described)
+        bounds = table.bounds.within(aggregation.groups)
+        changes = [bounds.change(1), bounds.change(grid.largest(center))]
+        return measured(table, aggregation, changes, asked, self._described(by, public, **self._spec(grid)))
 
-    def columns(self, design: Design, drawn: Drawn) -> tuple[Values, ...]:
+    def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
         grid, counts, sums = _grid_of(design), drawn.released[0], drawn.released[1]
         means = tuple(self._mean(grid, total, count) for (count,), (total,) in zip(counts, sums, strict=True))
         return Values("mean", "double", means), Values("count", "int64", tuple(count for (count,) in counts))
 
-    def _mean(self, grid: Grid, total: int, count: int) -> float:
+    def _mean(self, grid: FixedPointGrid, total: int, count: int) -> float:
         steps = grid.middle + Fraction(total, max(count, 1))
         return grid.value(min(max(steps, Fraction(grid.first)), Fraction(grid.last)))
 
@@ -128,6 +125,6 @@ class Mean(_Clamped):
         return tuple(found)
 
 
-def _grid_of(design: Design) -> Grid:
+def _grid_of(design: Design) -> FixedPointGrid:
     assert design.aggregation.value is not None
     return design.aggregation.value[1]

@@ -1,0 +1,102 @@
+"""How many rows, how many units, and how many rows between declared edges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+from dpcompose.release.aggregate import Aggregation
+from dpcompose.release.design import Design, Released, digest
+from dpcompose.release.grid import Edges
+from dpcompose.release.question import OfColumn, Question, Values, measured, noise_of, of_numbers
+from dpcompose.release.table import Table
+from dpcompose.release.threshold import KeyThreshold
+
+
+@dataclass(frozen=True)
+class Count(Question):
+    """How many rows there are, in all or in each group."""
+
+    @property
+    def kind(self) -> str:
+        return "count"
+
+    def design(self, table: Any, spend: Mapping[str, Any] | None = None) -> Design:
+        by, public = self._groups(table)
+        asked, aggregation = self._spend(spend), Aggregation(by, public)
+        change = table.bounds.within(aggregation.groups).change(1)
+        return measured(table, aggregation, [change], asked, self._described(by, public))
+
+    def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
+        return (Values("count", "int64", tuple(number for (number,) in drawn.released[0])),)
+
+    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
+        return float(noise_of(design.steps[0]).error(failure))
+
+
+@dataclass(frozen=True)
+class Units(Question):
+    """How many units there are, in all or in each group: a unit counts once in a group, however many rows it has."""
+
+    @property
+    def kind(self) -> str:
+        return "units"
+
+    def design(self, table: Any, spend: Mapping[str, Any] | None = None) -> Design:
+        by, public = self._groups(table)
+        asked, aggregation = self._spend(spend), Aggregation(by, public, distinct=True)
+        described = self._described(by, public)
+        change = table.bounds.within(aggregation.groups).presence
+        if public is not None:
+            return measured(table, aggregation, [change], asked, described)
+        threshold = KeyThreshold.costing(change, asked)
+        return Design(table, aggregation, (), (), threshold, spend=asked, description=described)
+
+    def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
+        return (Values("units", "int64", tuple(number for (number,) in drawn.released[0])),)
+
+    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
+        noise = design.threshold.noise if design.threshold is not None else noise_of(design.steps[0])
+        return float(noise.error(failure))
+
+
+@dataclass(frozen=True)
+class Histogram(OfColumn):
+    """The number of rows in every bin [e0, e1), [e1, e2), ..., the last one closed; what lies outside is left out.
+
+    Args:
+        column: A column of numbers.
+        edges: Increasing numbers; all bins come out, empty ones too.
+    """
+
+    _: KW_ONLY
+    edges: Sequence[Any]
+
+    @property
+    def kind(self) -> str:
+        return "histogram"
+
+    def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
+        by, public = self._groups(table)
+        of_numbers(table, self.column)
+        asked, bins = self._spend(spend), Edges.stated(self.edges)
+        aggregation = Aggregation(by, public, bins=(self.column, bins))
+        change = table.bounds.within(aggregation.groups).change(1, bins=bins.count)
+        described = self._described(
+            by, public, column=self.column, edges={"number": len(bins.edges), "digest": digest([bins.edges])}
+        )
+        return measured(table, aggregation, [change], asked, described)
+
+    def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
+        edges = [float(edge) for edge in Edges.stated(self.edges).edges]
+        counts = tuple(number for cell in drawn.released[0] for number in cell)
+        times = len(drawn.keys)
+        return (
+            Values("from", "double", tuple(edges[:-1]) * times),
+            Values("to", "double", tuple(edges[1:]) * times),
+            Values("count", "int64", counts),
+        )
+
+    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
+        return float(noise_of(design.steps[0]).error(failure))
