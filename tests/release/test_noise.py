@@ -20,6 +20,7 @@ from dpcompose.release.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise,
 from dpcompose.release.selection import Selection
 from dpcompose.release.spend import Spend
 from dpcompose.release.threshold import KeyThreshold
+from tests.release import world
 
 ONE = Bounds(1, 1, 1).presence
 CHANGES = [ONE, Bounds(50, 1, 50).change(1), Bounds(50, 50, 50).change(1), Bounds(9, 3, 3).change(1000)]

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from dpcompose.proof.ball import Ball, Disc
 from dpcompose.proof.normal import NormalMoments, upper_tail
+from dpcompose.proof.trapezoid import TrapezoidMoments
 
 
 @dataclass(frozen=True)

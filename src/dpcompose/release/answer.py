@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from dpcompose.composition.container import Composable
+from dpcompose.composition.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.files import path_of, replacing
 from dpcompose.ledger import Receipt
