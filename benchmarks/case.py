@@ -1,4 +1,4 @@
-"""What is asked of every system: a composition, a delta, and the question; and what it answers."""
+"""A case for every system (a composition, a delta, and the question), and its answer."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a system claims.
+    """A system's claim.
 
     Args:
         upper: The value it offers as safe.

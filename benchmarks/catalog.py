@@ -14,7 +14,7 @@ FEWEST, MOST = 10**3, 10**9
 
 @dataclass(frozen=True)
 class Target:
-    """What a group of cases must reach, all of them.
+    """The target that all cases of a group must reach.
 
     Args:
         title: As the tables show it.

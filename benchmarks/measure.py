@@ -45,7 +45,7 @@ class Effort:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What a system did with one case.
+    """A system's run on one case.
 
     Args:
         seconds: Of the processor, one per repetition; none if there is no answer.
@@ -87,7 +87,7 @@ class Worker:
     def greet(self) -> Mapping[str, Any]:
         """Start the process; its version, or what is missing."""
         command = [str(self.python), "-m", "benchmarks.worker", self.name]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         self._process = subprocess.Popen(command, cwd=ROOT, env=os.environ | ONE_THREAD, text=True, **pipes)
         return self._answer(START) or {"missing": "it does not start"}
 

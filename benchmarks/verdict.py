@@ -1,4 +1,4 @@
-"""What a claimed value is worth against the truth, and whether a group of cases reached its target."""
+"""Verdicts on claimed values against the truth, and on groups of cases against their targets."""
 
 from __future__ import annotations
 
@@ -95,8 +95,7 @@ def outcomes(results: Results) -> list[Outcome]:
         if measured:
             widths = [row[OURS].width for row in measured]
             width = math.nan if any(map(math.isnan, widths)) else max(widths)  # no answer meets nothing
-            least = (least_speedup(measured, peer) for peer in (REFERENCE, RENYI))
-            found.append(Outcome(target, *least, width))
+            found.append(Outcome(target, least_speedup(measured, REFERENCE), least_speedup(measured, RENYI), width))
     return found
 
 

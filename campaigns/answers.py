@@ -152,7 +152,7 @@ def _book(rng: Random) -> str:
 
 
 def _filter(rng: Random) -> str:
-    """What a filter decides of a few mechanisms, one after the other."""
+    """Return a filter's decisions on a few mechanisms, one after the other."""
     delta = _number(rng, -8, -4)
     name = rng.choice(
         ["PureFilter", "BasicFilter", "AdvancedFilter", "ConcentratedFilter", "RenyiFilter", "GaussianFilter"]
@@ -251,7 +251,7 @@ def _error(error: Exception) -> str:
 
 
 def answer(question: str, known: Mapping[str, Any]) -> Any:
-    """What a question returns, or the name of its error."""
+    """Return a question's answer, or the name of its error."""
 
     def stop(*_: object) -> None:
         raise TimeoutError

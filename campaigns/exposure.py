@@ -1,4 +1,4 @@
-"""What is promised to one person, against every adversary: `python -m campaigns.exposure [--trees N] [--share 1/4]`.
+"""The promise to one person, against every adversary: `python -m campaigns.exposure [--trees N] [--share 1/4]`.
 
 A random ledger and delta. The adversary opens budgets, each in one of several sizes, records that they are open,
 charges them with randomized response or with a mechanism that shows the world with some probability, and chooses every
@@ -30,7 +30,7 @@ from dpcompose.ledger import Amount, Ledger
 from dpcompose.ledger.memory import MemoryStore
 from dpcompose.ledger.store import Store
 
-ADA = {"actor": "Ada"}
+ADA: dict[str, Any] = {"actor": "Ada"}
 Step = tuple[Any, ...]
 History = tuple[Step, ...]
 MOST_CHARGES, MOST_HISTORIES = 3, 400
@@ -40,7 +40,7 @@ ROOM = 1.0 + 1e-12
 
 @dataclass(frozen=True)
 class Game:
-    """What an adversary may do.
+    """The moves that an adversary has.
 
     Args:
         delta: Of every promise.
@@ -115,7 +115,7 @@ def _epsilon(sizes: list[int], unit: float, delta: float) -> float:
 
 
 def played(game: Game, history: History) -> float | None:
-    """What is promised at the end of a history; infinite if nothing is, None if its last step is refused."""
+    """Return the promise at the end of a history; infinite if there is none, None if its last step is refused."""
     ledger = _after(game, history)
     if ledger is None:
         return None

@@ -36,7 +36,7 @@ MOST_MEMBERS = 4
 
 @dataclass(frozen=True)
 class Item:
-    """What may be charged.
+    """A mechanism that may be charged.
 
     Args:
         mechanism: As the library knows it.

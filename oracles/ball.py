@@ -31,7 +31,9 @@ def widen(center: arb, by: arb) -> arb:
 
 def floor(value: arb) -> int:
     """The integer part of the middle of `value`."""
-    return int(value.mid().floor().unique_fmpz())
+    whole = value.mid().floor().unique_fmpz()
+    assert whole is not None  # the middle is one number
+    return int(whole)
 
 
 def span(lower: arb, upper: arb) -> arb:

@@ -38,7 +38,7 @@ class Direction(Enum):
 class SampledGaussian:
     """The Gaussian mechanism of shift `mu` and deviation 1 on a Poisson sample of rate `rate` < 1."""
 
-    rate: float
+    rate: Number
     mu: Number
     direction: Direction
 
@@ -127,7 +127,7 @@ class SampledGaussian:
 
     def _pieces(self, order: float) -> list[tuple[float, arb]]:
         """(log c, m) with density times weight at most sum c n(x - m), n the normal density."""
-        mu, q = float(self.mu), self.rate
+        mu, q = float(self.mu), float(self.rate)
         power = ball(order) + 1
         ends = [(math.log1p(-q), arb(0)), (math.log(q) + (order + 1) * order * mu * mu / 2, power * ball(self.mu))]
         low = -order * math.log1p(-q)

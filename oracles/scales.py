@@ -75,7 +75,7 @@ def _sums(parts: Parts, plan: Plan, level: float, step: float, count: int) -> tu
     t = plan.order + 1j * frequency
     power = nodes.power * turned * weight
     kernel = 1 / (t * (t + 1))
-    value, bump = float((power * kernel).real.sum()), float(power.real.sum())
+    value, bump = float(np.real(power * kernel).sum()), float(np.real(power).sum())
     each = (nodes.error + UNIT * (300 + 8 * lean) * np.abs(nodes.power)) * weight
     lost = count * nodes.left_out
     error = float(np.dot(each, np.abs(kernel))) + lost / (plan.order * (plan.order + 1))

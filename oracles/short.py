@@ -100,8 +100,8 @@ def _sums(law: SampledGaussian, times: int, plan: Plan, level: float, step: floa
             t = plan.order + 1j * frequency
             power = moment**times * turned * weight
             kernel = 1 / (t * (t + 1))
-            value += math.fsum((power * kernel).real)
-            bump += math.fsum(power.real)
+            value += math.fsum(np.real(power * kernel))
+            bump += math.fsum(np.real(power))
             spread = times * (size + each) ** (times - 1) * each + (8 * times + 300) * UNIT * size**times
             error += float(np.dot(spread * weight, np.abs(kernel))) + 4 * UNIT * abs(value)
             doubt += float(np.dot(spread, weight)) + 4 * UNIT * abs(bump)

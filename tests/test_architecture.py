@@ -188,10 +188,12 @@ def cancellation(source: Source) -> Iterator[str]:
             left, right = node.left, node.right
             if (_is_one(left) and _calls(right, "exp")) or (_calls(left, "exp") and _is_one(right)):
                 yield f"line {node.lineno}: use expm1"
-        if _calls(node, "log") and node.args and isinstance(node.args[0], ast.BinOp):
-            inner = node.args[0]
-            if _is_one(inner.left) and isinstance(inner.op, ast.Add | ast.Sub):
-                yield f"line {node.lineno}: use log1p"
+        match node:
+            case ast.Call(args=[ast.BinOp(left=one, op=ast.Add() | ast.Sub()), *_]):
+                if _calls(node, "log") and _is_one(one):
+                    yield f"line {node.lineno}: use log1p"
+            case _:
+                pass
 
 
 def _is_one(node: ast.AST) -> bool:

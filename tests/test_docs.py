@@ -109,6 +109,21 @@ def test_links_of_page_lead_somewhere(path: Path) -> None:
     assert [link for link in links if not (path.parent / link).exists()] == []
 
 
+def _runnable(module: str) -> bool:
+    place = ROOT.joinpath(*module.split("."))
+    return place.with_suffix(".py").exists() or (place / "__main__.py").exists()
+
+
+def test_modules_that_are_to_be_run_are_there() -> None:
+    folders = ("campaigns", "benchmarks", "examples", "tests", "src")
+    sources = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
+    pages = [*PAGES, ROOT / "examples" / "README.md", ROOT / "Makefile", *(ROOT / "changelog.d").glob("*.md"), *sources]
+    ours = rf"python -m ((?:{'|'.join(folders)}|oracles)\.\w+(?:\.\w+)*)"
+    named = {module for page in pages for module in re.findall(ours, page.read_text(encoding="utf-8"))}
+    assert "campaigns.soundness" in named
+    assert {module for module in named if not _runnable(module)} == set()
+
+
 def test_names_of_the_notation_exist() -> None:
     source = "\n".join(file.read_text() for file in (ROOT / "src").rglob("*.py"))
     rows = [

@@ -1,10 +1,14 @@
 """dp-accounting's privacy loss distributions, composed as its PLDAccountant does, which takes no promises."""
 
+# The package is in the environment of the peers only.
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from functools import reduce
+from typing import TypeAlias
 
 import dp_accounting
 from dp_accounting.pld import common, privacy_loss_distribution
@@ -12,7 +16,7 @@ from dp_accounting.pld import common, privacy_loss_distribution
 from benchmarks.case import Answer, Case, Part
 
 PACKAGE = "dp-accounting"
-Distribution = privacy_loss_distribution.PrivacyLossDistribution
+Distribution: TypeAlias = privacy_loss_distribution.PrivacyLossDistribution
 
 
 def solver(interval: float) -> Callable[[Case], Answer]:

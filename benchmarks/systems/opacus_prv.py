@@ -1,5 +1,8 @@
 """Opacus with the accountant that its engine uses by default. Importing it needs torch."""
 
+# The package is in the environment of the peers only.
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 from opacus.accountants import PRVAccountant

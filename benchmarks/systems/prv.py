@@ -1,5 +1,8 @@
 """Microsoft's accountant, at the errors of its own examples: 0.01 in epsilon, a thousandth of delta."""
 
+# The package is in the environment of the peers only.
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 from prv_accountant import PRVAccountant

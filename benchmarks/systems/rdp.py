@@ -1,5 +1,8 @@
 """dp-accounting's Renyi accountant, default orders."""
 
+# The package is in the environment of the peers only.
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 import math

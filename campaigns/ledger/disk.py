@@ -16,7 +16,7 @@ SECTOR = 512
 
 @dataclass(eq=False)
 class File:
-    """What was synced, and what was done since."""
+    """The synced contents, and the writes since."""
 
     durable: bytes = b""
     pending: list[Event] = field(default_factory=list)

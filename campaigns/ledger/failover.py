@@ -64,7 +64,7 @@ class Pair:
             time.sleep(0.01)
 
     def ask(self, server: Server, statement: str) -> list[tuple[Any, ...]]:
-        """What a server answers."""
+        """Return a server's answer."""
         import psycopg
 
         with psycopg.connect(server.url(), autocommit=True) as connection:

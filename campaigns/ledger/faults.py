@@ -34,7 +34,7 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Fault:
-    """What fails: the error (0: half a write), and whether it lasts."""
+    """The call that fails: the error (0: half a write), and whether it lasts."""
 
     name: str
     code: int

@@ -154,7 +154,7 @@ def _wait(folder: Path, streams: list[str], lines: int) -> None:
 
 
 def _copy(folder: Path) -> None:
-    """What is put back later: the file as it is, its log, and a whole backup."""
+    """The copies that are put back later: the file as it is, its log, and a whole backup."""
     shutil.copyfile(folder / NAME, folder / "older")
     with suppress(FileNotFoundError):
         shutil.copyfile(folder / f"{NAME}-wal", folder / "older-wal")
@@ -163,7 +163,7 @@ def _copy(folder: Path) -> None:
 
 
 def _lines(diary: Path) -> list[str]:
-    """What was acknowledged; a last line that a kill cut off counts for nothing."""
+    """Return the charges that were acknowledged; a last line that a kill cut off counts for nothing."""
     text = diary.read_text() if diary.exists() else ""
     return text.split("\n")[:-1]
 

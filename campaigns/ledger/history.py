@@ -42,7 +42,7 @@ def units(costs: dict[str, str] | None) -> dict[str, int]:
 
 @dataclass
 class Replayed:
-    """What a replay found."""
+    """The result of a replay."""
 
     entries: int = 0
     granted: int = 0

@@ -1,4 +1,4 @@
-"""What a campaign needs beyond Python, and this machine may lack."""
+"""The error for a tool that a campaign needs and this machine lacks."""
 
 
 class MissingError(Exception):

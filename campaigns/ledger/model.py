@@ -1,4 +1,4 @@
-"""What the ledger must do, written a second time and naively: exact numbers, and everything summed anew each time.
+"""The ledger's rules, written a second time and naively: exact numbers, and everything summed anew each time.
 
 It shares no code with the ledger. `Model` says what each request must lead to; an `Outcome` is comparable.
 """
@@ -66,18 +66,18 @@ class Model:
         if bad is not None:
             return bad
         parent = self.places.get(above)
-        in_slot = parent is not None and parent.kind == "slots"
-        if in_slot:
+        slot_of = parent if parent is not None and parent.kind == "slots" else None
+        if slot_of is not None:
             if kind != "filter":
                 return Outcome("ScopeKindError")
-            if caps is not None and dict(caps) != parent.caps:
+            if caps is not None and dict(caps) != slot_of.caps:
                 return Outcome("CurrencyError")
-            caps = parent.caps
+            caps = slot_of.caps
         place = Place(kind, dict(caps or {}), slots, request=request, schedule=schedule)
-        if in_slot and len(self._children(above)) == parent.slots:
+        if slot_of is not None and len(self._children(above)) == slot_of.slots:
             return Outcome("OverdrawnError", (above, "slots", 1, 0))
         if kind == "slots":
-            expected = self.currencies(above) if above and not in_slot else set()
+            expected = self.currencies(above) if above and slot_of is None else set()
             if set(cost) != expected:
                 return Outcome("CurrencyError")
             place.direct = dict(cost)
@@ -140,7 +140,7 @@ class Model:
         return bad or DONE
 
     def currencies(self, path: str) -> set[str]:
-        """What a charge of this scope must name."""
+        """The currencies that a charge of this scope must name."""
         found: set[str] = set()
         for each in _upwards(path):
             if self.places[each].kind == "slots":
@@ -149,7 +149,7 @@ class Model:
         return found
 
     def spent(self, path: str) -> dict[str, Exact]:
-        """What this scope has spent, from all that was ever granted below it."""
+        """The amounts that this scope has spent, from all that was ever granted below it."""
         place = self.places[path]
         total = dict(place.direct)
         if place.kind == "slots":

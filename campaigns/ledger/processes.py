@@ -9,7 +9,7 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Thread
 
@@ -40,11 +40,11 @@ def kill(child: int) -> None:
     os.waitpid(child, 0)
 
 
-def in_threads(works: list[Callable[[], None]]) -> None:
+def in_threads(works: Sequence[Callable[[], object]]) -> None:
     """Do all at once; the first exception is raised when all are done."""
     failed: list[BaseException] = []
 
-    def guarded(work: Callable[[], None]) -> None:
+    def guarded(work: Callable[[], object]) -> None:
         try:
             work()
         except BaseException as error:

@@ -254,7 +254,7 @@ def _verify(path: Path, anchor: Anchor) -> None:
 
 
 def _hashes_only(path: Path, anchor: Anchor) -> None:
-    """What a ledger would do that trusts its balances: the control."""
+    """Verify as a ledger would that trusts its balances: the control."""
     from dpcompose.errors import TamperedError
 
     with closing(sqlite3.connect(path)) as connection:

@@ -1,4 +1,4 @@
-"""What a process wrote and synced, recorded by strace at the system call."""
+"""The writes and syncs of a process, recorded by strace at the system call."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def ask(stream: str, number: int) -> Ask:
 
 
 class Diary:
-    """What was acknowledged to one stream: one line for each request, written at once; it outlives its writer."""
+    """The requests acknowledged to one stream: one line for each request, written at once; it outlives its writer."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -113,7 +113,7 @@ class Diary:
         os.write(self._handle, (json.dumps(line) + "\n").encode())
 
     def lines(self) -> Iterator[list[Any]]:
-        """What was written; a last line that a kill cut off counts for nothing."""
+        """Return the lines that were written; a last line that a kill cut off counts for nothing."""
         for text in self.path.read_text().splitlines(keepends=True):
             if text.endswith("\n"):
                 yield json.loads(text)
@@ -137,7 +137,7 @@ def run_stream(ledger: Ledger, stream: str, diary: Diary, stop: int) -> None:
 
 
 def answer(ledger: Ledger, asked: Ask) -> list[Any]:
-    """What the ledger acknowledges: key, outcome, sequence, hash, redeemed."""
+    """The ledger's acknowledgement: key, outcome, sequence, hash, redeemed."""
     said = {} if asked.mechanism is None else {"mechanism": asked.mechanism}
     try:
         receipt = ledger.charge(asked.path, cost=asked.cost, description=said, actor="client", key=asked.key)

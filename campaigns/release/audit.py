@@ -83,7 +83,7 @@ STATISTICS: dict[str, tuple[Callable[[Outcome], int], range]] = {
     **{f"has {key}": (lambda seen, key=key: int(key in seen), range(2)) for key in _CITIES},
     **{f"number {place}": (lambda seen, place=place: _at(seen, place), LEVELS) for place in range(PLACES)},
 }
-"""What is looked at, fixed before anything is drawn: for each statistic the events "= level" and ">= level"."""
+"""The events, fixed before anything is drawn: for each statistic "= level" and ">= level"."""
 EVENTS = 2 * sum(len(levels) for _, levels in STATISTICS.values())
 
 

@@ -22,7 +22,7 @@ from campaigns.release import tables
 from dpcompose.release.aggregate import exact
 from dpcompose.release.table import Table
 
-ENDS = {"lower": -100, "upper": 1000}
+ENDS: dict[str, Any] = {"lower": -100, "upper": 1000}
 EPSILON = {"epsilon": 1}
 PRIVATE = {"epsilon": 1, "delta": 1e-6}
 CITIES = [*tables.CITIES, None]
@@ -97,7 +97,7 @@ def differing(here: Table, there: Table, asked: slice = slice(None)) -> list[str
 
 
 def run(sources: dict[str, Any], frame: Any) -> Sequence[str]:
-    """What differs from DuckDB, under any bound."""
+    """Return the questions whose integers differ from DuckDB's, under any bound."""
     wrong: list[str] = []
     for label, bounds in BOUNDS.items():
         here = release.table(frame, **bounds)

@@ -60,7 +60,7 @@ def ask(found: release.Session, key: str) -> object:
 
 
 def imported() -> None:
-    """What a session imports, here and not in every child: a child killed among its imports shows nothing."""
+    """Import the modules of a session here and not in every child: a child killed among its imports shows nothing."""
     import ibis.backends.duckdb  # noqa: F401
 
     sampler.require()
@@ -80,7 +80,7 @@ def child(home: Path, pipe: int, seed: str) -> None:
 
 
 def killed(home: Path, seed: str) -> list[tuple[str, object]]:
-    """What came out of one process before it was killed; whole lines only, for half a line is no answer."""
+    """Return the lines of one process before it was killed; whole lines only, for half a line is no answer."""
     reading, writing = os.pipe()
     with warnings.catch_warnings():
         # Later Pythons warn of threads: here the child opens everything anew.
@@ -106,7 +106,7 @@ def killed(home: Path, seed: str) -> list[tuple[str, object]]:
 
 
 def judged(home: Path, came: list[tuple[str, object]]) -> list[str]:
-    """What is wrong with what came out."""
+    """Return the faults of the lines that came out."""
     ledger = Ledger.open(home / "ledger.db")
     ledger.verify()
     entries = list(ledger.entries("world"))
@@ -130,7 +130,7 @@ def judged(home: Path, came: list[tuple[str, object]]) -> list[str]:
 
 
 def run(kills: int, seed: int) -> tuple[list[str], int, int]:
-    """What went wrong in so many kills, with the numbers of answers and of spent words that came out."""
+    """Return the faults found in so many kills, with the numbers of answers and of spent words that came out."""
     imported()
     wrong: list[str] = []
     answers = spent = 0

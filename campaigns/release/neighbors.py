@@ -105,7 +105,7 @@ def _without_names(text: str) -> str:
 
 
 def pair(rng: random.Random) -> tuple[tuple[Any, ...], tuple[Any, ...], release.Question]:
-    """What is seen of a table and of one with another unit in it."""
+    """Return the views of a table and of one with another unit in it."""
     most = rng.choice([1, 3, 30])
     bounds: dict[str, Any] = {"unit": rng.choice(["person", "number", ["person", "number"]]), "max_rows_per_unit": most}
     if rng.random() < 0.3:

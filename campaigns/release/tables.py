@@ -98,13 +98,13 @@ def on_postgres(url: str, found: Sequence[tuple[Any, ...]], name: str = "people"
 
     columns = ", ".join(f"{each} {kind.strip()}" for each, kind in zip(SCHEMA.names, split(TYPES), strict=True))
     with psycopg.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
-        cursor.execute(f"DROP TABLE IF EXISTS {name}")
-        cursor.execute(f"CREATE TABLE {name} ({columns})")
+        cursor.execute(_sql(f"DROP TABLE IF EXISTS {name}"))
+        cursor.execute(_sql(f"CREATE TABLE {name} ({columns})"))
         marks = ", ".join(["%s"] * len(SCHEMA))
         if found:
             day = SCHEMA.get_field_index("day")
             rows = [(*row[:day], "infinity" if row[day] == FAR else row[day], *row[day + 1 :]) for row in found]
-            cursor.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)
+            cursor.executemany(_sql(f"INSERT INTO {name} VALUES ({marks})"), rows)
     return ibis.postgres.from_connection(psycopg.connect(url, autocommit=True)).table(name)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import dpcompose as dp
-from dpcompose import account, adaptive, experiment, guarantee, ledger, plan, release
+from dpcompose import account, adaptive, book, experiment, guarantee, ledger, plan, release
 from dpcompose.composition import one_of
 
 ROOMS = (
@@ -113,7 +113,7 @@ MADE = [
     "Certified",
     "Moment",
 ]
-"""What the library makes, or what is tried through its methods and functions."""
+"""Classes that the library makes, or that are tried through their methods and functions."""
 BETWEEN_ROOMS = {
     "pairs",
     "promise",
@@ -458,7 +458,7 @@ INSTANCES: dict[str, Callable[[], Any]] = {
     "ConcentratedDP": lambda: guarantee.ConcentratedDP(0.1),
     "GaussianTradeoff": lambda: guarantee.GaussianTradeoff(0.7),
     "RenyiDP": lambda: adaptive.RenyiFilter(4.0, budget=1.0).guarantee(),
-    "Promise": lambda: dp.book.promise(guarantee.ApproximateDP(0.5, delta=1e-3), utility_range=1.0),
+    "Promise": lambda: book.promise(guarantee.ApproximateDP(0.5, delta=1e-3), utility_range=1.0),
     "PureFilter": lambda: adaptive.PureFilter(1.0),
     "BasicFilter": lambda: adaptive.BasicFilter(1.0, delta=1e-3),
     "AdvancedFilter": lambda: adaptive.AdvancedFilter(1.0, delta=1e-3, slack=1e-4),

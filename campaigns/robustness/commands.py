@@ -52,7 +52,7 @@ def run(commands: list[str] | None = None, streams: dict[str, str] | None = None
 
 
 def tried(command: str, name: str, redirected: str) -> str | None:
-    """What is wrong with one command in a directory of its own."""
+    """Return the faults of one command in a directory of its own."""
     with tempfile.TemporaryDirectory() as home:
         (Path(home) / "plan.toml").write_text(PLAN)
         python = f"{sys.executable} -c 'from dpcompose.cli import main; main()'"

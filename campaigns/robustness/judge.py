@@ -22,7 +22,7 @@ MOST_CALLS = 3_000_000
 """Calls of Python functions that one answer may take."""
 LONGEST_MESSAGE = 1500
 PROMISES = {"ApproximateDP", "ConcentratedDP", "Total", "Reading", "Statement"}
-"""What holds an epsilon and a delta that are promised."""
+"""Types with an epsilon and a delta that are promised."""
 
 # What a parameter's annotation says it takes.
 _TAKES = (
@@ -97,7 +97,7 @@ def judged(
     seconds: int = 60,
     work: int = MOST_CALLS,
 ) -> str | None:
-    """What is wrong with the call; None if nothing is."""
+    """Return the fault of the call; None if there is none."""
     try:
         with warnings.catch_warnings(), limited(work, seconds):
             warnings.simplefilter("error")
@@ -148,7 +148,7 @@ def accepted(takes: str, kind: str) -> bool:
 
 
 def nonsense(found: Any, depth: int = 3) -> str | None:
-    """What no answer holds: NaN, a bound upside down, a negative epsilon promised, a delta outside [0, 1]."""
+    """Name the nonsense in an answer: NaN, a bound upside down, a negative epsilon, a delta outside [0, 1]."""
     if isinstance(found, Bound):
         return None if found.lower <= found.upper else "a bound upside down"
     if isinstance(found, float | np.floating):

@@ -1,4 +1,4 @@
-"""What elementary theorems make of the library's own answers about one step: no answer may be above them."""
+"""Elementary theorems, applied to the library's own answers about one step: no answer may be above them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Theorems:
 
     @cached_property
     def _pure(self) -> float:
-        where = {"adjacency": self.options["adjacency"]} if "adjacency" in self.options else {}
+        where: dict[str, Any] = {"adjacency": self.options["adjacency"]} if "adjacency" in self.options else {}
         steps = [(_built(item.code).pure(**where), times) for item, times in self.parts]
         return math.fsum(math.inf if step is None else step * times for step, times in steps) * (1 + 1e-12)
 
@@ -75,7 +75,7 @@ class Theorems:
 
 
 def _built(code: str) -> dpcompose.Composition:
-    return eval(code, vars(dpcompose))
+    return eval(code, dict(vars(dpcompose)))
 
 
 def _asked(composition: dpcompose.Composition, name: str, *place: float, **question: Any) -> float:

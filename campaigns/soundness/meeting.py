@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from random import Random
+from typing import Any
 
 from flint import arb
 
@@ -77,15 +78,16 @@ class Case:
 
 @dataclass
 class Findings:
-    """What one composition showed: counts that add up, and lines to be printed."""
+    """The findings about one composition: counts that add up, and lines to be printed."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    seconds: Counter[str] = field(default_factory=Counter)
+    seconds: dict[str, float] = field(default_factory=partial(defaultdict, float))
     lines: list[str] = field(default_factory=list)
 
     def add(self, other: Findings) -> None:
         self.counts += other.counts
-        self.seconds += other.seconds
+        for kind, spent in other.seconds.items():
+            self.seconds[kind] += spent
         self.lines += other.lines
 
     def note(self, kind: str, text: str) -> None:
@@ -97,7 +99,7 @@ def examine(case: Case, *, prove: bool = False, proof: bool = False) -> Findings
     """Ask both questions and hold all intervals against each other, with `prove` those of ball arithmetic too."""
     found = Findings()
     parts, options = case.parts, {**case.options, "proof": proof}
-    composition = eval(case.code, vars(dpcompose))
+    composition = eval(case.code, dict(vars(dpcompose)))
     delta = case.delta
     asked = _asked(found, case, composition, "epsilon", options, delta=delta)
     epsilon = case.epsilon(asked)

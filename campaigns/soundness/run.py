@@ -1,4 +1,4 @@
-"""What a campaign asks for, what it finds, and the journal of what is done."""
+"""A campaign: its questions, its findings, and the journal of the blocks that are done."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import os
 import time
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -46,7 +46,7 @@ class Campaign:
                 yield family, range(first, min(first + BLOCK, self.each))
 
     def block(self, family: str, numbers: range) -> Findings:
-        """What these compositions showed."""
+        """Return the findings about these compositions."""
         total = Findings()
         for number in numbers:
             total.add(self.one(Case(family, number, self.seed), prove=self.proves(family, number)))
@@ -58,7 +58,7 @@ class Campaign:
         return (start + number * self.proved) // self.each < (start + (number + 1) * self.proved) // self.each
 
     def one(self, case: Case, *, prove: bool) -> Findings:
-        """What one composition showed, also where a check breaks down; and what it cost."""
+        """Return the findings about one composition and its cost, also where a check breaks down."""
         start = time.process_time()
         try:
             found = examine(case, prove=prove, proof=self.proof)
@@ -74,7 +74,7 @@ class Campaign:
 
 
 class Journal:
-    """What is done, a line of JSON for each block; several processes may write to one, and be killed meanwhile."""
+    """The blocks that are done, each a line of JSON; several processes may write to one and be killed meanwhile."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
@@ -108,7 +108,7 @@ Totals = dict[str, Findings]
 
 def findings(row: dict) -> Findings:
     """A block, as it was written."""
-    return Findings(Counter(row["counts"]), Counter(row["seconds"]), row["lines"])
+    return Findings(Counter(row["counts"]), defaultdict(float, row["seconds"]), row["lines"])
 
 
 def run(campaign: Campaign, blocks: Iterator[Block], journal: Journal, *, minutes: float = math.inf) -> Totals:
@@ -129,7 +129,7 @@ def run(campaign: Campaign, blocks: Iterator[Block], journal: Journal, *, minute
 
 
 def show(family: str, found: Findings) -> None:
-    """What is worth a line, at once."""
+    """Print the findings that are worth a line, at once."""
     for line in found.lines:
         if not line.lower().startswith(QUIET):
             print(f"{family}: {line}", flush=True)

@@ -1,4 +1,4 @@
-"""What the campaign composes: each item is a line of Python, and what is true of it, for the oracles."""
+"""The mechanisms that the campaign composes: each item is a line of Python, and what is true of it, for the oracles."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def code(parts: Parts) -> str:
     return f"compose({', '.join(f'{item.code} * {times}' for item, times in parts)})"
 
 
-def delta(epsilon: float, parts: Parts) -> arb:
+def delta(epsilon: Number, parts: Parts) -> arb:
     """The truth at `epsilon`: the larger of the two directions, each by the fastest oracle that covers the parts."""
     with ctx.workprec(200):
         first = _directed(epsilon, parts, 0, contour.FLOOR)
@@ -65,7 +65,7 @@ def delta(epsilon: float, parts: Parts) -> arb:
         return first.max(_directed(epsilon, parts, 1, (first.lower() * arb(2) ** -90).max(contour.FLOOR)))
 
 
-def _surely_below(epsilon: float, parts: Parts, direction: int, known: arb) -> bool:
+def _surely_below(epsilon: Number, parts: Parts, direction: int, known: arb) -> bool:
     """Whether few bits already prove that this direction's delta is at most the known one."""
     laws = list(zip(_rows(parts)[direction], _counts(parts), strict=True))
     if not all(isinstance(law, SampledGaussian | Gaussian | Terms) for law, _ in laws):
@@ -126,10 +126,12 @@ def _counts(parts: Parts) -> list[int]:
     return [times for _, times in parts]
 
 
-def _directed(epsilon: float, parts: Parts, direction: int, floor: arb) -> arb:
+def _directed(epsilon: Number, parts: Parts, direction: int, floor: arb) -> arb:
     squares = [(item.square, times) for item, times in parts if item.square is not None]
     if len(squares) == len(parts):
-        return refined(lambda: gaussian.profile(ball(epsilon), sum(times * ball(square) for square, times in squares)))
+        return refined(
+            lambda: gaussian.profile(ball(epsilon), sum((times * ball(square) for square, times in squares), arb(0)))
+        )
     if len(parts) == 1 and parts[0][0].curves:
         curves = parts[0][0].curves
         value = curves[direction % len(curves)](epsilon, parts[0][1])
@@ -156,7 +158,7 @@ def _directed(epsilon: float, parts: Parts, direction: int, floor: arb) -> arb:
     return contour.delta(epsilon, laws, floor=floor)
 
 
-def _short(epsilon: float, law: SampledGaussian, times: int, floor: arb) -> arb:
+def _short(epsilon: Number, law: SampledGaussian, times: int, floor: arb) -> arb:
     """Few steps decay slowly in frequency: where the nodes of the balls are too few, a million nodes in floats."""
     value = contour.delta(epsilon, [(law, times)], nodes=3000, floor=floor)
     if value.rel_accuracy_bits() >= 45 or value < 2 * floor:
@@ -324,7 +326,7 @@ def sampled_promise(epsilon: float, delta: float, rate: float) -> Item:
 
 
 def _paired(text: str, pairs: tuple[atoms.Pair, ...]) -> Item:
-    """What has nothing but its points."""
+    """A loss that has nothing but its points."""
     return Item(text, tuple(map(Points, pairs)), pairs=pairs, cells=tuple(map(_listed, pairs)))
 
 

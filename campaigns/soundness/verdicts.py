@@ -1,4 +1,4 @@
-"""What ball arithmetic says of an answer: inside, outside, open where its ball is too wide to tell, or vacuous."""
+"""The verdict of ball arithmetic on an answer: inside, outside, open where its ball is too wide to tell, or vacuous."""
 
 from __future__ import annotations
 

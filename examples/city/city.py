@@ -157,7 +157,7 @@ def _require_all_kept(ledger: Ledger, receipts: Path) -> None:
 
 
 def lines(outcome: Outcome) -> Iterator[str]:
-    """What happened, in words."""
+    """Tell the outcome in words."""
     yield f"{ANALYSTS} analysts, {len(REGISTERS)} registers, one file: {outcome.seconds:.1f} s"
     yield f"  {outcome.killed} analysts killed with kill -9 and started again"
     yield f"  {outcome.granted} charges granted, {outcome.refused} refused, none lost, none twice"

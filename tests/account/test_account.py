@@ -39,7 +39,7 @@ from dpcompose.errors import DomainError, KeyReusedError, OverdrawnError, Unknow
 from dpcompose.ledger import Amount, Ledger
 from tests.laws.members import MEMBERS
 
-ADA = {"actor": "Ada"}
+ADA: dict[str, Any] = {"actor": "Ada"}
 
 
 @pytest.fixture
@@ -394,22 +394,29 @@ def test_an_odometer_is_written_at_opening_and_measures_each_charge(ledger: Ledg
     assert Decimal(0) < sum(Fraction(each["rho"]) for each in mileages)
 
 
+# Any, since they are called with arguments of the wrong kind.
+opening: Any = open_scope
+parting: Any = open_partition
+taking: Any = take_slot
+opened: Any = Account
+
+
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda ledger: open_scope(ledger, "new", filter=Filter, epsilon=1, **ADA),
-        lambda ledger: open_scope(ledger, 3, filter=None, **ADA),
-        lambda ledger: open_scope(None, "new", filter=None, **ADA),
-        lambda ledger: open_scope(ledger, "new", filter=PureFilter(1.0), schedule=Laplace(1.0), **ADA),
-        lambda ledger: open_scope(ledger, "new", filter=PureFilter(1.0), schedule=[(Laplace(1.0), 2, 3)], **ADA),
-        lambda ledger: open_scope(ledger, "new", filter=PureFilter(1.0), note="mine", **ADA),
-        lambda ledger: open_scope(ledger, "new", filter=PureFilter(1.0), odometer="mixture", **ADA),
-        lambda ledger: open_partition(ledger, "new", filter="pure", **ADA),
-        lambda ledger: take_slot(ledger, "new", **ADA),
-        lambda ledger: take_slot(ledger, None, **ADA),
-        lambda ledger: Account(ledger, scope=3),
-        lambda ledger: Account(None, scope="world"),
-        lambda ledger: Account(ledger, scope="world").charge(Laplace(9.0), key="0", description="mine", **ADA),
+        lambda ledger: opening(ledger, "new", filter=Filter, epsilon=1, **ADA),
+        lambda ledger: opening(ledger, 3, filter=None, **ADA),
+        lambda ledger: opening(None, "new", filter=None, **ADA),
+        lambda ledger: opening(ledger, "new", filter=PureFilter(1.0), schedule=Laplace(1.0), **ADA),
+        lambda ledger: opening(ledger, "new", filter=PureFilter(1.0), schedule=[(Laplace(1.0), 2, 3)], **ADA),
+        lambda ledger: opening(ledger, "new", filter=PureFilter(1.0), note="mine", **ADA),
+        lambda ledger: opening(ledger, "new", filter=PureFilter(1.0), odometer="mixture", **ADA),
+        lambda ledger: parting(ledger, "new", filter="pure", **ADA),
+        lambda ledger: taking(ledger, "new", **ADA),
+        lambda ledger: taking(ledger, None, **ADA),
+        lambda ledger: opened(ledger, scope=3),
+        lambda ledger: opened(None, scope="world"),
+        lambda ledger: opened(ledger, scope="world").charge(Laplace(9.0), key="0", description="mine", **ADA),
     ],
 )
 def test_arguments_of_the_wrong_kind_are_named(ledger: Ledger, ask: Any) -> None:

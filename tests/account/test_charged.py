@@ -24,7 +24,7 @@ from dpcompose.adaptive import (
 from dpcompose.errors import ScopeExistsError
 from dpcompose.ledger import Ledger
 
-ADA = {"actor": "Ada"}
+ADA: dict[str, Any] = {"actor": "Ada"}
 PURE = "along every path: all charges are pure"
 
 

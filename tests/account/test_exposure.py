@@ -50,7 +50,7 @@ from dpcompose.guarantee.optimal import homogeneous_epsilon
 from dpcompose.ledger import Ledger
 from tests.adaptive.test_turned import sampled, turned
 
-ADA = {"actor": "Ada"}
+ADA: dict[str, Any] = {"actor": "Ada"}
 DELTA = 1e-6
 FILTERS: list[Filter] = [
     PureFilter(0.1),

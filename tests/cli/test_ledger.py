@@ -41,6 +41,7 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
     return run
 
 
+@pytest.mark.slow
 def test_charging_until_it_is_refused(ask: Ask) -> None:
     said = ask("charge --ledger l.db world/sales plan.toml --key one")
     assert "Granted: entry 7" in said

@@ -233,12 +233,13 @@ def test_counts_that_multiply_beyond_all_bounds() -> None:
 
 @pytest.mark.parametrize("other", [1, None, "x", 0.5, [Laplace(1.0)], math.nan], ids=repr)
 def test_only_mechanisms_are_added(other: Any) -> None:
+    mixed: list[Any] = [Laplace(1.0), other]
     with pytest.raises(TypeError):
-        Laplace(1.0) + other
+        _ = Laplace(1.0) + other
     with pytest.raises(TypeError):
-        other + compose(Laplace(1.0))
+        _ = other + compose(Laplace(1.0))
     with pytest.raises(TypeError):
-        sum([Laplace(1.0), other])
+        sum(mixed)
 
 
 def test_no_cell_is_no_parallel() -> None:
@@ -265,7 +266,7 @@ def test_any_real_number_will_do(kind: Callable[[float], Any]) -> None:
     assert asked.renyi(kind(2.5)) == asked.renyi(2.5)
     assert asked.epsilon(delta=0.25, tolerance=kind(0.125)) == asked.epsilon(delta=0.25, tolerance=0.125)
     assert asked.sampled(kind(0.5)) == asked.sampled(0.5)
-    assert asked.delta(epsilon=1) == asked.delta(epsilon=np.int64(1)) == asked.delta(epsilon=1.0)
+    assert asked.delta(epsilon=1) == asked.delta(epsilon=kind(1)) == asked.delta(epsilon=1.0)
 
 
 @pytest.mark.parametrize("kind", [int, np.int64, np.uint8])
@@ -289,6 +290,10 @@ def test_the_ends_of_the_domains(label: str) -> None:
         assert 0 <= asked.epsilon(delta=delta).lower <= asked.epsilon(delta=0.0).upper
 
 
+def copies(one: Composable) -> Callable[[Any], Composable]:
+    return lambda times: one * times
+
+
 class TestCalibration:
     def test_what_cannot_be_reached_says_how_far_one_gets(self) -> None:
         with pytest.raises(UnreachableError) as caught:
@@ -297,7 +302,7 @@ class TestCalibration:
         with pytest.raises(UnreachableError):
             calibrate(Laplace, epsilon=0.0, delta=0.0, bracket=(0.1, 1e6))
         with pytest.raises(UnreachableError):
-            calibrate(lambda times: BlackBox(0.1, delta=1e-3) * times, epsilon=1.0, delta=1e-6,
+            calibrate(copies(BlackBox(0.1, delta=1e-3)), epsilon=1.0, delta=1e-6,
                       parameter="increasing", integer=True, bracket=(1, 50))  # fmt: skip
 
     def test_a_target_of_nothing(self) -> None:
@@ -310,7 +315,7 @@ class TestCalibration:
             calibrate(Laplace, epsilon=1e300, delta=0.0, bracket=(0.1, 10.0))
         assert caught.value.limit == pytest.approx(10.0, rel=1e-9)
         with pytest.raises(UnreachableError, match=r"every value from 1 to 10"):
-            calibrate(lambda k: BlackBox(0.1) * k, epsilon=99.0, delta=0.0, parameter="increasing", integer=True,
+            calibrate(copies(BlackBox(0.1)), epsilon=99.0, delta=0.0, parameter="increasing", integer=True,
                       bracket=(1, 10))  # fmt: skip
         found = calibrate(lambda rate: Gaussian(10.0).sampled(rate), epsilon=1.0, delta=1e-6)
         assert (found.value, found.neighbor) == (1.0, None)  # beyond it the family has no member
@@ -320,7 +325,7 @@ class TestCalibration:
     def test_the_direction_is_found_whatever_was_declared(self, declared: str, epsilon: float) -> None:
         sigma = calibrate(Gaussian, epsilon=epsilon, delta=1e-6, parameter=declared)
         assert sigma.bound.upper == pytest.approx(epsilon, rel=1e-6) and sigma.neighbor is not None
-        times = calibrate(lambda k: Laplace(10.0) * k, epsilon=epsilon, delta=0.0, parameter=declared, integer=True)
+        times = calibrate(copies(Laplace(10.0)), epsilon=epsilon, delta=0.0, parameter=declared, integer=True)
         assert times.value == 10 * epsilon
         rate = calibrate(lambda q: Gaussian(0.5).sampled(q) * 40, epsilon=epsilon, delta=1e-6, parameter=declared,
                          bracket=(1e-12, 1.0))  # fmt: skip
@@ -329,7 +334,7 @@ class TestCalibration:
     def test_what_releases_nothing_is_not_found(self) -> None:
         for declared in ("increasing", "decreasing"):
             with pytest.raises(UnreachableError, match="only the end, 0, meets it") as caught:
-                calibrate(lambda k: Gaussian(0.1) * k, epsilon=1.0, delta=1e-6, parameter=declared, integer=True)
+                calibrate(copies(Gaussian(0.1)), epsilon=1.0, delta=1e-6, parameter=declared, integer=True)
             assert caught.value.limit == pytest.approx(96.71727, rel=1e-6)
         with pytest.raises(UnreachableError, match="Ask for a larger epsilon or delta"):
             calibrate(lambda q: Laplace(1.0).sampled(q) + BlackBox(1.0), epsilon=1.0, delta=0.0, bracket=(1e-12, 1.0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import warnings
+from typing import Any
 
 import mpmath
 import pytest
@@ -158,7 +159,8 @@ def test_at_delta_zero_the_largest_losses_add_up_exactly() -> None:
     for asked in (BlackBox(0.1) * 10, Laplace(7.0) * 49 + BlackBox(0.1) * 3, Laplace(1.0).sampled(0.3) * 5):
         pure = asked.pure()
         assert pure is not None and asked.epsilon(delta=0.0).upper <= pure
-    assert (BlackBox(0.1) * 10).pure() > 1.0  # the double is above the decimal
+    pure = (BlackBox(0.1) * 10).pure()
+    assert pure is not None and pure > 1.0  # the double is above the decimal
 
 
 def random_case(rng: random.Random) -> tuple[Composable, float]:
@@ -179,8 +181,8 @@ def random_case(rng: random.Random) -> tuple[Composable, float]:
 def test_random_compositions(seed: int) -> None:
     rng = random.Random(seed)
     asked, delta = random_case(rng)
-    options = {"orientation": rng.choice([Orientation.SAME] * 7 + [Orientation.FREE])}
-    parts = compose(asked).parts
+    options: dict[str, Any] = {"orientation": rng.choice([Orientation.SAME] * 7 + [Orientation.FREE])}
+    parts: Any = compose(asked).parts
     count = sum(times for _, times in parts)
     found = asked.epsilon(delta=delta, **options)
     assert found.lower <= found.upper

@@ -45,7 +45,10 @@ class Row:
     def __init__(self, params: dict[str, Any]) -> None:
         numbers = {name: self._number(value) for name, value in params.items()}
         self.__dict__ |= {"k": 1, "delta": 0.0} | numbers
-        self.level = numbers.get("eps_g", numbers.get("eps_target", numbers.get("eps")))
+        self.level: Any = numbers.get("eps_g", numbers.get("eps_target", numbers.get("eps")))
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name)  # a parameter that this row does not have
 
     def _number(self, value: Any) -> Any:
         return (
@@ -75,12 +78,14 @@ def discrete_gaussian(row: Row) -> Composable:
 
 
 def removed(row: Row) -> Product:
-    ((pair, times),) = Gaussian(1 / row.mu).sampled(row.q).pairs(Adjacency.ADD_REMOVE)
+    asked: Any = Gaussian(1 / row.mu).sampled(row.q)
+    ((pair, times),) = asked.pairs(Adjacency.ADD_REMOVE)
     return Product(((pair.remove, times),))
 
 
 def added(row: Row) -> Product:
-    ((pair, times),) = Gaussian(1 / row.mu).sampled(row.q).pairs(Adjacency.ADD_REMOVE)
+    asked: Any = Gaussian(1 / row.mu).sampled(row.q)
+    ((pair, times),) = asked.pairs(Adjacency.ADD_REMOVE)
     return Product(((pair.add, times),))
 
 
@@ -100,6 +105,10 @@ def power(composed: Composable, false_positive_rate: float) -> Bound:
 def exactly(value: float | None) -> Bound:
     assert value is not None
     return Bound(value, value)
+
+
+def rho(promise: Any) -> Bound:
+    return exactly(promise.rho)
 
 
 def point(curve: Any) -> Bound:
@@ -148,7 +157,7 @@ TABLE: list[tuple[str, Asked, float]] = [
     ("rdp_sgm_integer", lambda row: sampled(row).renyi(row.alpha), NUMERICAL),
     ("rdp_sgm_fractional", lambda row: sampled(row).renyi(row.alpha), NUMERICAL),
     ("poisson_rdp_t_steps", lambda row: (sampled(row) * row.t).renyi(row.alpha), NUMERICAL),
-    ("em_zcdp_rho", lambda row: exactly(Exponential(row.eps).zcdp().rho), CLOSED),
+    ("em_zcdp_rho", lambda row: rho(Exponential(row.eps).zcdp()), CLOSED),
     ("tradeoff_gaussian", lambda row: point(GaussianDP(row.mu).profile().tradeoff(row.alpha)), NUMERICAL),
     ("tradeoff_eps_delta", lambda row: point(blackbox(row).profile().tradeoff(row.alpha)), NUMERICAL),
     ("tpr_at_fpr_gaussian", lambda row: power(GaussianDP(row.mu), row.fpr), NUMERICAL),

@@ -197,6 +197,7 @@ def test_a_group_on_a_sample(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.slow
 def test_gaussian_noise_on_a_sample(seed: int) -> None:
     """All removed: a binomial mixture of normals against one, whose best tests are half-lines."""
     rng = random.Random(300 + seed)

@@ -173,6 +173,7 @@ def test_the_certificate_says_how() -> None:
     assert any("stated error" in note for note in stated.notes)
 
 
+@pytest.mark.slow
 def test_many_outcomes_do_not_overflow_a_count() -> None:
     loss = Laplace(3.0).sampled(0.1)
     assert _meet((loss * 300).delta(epsilon=2.0, proof=True), (loss * 300).delta(epsilon=2.0))

@@ -25,7 +25,7 @@ from tests.laws.members import MEMBERS, Member
 MULTIPLES = (0.93, 0.97, 1.0, 1.03)
 SEED = 5
 # A promise has no loss, and so no line.
-FAMILIES = [pytest.param(member, id=member.name) for member in MEMBERS if member.name != "Concentrated"]
+FAMILIES = cases(lambda member: member.name != "Concentrated")
 
 
 def transforms(member: Member, seed: int) -> list[Transform]:

@@ -26,6 +26,7 @@ MASSES = [0.999, 0.5, 1e-3, 1e-12, 1e-100, 1e-290]
 
 @pytest.mark.parametrize("transform", SUMS, ids=range(len(SUMS)))
 @pytest.mark.parametrize("mass", MASSES)
+@pytest.mark.slow
 def test_the_point_has_the_value(transform: Transform, mass: float) -> None:
     found = invert.point_of(transform, mass, mass, tolerance=1e-6)
     assert -math.inf < found.lower <= found.upper < math.inf

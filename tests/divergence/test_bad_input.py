@@ -43,6 +43,7 @@ CALLS: list[Callable[[Any, Any], Any]] = [
     lambda y, z: symmetric_witness(y, z, epsilon=0.1),
 ]
 GAUSSIAN = Density(lambda x: -x * x / 2 - math.log(2 * math.pi) / 2)
+PAIRS: list[tuple[Any, Any]] = [([1], [1]), (GAUSSIAN, GAUSSIAN)]
 BAD: list[tuple[Any, str]] = [
     ([0.5, -0.5, 1.0], "[1] = -0.5"),
     ([0.5, math.nan], "[1] = nan"),
@@ -114,7 +115,7 @@ def test_delta(bad: Any) -> None:
 
 @pytest.mark.parametrize("bad", [*NO_NUMBER, 0, -1, -math.inf, Decimal(0)])
 def test_order(bad: Any) -> None:
-    for pair in (([1], [1]), (GAUSSIAN, GAUSSIAN)):
+    for pair in PAIRS:
         with pytest.raises(DomainError, match="order"):
             renyi(*pair, order=bad)
 
@@ -129,14 +130,14 @@ def test_huge_orders() -> None:
 
 @pytest.mark.parametrize("bad", [x for x in NO_NUMBER if x is not None])
 def test_epsilon_of_the_hockey_stick(bad: Any) -> None:
-    for pair in (([1], [1]), (GAUSSIAN, GAUSSIAN)):
+    for pair in PAIRS:
         with pytest.raises(DomainError, match="epsilon"):
             hockey_stick(*pair, epsilon=bad)
 
 
 @pytest.mark.parametrize("bad", [*(x for x in NO_NUMBER if x is not None), -1, -math.inf, math.inf])
 def test_ratio_of_the_hockey_stick(bad: Any) -> None:
-    for pair in (([1], [1]), (GAUSSIAN, GAUSSIAN)):
+    for pair in PAIRS:
         with pytest.raises(DomainError, match="ratio"):
             hockey_stick(*pair, ratio=bad)
 

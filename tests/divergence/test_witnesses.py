@@ -119,6 +119,7 @@ def least_distance(y: Masses, z: Masses, a: Fraction, *, both: bool) -> float:
     cost = np.zeros(4 * n + 1)
     cost[-1] = 1
     found = linprog(cost, A_ub=np.vstack(rows), b_ub=np.hstack(limits), A_eq=sums, b_eq=[1, 1], bounds=fixed)
+    assert found.fun is not None
     return float(found.fun)
 
 
@@ -193,6 +194,7 @@ def test_the_extreme_pair_attains_the_tight_form_of_lemma_3_18(epsilon: float) -
     assert kl(y, z).upper == pytest.approx(kl(z, y).upper)
 
 
+@pytest.mark.slow
 def test_no_pair_within_epsilon_exceeds_it() -> None:
     """1,000 random pairs, scaled to be within epsilon by part 2 of Lemma 3.17."""
     rng = random.Random(SEED + 3)

@@ -179,11 +179,12 @@ def test_a_certificate_answers_for_its_game_alone(adjacency: Adjacency, orientat
     game = Experiment(adversary, family=[pair], rounds=3, adjacency=adjacency, orientation=orientation)
     certified, alone = game.composition, pair * 3
     own: dict[str, Any] = {"adjacency": adjacency, "orientation": orientation}
-    for question, general, at in (
+    asked: list[tuple[Any, Any, dict[str, float]]] = [
         (certified.delta, alone.delta, {"epsilon": 0.5}),
         (certified.epsilon, alone.epsilon, {"delta": 0.01}),
         (certified.compare, alone.compare, {"delta": 0.01}),
-    ):
+    ]
+    for question, general, at in asked:
         assert question(**at) == question(**at, **own) == general(**at, **own)
     found = [curve(np.array([0.5])).upper for curve in (certified.profile(), alone.profile(**own))]
     assert found[0] == found[1]

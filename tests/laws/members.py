@@ -135,13 +135,18 @@ EPSILONS = st.floats(-3.0, 6.0).map(lambda epsilon: float(f"{epsilon:.6g}"))
 RATES = st.floats(0.01, 0.99).map(lambda rate: float(f"{rate:.4g}"))
 
 
+def cases(condition: Callable[[Member], bool] = lambda member: True) -> list[Any]:
+    """Every member with the condition, as a parameter; one with few examples has them because each takes long."""
+    return [
+        pytest.param(one, id=one.name, marks=[pytest.mark.slow] if one.examples < Member.examples else [])
+        for one in MEMBERS
+        if condition(one)
+    ]
+
+
 def members(condition: Callable[[Member], bool] = lambda member: True) -> pytest.MarkDecorator:
     """The test's `member` is every one with the condition."""
-    kept = [one for one in MEMBERS if condition(one)]
-    # A member with few examples has them because each takes long.
-    marks = [[pytest.mark.slow] if one.examples < Member.examples else [] for one in kept]
-    params = [pytest.param(one, id=one.name, marks=slow) for one, slow in zip(kept, marks, strict=True)]
-    return pytest.mark.parametrize("member", params)
+    return pytest.mark.parametrize("member", cases(condition))
 
 
 def every(member: Member, **drawn: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], None]:

@@ -169,6 +169,7 @@ def test_free_orientation_is_the_same_for_symmetric_losses(member: Member) -> No
 
 
 @members(lambda member: not member.symmetric)
+@pytest.mark.slow
 def test_free_orientation_costs_no_less_for_other_losses(member: Member) -> None:
     @every(member, times=TIMES, delta=DELTAS, epsilon=EPSILONS)
     def law(one: Composable, times: int, delta: float, epsilon: float) -> None:
@@ -180,6 +181,7 @@ def test_free_orientation_costs_no_less_for_other_losses(member: Member) -> None
 
 
 @members(lambda member: member.sampleable)
+@pytest.mark.slow
 def test_sampling_never_costs_more(member: Member) -> None:
     @every(member, rate=RATES, delta=DELTAS, epsilon=EPSILONS)
     def law(one: Composable, rate: float, delta: float, epsilon: float) -> None:

@@ -69,7 +69,7 @@ def test_amounts_are_values() -> None:
     with pytest.raises(AttributeError):
         amounts.units = {}  # type: ignore[misc]
     with pytest.raises(DomainError):
-        Amount.of(1) - Amount.of(2)
+        _ = Amount.of(1) - Amount.of(2)
 
 
 def test_three_tenths_fit_a_cap_of_three_tenths() -> None:

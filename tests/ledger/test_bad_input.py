@@ -90,7 +90,8 @@ def charge(path: Any = "world", **changes: Any) -> Callable[[Ledger], object]:
 
 
 def opening(path: str = "world/new", **changes: Any) -> Callable[[Ledger], object]:
-    return lambda ledger: ledger.scope(path, **({"actor": "Ada"} | changes))
+    given: dict[str, Any] = {"actor": "Ada"} | changes
+    return lambda ledger: ledger.scope(path, **given)
 
 
 CYCLE: dict[str, Any] = {}

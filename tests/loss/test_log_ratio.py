@@ -44,9 +44,9 @@ def test_a_grid_knows_how_far_off_it_is_where_hardly_anybody_is_sampled(rate: fl
     """Far out, where the sampled part is about to matter: it is z + log(rate) that nearly cancels there."""
     noise = 0.13
     place = noise**2 * -math.log(rate) + 0.5
-    column = [np.array([[each]]) for each in (noise, rate, place - 0.3, place + 0.3)]
+    noises, rates, low, high = (np.array([[each]]) for each in (noise, rate, place - 0.3, place + 0.3))
     with np.errstate(all="ignore"):
-        grid = built(*column, shortened(np.array([[0.01]])), 0)
+        grid = built(noises, rates, low, high, shortened(np.array([[0.01]])), 0)
     with ctx.workprec(2000):
         for x, found, slant in zip(grid.x[0].tolist(), grid.points.ratio[0], grid.points.ratio_error[0], strict=True):
             truth, _, _ = exact(x, noise, rate)

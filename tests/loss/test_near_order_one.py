@@ -48,7 +48,7 @@ def test_atoms_with_nearly_equal_masses(seed: int) -> None:
     order = 1 + 10 ** rng.uniform(-4, 1.5)
     pair = DominatingPair.atoms(upper=upper, lower=lower, adjacency=Adjacency.ADD_REMOVE)
     with ctx.workprec(400):
-        balls = [[arb(mass) for mass in side] for side in (upper, lower)]
-        truth = divergence(*balls, order).max(divergence(*balls[::-1], order))
+        first, second = ([arb(mass) for mass in side] for side in (upper, lower))
+        truth = divergence(first, second, order).max(divergence(second, first, order))
         found = pair.renyi(order)
         assert found.lower <= truth <= found.upper

@@ -84,7 +84,7 @@ def test_products_of_waves_are_the_sums_of_exponentials() -> None:
     modulus, argument = 3 * rng.normal(size=(2, 70)), rng.random((2, 70))
     frequencies = 0.28125 * np.array([*range(9), 11.0, 13.0, 18.0, 36.0, 72.0])
     multiples = _multiples(frequencies)
-    assert multiples == [*range(9), 11, 13, 18, 36, 72]
+    assert multiples is not None and multiples == [*range(9), 11, 13, 18, 36, 72]
     found = _stepped_sums(multiples, frequencies[1], first, modulus, argument)
     expected = exponential_sums(frequencies, first, 1j * modulus - argument)
     assert np.all(np.abs(found - expected) <= 1e-13 * np.abs(first).sum(axis=-1)[:, None])

@@ -183,11 +183,13 @@ def test_any_real_number_will_do(call: Callable[..., Any], name: str) -> None:
 
 
 def test_any_integer_will_do() -> None:
-    for kind in (int, np.int64, np.uint8, np.int16):
+    kinds: list[Any] = [int, np.int64, np.uint8, np.int16]
+    for kind in kinds:
         assert dpcompose.RandomizedResponse(1.0, categories=kind(3)) == dpcompose.RandomizedResponse(1.0, categories=3)
         assert dpcompose.DiscreteLaplace(1.0, shift=kind(3)) == dpcompose.DiscreteLaplace(1.0, shift=3)
         assert dpcompose.DiscreteGaussian(1.0, replace=(kind(1), 2)) == dpcompose.DiscreteGaussian(1.0, replace=(1, 2))
-    assert dpcompose.DiscreteLaplace(1.0, shift=[1, 0, -2]) == dpcompose.DiscreteLaplace(1.0, shift=(1, -2))
+    several: Any = [1, 0, -2]
+    assert dpcompose.DiscreteLaplace(1.0, shift=several) == dpcompose.DiscreteLaplace(1.0, shift=(1, -2))
 
 
 @pytest.mark.parametrize("call", [dpcompose.Laplace, dpcompose.Gaussian])

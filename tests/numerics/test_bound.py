@@ -54,7 +54,8 @@ def test_bounds_are_values() -> None:
     one, same = Bound(0.5, 1, Certificate("one")), Bound(0.5, 1.0, Certificate("other"))
     assert one == same and hash(one) == hash(same) and len({one, same}) == 1
     assert one != Bound(0.5, 2.0) and one != 0.5 and one != (0.5, 1.0)
-    assert Bound(np.float64(0.5), np.float32(1.0)) == one and type(Bound(np.float64(0.5), 1).lower) is float
+    single: Any = np.float32(1.0)
+    assert Bound(np.float64(0.5), single) == one and type(Bound(np.float64(0.5), 1).lower) is float
     with pytest.raises(dataclasses.FrozenInstanceError):
         one.upper = 0.0  # type: ignore[misc]
     assert repr(one) == "Bound(lower=0.5, upper=1.0)"

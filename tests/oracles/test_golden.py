@@ -171,10 +171,10 @@ def pure_renyi(alpha: Fraction, eps: Fraction) -> arb:
 
 ORACLES: dict[str, Oracle] = {
     "group_tight_delta_pure": lambda k, eps, delta, eps_target: statements.group_delta(
-        *vector([eps, delta]), k, ball(eps_target)
+        ball(eps), ball(delta), k, ball(eps_target)
     ),
     "group_tight_delta": lambda k, eps, delta, eps_target: statements.group_delta(
-        *vector([eps, delta]), k, ball(eps_target)
+        ball(eps), ball(delta), k, ball(eps_target)
     ),
     "kl_tight_pure": lambda eps: ball(eps) * (ball(eps) / 2).tanh(),
     "kl_book_pure": lambda eps: ball(eps) * ball(eps).expm1(),

@@ -221,6 +221,7 @@ def test_one_mechanism_is_its_profile(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.slow
 def test_few_steps_in_floats_are_few_steps_in_balls(seed: int) -> None:
     rng = source("short", seed)
     law = SampledGaussian(rng.uniform(0.05, 0.6), ratio(1, rng.uniform(0.5, 3)), rng.choice(list(Direction)))

@@ -208,7 +208,9 @@ def test_the_error_of_a_coordinated_workload_is_bounded_by_its_check(spend: Any,
     design = asked.design(world.table(ROWS, max_rows_per_unit=1))
     found = exact(design.table, design.aggregation)
     loop: Any = design.steps[0]
-    truth = [sum(found[design.aggregation.public[cell]][0][0] for cell in query) for query in loop.queries]
+    public = design.aggregation.public
+    assert public is not None
+    truth = [sum(found[public[cell]][0][0] for cell in query) for query in loop.queries]
     beyond = 0
     for _ in range(100):
         columns = asked.columns(design, design.draw(found))
