@@ -108,6 +108,11 @@ def on_postgres(url: str, found: Sequence[tuple[Any, ...]], name: str = "people"
     return ibis.postgres.from_connection(psycopg.connect(url, autocommit=True)).table(name)
 
 
+def _sql(statement: str) -> Any:
+    """A statement of our own making; psycopg wants literals."""
+    return statement
+
+
 def on_spark(session: Any, found: Sequence[tuple[Any, ...]], path: Path, name: str = "people") -> Any:
     """The rows as a view of a Spark session."""
     pq.write_table(arrow(found), path)

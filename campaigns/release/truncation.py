@@ -109,7 +109,7 @@ def case(rng: random.Random, source: Source, *, key_of_rows: bool = False) -> li
         if table.engine.name != "Spark":
             # To close a table of Spark's would stop its session.
             table.close()
-    return [f"{name}, {bounds}: {each}" for each in excess(*found, design)]
+    return [f"{name}, {bounds}: {each}" for each in excess(found[0], found[1], design)]
 
 
 @contextmanager

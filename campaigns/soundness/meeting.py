@@ -197,9 +197,10 @@ def _compare(
             found.note("apart", f"{case.code}.{text}, **{case.options}): at {place!r} {least} against {most}")
 
 
-def _question(case: Case, composition: dpcompose.Composition) -> PrivacyQuestion:
-    adjacency = case.options.get("adjacency", dpcompose.Adjacency.ADD_REMOVE)
-    asked = (adjacency, dpcompose.Orientation.SAME, case.options["tolerance"], False)
+def _question(case: Case, composition: Any) -> PrivacyQuestion:
+    adjacency: Any = case.options.get("adjacency", dpcompose.Adjacency.ADD_REMOVE)
+    tolerance: Any = case.options["tolerance"]
+    asked = (adjacency, dpcompose.Orientation.SAME, tolerance, False)
     if case.family == "groups_of_three":
         return composition._question(*asked)
     return ask(composition.parts, *asked)

@@ -434,7 +434,8 @@ def test_arguments_of_the_wrong_kind_are_named(ledger: Ledger, ask: Any) -> None
 @pytest.mark.parametrize("how", ["parameters", "target"])
 def test_what_is_typed_is_the_cap_exactly(ledger: Ledger, text: str, how: str) -> None:
     """--parameter epsilon=0.1 capped at the double next to one tenth, which is larger."""
-    scope = BudgetArguments(filter="pure", **{how: {"epsilon": text}}).open(ledger, "world", **ADA)
+    given: dict[str, Any] = {how: {"epsilon": text}}
+    scope = BudgetArguments(filter="pure", **given).open(ledger, "world", **ADA)
     assert scope.caps["epsilon"].fraction == Fraction(text)
 
 

@@ -137,8 +137,8 @@ def test_the_loss_above_is_above_and_close(one: Composable) -> None:
         # Where there is anything left to lose; the tails are coarse on purpose.
         if truth.upper - rest > 1e-6:
             assert found - truth.upper <= 2e-2 * (truth.upper - rest)
-    assert math.fsum(above.upper) == pytest.approx(1, abs=1e-12)
-    assert math.fsum(above.lower) == pytest.approx(1, abs=1e-12)
+    assert math.fsum(above.table.upper) == pytest.approx(1, abs=1e-12)
+    assert math.fsum(above.table.lower) == pytest.approx(1, abs=1e-12)
 
 
 def test_one_round_is_oriented_once() -> None:

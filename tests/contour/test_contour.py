@@ -20,7 +20,7 @@ from dpcompose.contour.transform import Transform
 from dpcompose.loss.gaussian import GaussianSum
 from dpcompose.loss.laplace import LaplaceLoss
 from dpcompose.loss.product import Product
-from tests.laws.members import MEMBERS, Member
+from tests.laws.members import Member, cases
 
 MULTIPLES = (0.93, 0.97, 1.0, 1.03)
 SEED = 5

@@ -68,10 +68,11 @@ def _interrupted_at(line: int) -> bool:
                 time.sleep(0.0001)
         return [Decision() for _ in requests]
 
-    group, request, interrupted = GroupCommit(commit), Any, False
+    request: Any = object()
+    group, interrupted = GroupCommit(commit), False
     sys.settrace(_raising_at(line))
     try:
-        group.submit(request)  # type: ignore[arg-type]
+        group.submit(request)
     except (InterruptionError, StoreError):
         interrupted = True
     finally:
@@ -81,7 +82,7 @@ def _interrupted_at(line: int) -> bool:
     for other in others:
         other.join(10)
     assert len(arrived) == 3, f"interrupted at line {line}: {3 - len(arrived)} still wait"
-    assert group.submit(request) == Decision()  # type: ignore[arg-type]
+    assert group.submit(request) == Decision()
     return interrupted
 
 

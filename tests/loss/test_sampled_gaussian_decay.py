@@ -15,7 +15,8 @@ SLICES = {1: slice(0, 1), -1: slice(1, 2)}
 
 
 def rows(noise: float, rate: float, times: int) -> SampledGaussianBatch:
-    return SampledGaussianBatch(*(np.array([[float(value)]]) for value in (noise, rate, times)), 0)
+    one, share, count = (np.array([[float(value)]]) for value in (noise, rate, times))
+    return SampledGaussianBatch(one, share, count, 0)
 
 
 def tilted(noise: float, rate: float, order: float, sign: int) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,8 @@ from dpcompose.report.html import html
 from dpcompose.report.page import Fact, Heading, Page, PageTable
 from dpcompose.report.release import quote_document, quote_page, release_document, release_page
 
-Column, Table = Heading, PageTable
+Column = Heading
+Table = PageTable
 
 __all__ = [
     "Column",
