@@ -75,7 +75,8 @@ OWN = {name for file in PACKAGE.rglob("*.py") for name in DEFINED.findall(file.r
 # Types that are not ours, and the members of theirs that only some have.
 FOREIGN = {
     ("release.source", "__arrow_c_stream__"),
-    ("ledger.sqlite_file", "sqlite_errorcode"),
+    ("release.source", "name"),
+    ("ledger.sqlite_connection", "sqlite_errorcode"),
 }
 
 
@@ -230,10 +231,16 @@ def declared_members(source: Source) -> Iterator[str]:
 
 def positional_arguments(source: Source) -> Iterator[str]:
     """Our own callables are given at most six arguments by position."""
+    foreign = {
+        alias.asname or alias.name
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] != "dpcompose"
+        for alias in node.names
+    }
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Call) and len(node.args) > POSITIONAL_LIMIT:
             name = getattr(node.func, "id", None) or getattr(node.func, "attr", "")
-            if name in OWN:
+            if name in OWN - foreign:
                 yield f"line {node.lineno}: {name} is given {len(node.args)} arguments by position"
 
 
@@ -255,7 +262,8 @@ def wrapped_lines(source: Source) -> Iterator[str]:
         for first, second in pairwise(lines[1:]):
             if _is_prose(first) and _is_prose(second) and _indent(first) == _indent(second):
                 word = second.split()[0]
-                if word[0].islower() and not word.endswith(":") and len(first) + 1 + len(word) <= WIDTH:
+                filled = first.rstrip()[-1] in ";:" or word.endswith(":")
+                if word[0].islower() and not filled and len(first) + 1 + len(word) <= WIDTH:
                     yield f"the line that ends {first.strip()[-30:]!r} has room for {word!r}"
 
 

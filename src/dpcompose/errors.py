@@ -241,7 +241,7 @@ class AlreadyRedeemedError(ReceiptError):
 
 
 class TamperedError(LedgerError):
-    """What is stored does not agree with itself, or with the anchor; `problems` says where."""
+    """The stored entries do not agree with each other, or with the anchor; `problems` says where."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)

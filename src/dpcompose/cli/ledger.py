@@ -66,10 +66,16 @@ def scope(
         note = {} if unit is None else {"unit": unit}
         stated = {"epsilon": epsilon, "delta": delta, "mechanism_delta": mechanism_delta}
         asked = BudgetArguments(
-            kind, filter, _pairs("--parameter", parameter or []),
+            kind,
+            filter,
+            _pairs("--parameter", parameter or []),
             {name: text for name, text in stated.items() if text is not None},
-            slots, price_delta, adjacency, odometer, note,
-        )  # fmt: skip
+            slots=slots,
+            price_delta=price_delta,
+            adjacency=adjacency,
+            odometer=odometer,
+            note=note,
+        )
         if cap:
             _require_bare(asked)
             description = {"note": note} if note else None

@@ -73,7 +73,7 @@ class Composed(Protocol):
 
 
 class Unsampled(NamedTuple):
-    """What runs on a Poisson sample.
+    """A part that can run on a Poisson sample.
 
     Args:
         parts: A composition that dominates the sampled one.

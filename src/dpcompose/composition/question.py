@@ -275,7 +275,7 @@ def directed(
         if rounds:
             adversarial.refuse_proof()
         dominating, attained = proved(dominating, losses), proved(attained, losses)
-    return PrivacyQuestion(losses, orientation, tolerance, proof, dominating, attained, rounds)
+    return PrivacyQuestion(losses, orientation, tolerance, proof, dominating, attained, rounds=rounds)
 
 
 def _directions(pairs: Pairs) -> tuple[Product, ...]:

@@ -43,8 +43,8 @@ def renyi(epsilon: float, *, order: float) -> float:
 def concentrated(epsilon: float) -> ConcentratedDP:
     """The smallest rho for which (epsilon, 0)-DP implies rho-zCDP: epsilon tanh(epsilon / 2); rounded up.
 
-    By the Renyi divergence of randomized response: log cosh sqrt(w) is concave, hence
-    log cosh((order - 1/2) epsilon) - log cosh(epsilon / 2) <= order (order - 1) epsilon tanh(epsilon / 2), with
+    By the Renyi divergence of randomized response: log cosh sqrt(w) is concave, hence the difference
+    log cosh((order - 1/2) epsilon) - log cosh(epsilon / 2) is at most order (order - 1) epsilon tanh(epsilon / 2), with
     equality in the limit of order 1. It is below the epsilon^2 / 2 of [BunSteinke2016, Proposition 1.4].
 
     >>> round(concentrated(1.0).rho, 14)

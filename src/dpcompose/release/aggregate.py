@@ -30,7 +30,7 @@ ANY = Sampling()
 
 @dataclass(frozen=True)
 class Aggregation:
-    """What is counted and added up, in which groups.
+    """The counts and sums to take, and their groups.
 
     Args:
         by: The grouping columns.

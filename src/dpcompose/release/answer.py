@@ -1,4 +1,4 @@
-"""What an analyst receives: an answer with its error and the receipt of its charge, or a quote of both."""
+"""An answer to an analyst: its values with its error and the receipt of its charge, or a quote of both."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Answer:
 
     @property
     def spent(self) -> Mapping[str, Any]:
-        """What was charged, exactly, by currency; for a batch, what all of it cost."""
+        """The exact amounts charged, by currency; for a batch, those of all of it."""
         return self.receipt.cost
 
     def write(self, path: str | Path) -> None:

@@ -1,4 +1,4 @@
-"""What a scope holds for: the unit and the bounds of its first question, and the key that was drawn then."""
+"""The binding of a scope: the unit and the bounds of its first question, and the key that was drawn then."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLACE = "release:table"
 
 @dataclass(frozen=True)
 class Binding:
-    """What the tables of one scope have in common; it never changes.
+    """The unit and bounds that all tables of one scope share; they never change.
 
     Args:
         unit: The columns that name the unit of privacy, with their types.
@@ -33,7 +33,7 @@ class Binding:
 
     @classmethod
     def of(cls, table: Table) -> Binding:
-        """What a scope would hold for, were this table the first."""
+        """The binding of a scope whose first table this is."""
         columns = sorted((table.column(name) for name in table.unit), key=lambda column: column.name)
         # Integers of another width are the same integers; other types may take different units for one.
         unit = tuple((each.name, each.kind if each.kind == "integer" else each.type) for each in columns)
@@ -41,7 +41,7 @@ class Binding:
         return cls(unit, (bounds.rows, bounds.groups, bounds.rows_per_group), secrets.token_hex(32))
 
     def found(self, ledger: Ledger, scope: str) -> Binding:
-        """What the scope holds for; this where it is asked for the first time.
+        """The binding of the scope; this one where the scope is asked for the first time.
 
         Raises:
             DomainError: If the scope holds for another unit, or for other bounds.
@@ -64,7 +64,7 @@ class Binding:
         return kept
 
     def kept(self, ledger: Ledger, scope: str, *, actor: str) -> Binding:
-        """What the scope holds for from now on, durably: this, or what another program wrote first.
+        """Write the binding, durably; return it, or the one that another program wrote first.
 
         Raises:
             ScopeKindError: If the scope takes no charges; below slots, what is kept would be one of them.

@@ -1,4 +1,4 @@
-"""What is kept of each unit: some of its groups, some of its rows in each, some of its rows in all."""
+"""The rows kept of each unit: some of its groups, some of its rows in each, some of its rows in all."""
 # ibis types its expressions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportUnknownLambdaType=false
@@ -61,7 +61,7 @@ def _number(table: Table, name: str, column: Expression) -> Expression:
 def bounded(
     table: Table, rows: Expression, units: list[str], keys: list[str], *, cells: int | None, sampling: Sampling
 ) -> Expression:
-    """What is kept of each unit: some of its groups, some of its rows in each, some of its rows in all.
+    """The rows kept of each unit: some of its groups, some of its rows in each, some of its rows in all.
 
     Rows are ordered by every column that is used, NULLs last, text by code point; ties are identical rows. `cells` is
     the number of groups where they are public.

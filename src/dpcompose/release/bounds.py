@@ -1,4 +1,4 @@
-"""What one unit of privacy may contribute to a table, and how far it can move a vector of integers."""
+"""The contribution that one unit of privacy may make to a table, and how far it can move a vector of integers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Bounds:
-    """What of one unit's rows is kept: the bounds are enforced on the table, not hoped for.
+    """The part of one unit's rows that is kept: the bounds are enforced on the table, not hoped for.
 
     Args:
         rows: Rows of one unit in all.

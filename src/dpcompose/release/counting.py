@@ -220,12 +220,12 @@ def _coordinated(units: int, reach: int, confidence: float, epsilon: float, doma
 
 
 def _start(units: int, domain: int, turns: int) -> float:
-    """What is left of the uniform table's error: see `_slack`."""
+    """The part of the uniform table's error that is left: see `_slack`."""
     return 2 * units * math.sqrt(math.log(domain) / turns)
 
 
 def _slack(turns: int, confidence: float, epsilon: float) -> float:
-    """What T choices and T measurements add to the error for one query, each failing with (1 - confidence) / (2 T).
+    """The error that T choices and T measurements add to one query, each failing with (1 - confidence) / (2 T).
 
     The proof of the theorem for any failure probability: with t = ln(2 T / (1 - confidence)) all q queries are within
     2 n sqrt(ln domain / T) + (4 T / epsilon) (ln q + t) + (2 T / epsilon) t. The theorem as printed has t = ln q.

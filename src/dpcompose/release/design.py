@@ -25,15 +25,15 @@ class ReleaseStep(Protocol):
 
     @property
     def mechanism(self) -> Composable:
-        """What is charged."""
+        """The mechanism that is charged."""
         ...
 
     def draw(self, cells: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
-        """What is released for each group, from the group's exact integers."""
+        """Draw the values released for each group, from the group's exact integers."""
         ...
 
     def plain(self) -> dict[str, object]:
-        """What the ledger stores of it."""
+        """The description that the ledger stores."""
         ...
 
 
@@ -75,7 +75,7 @@ class SelectionStep:
 
 @dataclass(frozen=True)
 class Released:
-    """What left the private side: the groups, and for each step what it released for each of them.
+    """The released values: the groups, and for each step its values for each of them.
 
     Args:
         keys: In the order given, or sorted if they are private.
@@ -110,7 +110,7 @@ class Design:
 
     @property
     def mechanism(self) -> Composable:
-        """What is charged: the composition of all that runs."""
+        """The composition of all that runs, which is charged."""
         parts = [step.mechanism for step in self.steps]
         return compose(*parts, *([] if self.threshold is None else [self.threshold.mechanism]))
 

@@ -22,7 +22,7 @@ Order = Callable[[Expression], Sequence[Any]]
 
 @dataclass(frozen=True)
 class Relation:
-    """What an engine says of a table.
+    """An engine's account of a table.
 
     Args:
         name: As the database has it, with its schema.
@@ -63,7 +63,7 @@ def _is(field: type, value: Any, name: str, parent: Any) -> bool:
 
 
 def unsettled(name: str) -> UnsupportedError:
-    """What is said of a table that is not plain, or no longer the one that was opened."""
+    """The refusal of a table that is not plain, or no longer the one that was opened."""
     reason = "it is a view, or was replaced since it was opened: one unit's rows can decide there what others count"
     remedy = f"Ask the table itself, or let the keeper open a scope with note={{'trust_view': [{name!r}]}}"
     return UnsupportedError(f"the table {name!r}", reason, remedy)
@@ -91,7 +91,7 @@ class Engine(ABC):
     """The particulars of one engine; all else is ibis expressions."""
 
     name: str
-    """What messages call it."""
+    """The name in messages."""
     labels: bool = False
     """Whether text units are sorted faster by integers that label them."""
 
@@ -146,7 +146,7 @@ class Engine(ABC):
 
     @abstractmethod
     def relation(self, table: Any, backend: Any) -> Relation:
-        """What the database says of a table of its own, now."""
+        """The database's account of a table of its own, now."""
 
     @abstractmethod
     def require(self, backend: Any) -> None:
@@ -159,7 +159,7 @@ class Engine(ABC):
 
 @contextmanager
 def without_warnings() -> Generator[None]:
-    """What the libraries below warn of is not for analysts, and might speak of rows."""
+    """Silence the warnings of the libraries below: they are not for analysts, and might speak of rows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

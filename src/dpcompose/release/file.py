@@ -27,7 +27,7 @@ KINDS: Mapping[str, Kind] = {
     "histogram": (Histogram, {"column", "edges"}, set()),
     "quantile": (Quantile, {*_GRID, "q", "granularity"}, set()),
 }
-"""What each kind of question makes, the keys it needs, and those it may have."""
+"""The class that each kind of question makes, the keys it needs, and those it may have."""
 
 
 def questions(path: str | Path) -> tuple[Question, ...]:

@@ -32,11 +32,11 @@ class Noise(Protocol):
 
     @property
     def mechanism(self) -> Composable:
-        """What is charged."""
+        """The mechanism that is charged."""
         ...
 
     def draw(self, values: Sequence[int]) -> list[int]:
-        """What is released: each value plus its own noise."""
+        """Draw the released values: each plus its own noise."""
         ...
 
     def mean_error(self) -> float:
@@ -57,7 +57,7 @@ class Noise(Protocol):
         ...
 
     def plain(self) -> dict[str, object]:
-        """What the ledger stores of it."""
+        """The description that the ledger stores."""
         ...
 
     def passing(self, probability: float) -> int:

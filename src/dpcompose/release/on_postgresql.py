@@ -28,7 +28,7 @@ class OnPostgreSQL(Engine):
     name: str = "PostgreSQL"
 
     def binary_collation(self, column: Expression) -> Expression:
-        """What is made of bytes has the collation of the database itself: there, different texts are never equal."""
+        """Text made of bytes has the collation of the database itself: there, different texts are never equal."""
         return _text()(self.by_code_point(column), "UTF8")
 
     def by_code_point(self, column: Expression) -> Expression:

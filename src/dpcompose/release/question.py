@@ -1,4 +1,4 @@
-"""What can be asked of a table: a question is a value, valid for any table that has its columns."""
+"""The questions that a table can be asked: each is a value, valid for any table that has its columns."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Values:
 
 
 class GroupOptions(TypedDict, total=False):
-    """What every question takes by name: see `Question`."""
+    """The arguments that every question takes by name: see `Question`."""
 
     by: str | Sequence[str]
     keys: Sequence[Any] | None
@@ -68,7 +68,7 @@ class Question(ABC):
     @property
     @abstractmethod
     def kind(self) -> str:
-        """What it is called."""
+        """Its name in answers and errors."""
 
     @abstractmethod
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:

@@ -73,5 +73,5 @@ class Selection:
         return self.scale * (math.log(candidates) - math.log(failure))
 
     def plain(self) -> dict[str, object]:
-        """What the ledger stores of it."""
+        """The description that the ledger stores."""
         return {"selection": "exponential mechanism", "scale": repr(self.scale), "change": self.change}

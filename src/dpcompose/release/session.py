@@ -225,7 +225,7 @@ class Session:
         return read_off(synthetic, counts)
 
     def quote(self, question: Question, *, spend: Mapping[str, Any] | None = None) -> Quote:
-        """What a question would cost here and how accurate its answer would be; neither data nor budget is touched.
+        """The price of a question here and the accuracy of its answer; neither data nor budget is touched.
 
         Raises:
             DomainError, UnsupportedError: As `ask` would, before the charge.
@@ -239,7 +239,7 @@ class Session:
         return Quote(question, price, mechanism, fits, bias, design=design)
 
     def part(self, questions: Sequence[Question], spend: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """What each question without a spend of its own gets of a common one: equal parts; None if there is none."""
+        """The equal part of a common spend for each question without one of its own; None if there is none."""
         sharing = sum(each.spend is None for each in questions_of(questions, most=MOST_QUESTIONS, kind=Question))
         if not sharing:
             return None

@@ -1,4 +1,4 @@
-"""What an answer may cost, as a person types it."""
+"""The cost that an answer may have, as a person types it."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ _READERS: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 
 def sorting(key: Key) -> tuple[tuple[bool, Any], ...]:
-    """What sorts keys of one table: text by code point, NULL last."""
+    """The sort key of a table's keys: text by code point, NULL last."""
     return tuple((value is None, 0 if value is None else value) for value in key)
 
 

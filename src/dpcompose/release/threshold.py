@@ -78,5 +78,5 @@ class KeyThreshold:
         return [(number >= least, number) for number in self.noise.draw(units)]
 
     def plain(self) -> dict[str, object]:
-        """What the ledger stores of it."""
+        """The description that the ledger stores."""
         return {"threshold": self.least, "delta": repr(self.delta)} | self.noise.plain()

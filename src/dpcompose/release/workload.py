@@ -149,7 +149,7 @@ class Correction:
         return chosen, self.noise.draw([truth[chosen]])[0], guesses[chosen]
 
     def plain(self) -> dict[str, object]:
-        """What the ledger stores of it."""
+        """The description that the ledger stores."""
         return {"rounds": self.rounds} | self.noise.plain() | self.selection.plain()
 
 
