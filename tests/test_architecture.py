@@ -31,6 +31,7 @@ FACES = {"plan", "report", "book", "composition", "experiment", "ledger", "accou
 MAY_IMPORT = {
     "errors": set(),
     "files": set(),
+    "moved": set(),
     "numerics": set(),
     "contour": set(),
     "proof": {"contour"},
@@ -49,7 +50,7 @@ MAY_IMPORT = {
     "report": {*THEORY, "plan", "ledger", "account", "release"},
     "cli": FACES,
 }
-NO_NUMERICS = {"errors", "files", "ledger"}
+NO_NUMERICS = {"errors", "files", "ledger", "moved"}
 
 # A third-party package, and the rooms it is confined to. What is not listed is not used.
 CONFINED_TO = {

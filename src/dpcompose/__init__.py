@@ -3,10 +3,11 @@
     mechanism -> privacy loss -> composition -> guarantee -> report
 
 Mechanisms name their losses, `compose` (or `+` and `*`) puts them together, and every question about a composition is
-answered by a `Bound`: two floats between which the truth lies. Rooms: `numerics` (numbers with two ends), `guarantee`
-(what is promised), `loss` (the privacy loss of one pair), `mechanism` (the building blocks), `composition`,
-`divergence`, `book` (Dwork and Roth, executable), `adaptive` (filters and odometers: parameters chosen along the way),
-`ledger` (what has been spent), `account` (filters in a ledger), `plan` (TOML files), `report`, `cli`. Losses: in nats.
+answered by a `Bound`: two floats between which the truth lies. Rooms: `numerics` (numbers with two ends), `contour` and
+`proof` (the engines, in floats and in balls), `guarantee` (promises and theorems), `loss` (the privacy loss of one
+pair), `mechanism` (the building blocks), `composition`, `divergence`, `book` (Dwork and Roth, executable), `adaptive`
+(filters and odometers: parameters chosen along the way), `ledger` (what has been spent), `account` (filters in a
+ledger), `release` (answers about tables), `experiment`, `plan` (TOML files), `report`, `cli`. Losses: in nats.
 """
 
 from dpcompose.composition.calibrate import Calibration, calibrate
@@ -37,9 +38,13 @@ from dpcompose.mechanism import (
     Laplace,
     RandomizedResponse,
 )
+from dpcompose.moved import install
 from dpcompose.numerics.bound import Bound, Certificate
 
 __version__ = "0.1.0"
+
+install()
+del install
 
 __all__ = [
     "Adjacency",
