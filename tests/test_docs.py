@@ -47,7 +47,7 @@ def execute(page: str, name: str, workdir: Path) -> None:
         elif block.language == "python" and ">>>" in block.text:
             _doctest(block, name, namespace)
         elif block.language == "python":
-            exec(compile("\n" * block.line + block.text, name, "exec"), namespace)
+            exec(compile("\n" * block.line + block.text, name, "exec", dont_inherit=True), namespace)
         elif block.language == "console":
             _console(block, name, workdir)
 

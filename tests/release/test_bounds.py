@@ -9,7 +9,6 @@ from fractions import Fraction
 
 import ibis
 import pytest
-from release.world import table
 
 import dpcompose.release as release
 from campaigns.release.truncation import excess
@@ -19,6 +18,7 @@ from dpcompose.release.bounds import Bounds
 from dpcompose.release.design import scores
 from dpcompose.release.engine import Engine
 from dpcompose.release.on_duckdb import OnDuckDB
+from tests.release.world import table
 
 SPEND = {"epsilon": 1}
 PRIVATE = {"epsilon": 1, "delta": 0.01}

@@ -111,7 +111,7 @@ class AtomicMoments(Moments):
         return 20.0 + len(self.listed)
 
     @property
-    def vague(self) -> tuple[float, float]:
+    def stated_errors(self) -> tuple[float, float]:
         return self.errors
 
     def at(self, order: float, frequencies: Sequence[Ball]) -> list[Disc]:
