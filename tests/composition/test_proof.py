@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from random import Random
 from typing import Any
 
+import mpmath
 import pytest
 from flint import arb
 
@@ -29,7 +33,10 @@ from dpcompose import (
 )
 from dpcompose.composition.composition import Composable
 from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
+from dpcompose.loss.atomic import AtomicLoss
+from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.product import Product
+from dpcompose.loss.proved_product import ProvedProduct
 from oracles import gaussian, lattices, optimal, residues, sampled
 from oracles.ball import ratio
 
@@ -215,3 +222,32 @@ def test_quantities_without_a_proof_are_refused() -> None:
         Gaussian(1.0).gdp(proof=True)
     with pytest.raises(DomainError, match="proof"):
         Gaussian(1.0).epsilon(delta=0.1, proof="yes")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 0.7])
+@pytest.mark.parametrize("times", [5, 20])
+def test_a_proof_holds_for_responses_of_two_replaced_records(epsilon: float, times: int) -> None:
+    """A pair that is known by its masses alone: its proof counts what these are stated to be off."""
+    with mpmath.workdps(50):
+        step = mpmath.mpf(epsilon)
+        other = 1 / (1 + mpmath.exp(step))
+        one = {2: mpmath.exp(step) * other, -2: mpmath.exp(-step) * other}
+        one[0] = 1 - one[2] - one[-2]
+        sums = {0: mpmath.mpf(1)}
+        for _ in range(times):
+            following: dict[int, mpmath.mpf] = defaultdict(mpmath.mpf)
+            for (place, mass), (move, share) in product(sums.items(), one.items()):
+                following[place + move] += mass * share
+            sums = following
+        for at in (0.25, 1.0):
+            truth = sum(-mass * mpmath.expm1(at - place * step) for place, mass in sums.items() if place * step > at)
+            composed = RandomizedResponse(epsilon) * times
+            found = composed.delta(epsilon=at, adjacency=Adjacency.REPLACE, proof=True)
+            assert found.lower <= truth <= found.upper
+
+
+def test_a_proof_is_as_wide_as_the_masses_are_uncertain() -> None:
+    masses = Atoms((0.5, 0.25, 0.25), (0.25, 0.25, 0.5), (math.log(2), 0.0, -math.log(2)), relative_error=1e-6)
+    found = ProvedProduct(((AtomicLoss(masses), 3),)).delta(0.5, tolerance=1e-9)
+    exact = ProvedProduct(((AtomicLoss(replace(masses, relative_error=0.0)), 3),)).delta(0.5, tolerance=1e-9)
+    assert found.lower < (1 - 1e-6) * exact.lower and found.upper > (1 + 1e-6) * exact.upper
