@@ -136,7 +136,7 @@ class Product:
         tops = [(loss.top, times) for loss, times in self.group]
         known = [(top, times) for top, times in tops if top is not None and top > 0]
         exact = sum_rounded_up(known) if len(known) == len(tops) else math.inf
-        return min(exact, max(self.extremes.upper, 0.0))
+        return exact if exact < math.inf else max(self.extremes.upper, 0.0)
 
     @property
     def roughly_largest(self) -> float:
@@ -191,7 +191,7 @@ class Product:
         if self.single is not None:
             closed = self.single.inverse(delta)
             if closed is not None:
-                bounded = delta == 0 and self.infinite.upper == 0
+                bounded = delta == 0 and closed.upper < math.inf
                 upper = min(closed.upper, self._largest) if bounded else closed.upper
                 return Bound(min(closed.lower, upper), upper, _closed(closed.certificate))
         rounding = 4 * UNIT_ROUNDOFF
