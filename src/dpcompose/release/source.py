@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
@@ -41,6 +41,15 @@ class Source:
     base: Any
     relation: Relation | None
     identity: str
+
+
+@runtime_checkable
+class ArrowStream(Protocol):
+    """A frame of any library that offers its columns as Arrow does."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """A capsule of the stream."""
+        ...
 
 
 def opened(source: Any, *, name: str | None, schema: Mapping[str, str] | None, line_breaks: bool = False) -> Source:
@@ -100,7 +109,7 @@ def _opened(source: Any, name: str | None, line_breaks: bool) -> tuple[str, Expr
             return _database(source, name)
         case str() | os.PathLike():
             return _file(Path(source), line_breaks)
-        case _ if hasattr(source, "__arrow_c_stream__"):
+        case ArrowStream():
             return "frame", of_arrow(of_frame(source))
         case _:
             domain = "an ibis table, a pandas, polars or Arrow frame, a path, or the URL of a database"
