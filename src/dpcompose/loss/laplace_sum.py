@@ -10,7 +10,8 @@ from functools import cached_property
 import numpy as np
 
 from dpcompose.contour.exponential_sums import logarithm_of_excess
-from dpcompose.contour.transform import Cumulants, Line, Transform
+from dpcompose.contour.transform import Cumulants, Line
+from dpcompose.loss.bounded_rows import BoundedRows
 from dpcompose.loss.laplace_screen import LaplaceScreen, log_modulus, rough_line
 from dpcompose.numerics.elementary import Complexes, Reals, U, exp_minus_linear, sine_minus_linear
 
@@ -21,32 +22,12 @@ _PLANNED_GROUPS = 32
 
 
 @dataclass(frozen=True, eq=False)
-class LaplaceSum(Transform):
+class LaplaceSum(BoundedRows):
     """M = (((t + 1) e^(t epsilon) + t e^(-(t + 1) epsilon)) / (2 t + 1))^times, a product over rows of shape (m, 1)."""
-
-    epsilon: Reals
-    times: Reals
-    tabulates = True
-
-    @property
-    def maximum(self) -> float:
-        return math.fsum((self.epsilon * self.times).ravel()) * (1 + 4 * U)
-
-    @property
-    def minimum(self) -> float:
-        return -self.maximum
-
-    @property
-    def scale(self) -> float:
-        return float((self.times * np.minimum(self.epsilon, self.epsilon**2)).sum())
 
     @property
     def copies(self) -> float:
         return float(self.times.sum())
-
-    def cumulants(self, order: float) -> tuple[float, float, float]:
-        at = self.curve(np.array([order]))
-        return float(at.log_m[0]), float(at.first[0]), float(at.second[0])
 
     def curve(self, orders: Reals) -> Cumulants:
         (epsilon, times), double = self._planned, 2 * orders + 1

@@ -17,6 +17,7 @@ from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atomic_moments import PromiseLaw
 from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss, both_readings
+from dpcompose.loss.bounded_rows import BoundedRows
 from dpcompose.loss.two_term_moments import TwoPointMoments
 from dpcompose.numerics.bound import Bound
 from dpcompose.numerics.elementary import Reals, U
@@ -160,20 +161,8 @@ class TwoPointLoss(Loss):
 
 
 @dataclass(frozen=True, eq=False)
-class TwoPointSum(Transform):
+class TwoPointSum(BoundedRows):
     """M = ((e^((t + 1) epsilon) + e^(-t epsilon)) / (1 + e^epsilon))^times, multiplied over rows of shape (m, 1)."""
-
-    epsilon: Reals
-    times: Reals
-    tabulates = True
-
-    @property
-    def maximum(self) -> float:
-        return math.fsum((self.epsilon * self.times).ravel()) * (1 + 4 * U)
-
-    @property
-    def minimum(self) -> float:
-        return -self.maximum
 
     @property
     def lattice(self) -> Lattice | None:
@@ -181,14 +170,6 @@ class TwoPointSum(Transform):
             return None
         epsilon = float(self.epsilon[0, 0])
         return Lattice(2 * epsilon, epsilon * float(self.times[0, 0]))
-
-    def cumulants(self, order: float) -> tuple[float, float, float]:
-        at = self.curve(np.array([order]))
-        return float(at.log_m[0]), float(at.first[0]), float(at.second[0])
-
-    @property
-    def scale(self) -> float:
-        return float((self.times * np.minimum(self.epsilon, self.epsilon**2)).sum())
 
     def curve(self, orders: Reals) -> Cumulants:
         half = (orders + 0.5) * self.epsilon
