@@ -132,11 +132,10 @@ class Product:
 
     @property
     def _largest(self) -> float:
-        """The largest finite value, at least 0, rounded up: the exact sum of the losses' own where these are known."""
+        """The sum of the largest finite losses, exact and then rounded up; infinite where one of them is not known."""
         tops = [(loss.top, times) for loss, times in self.group]
-        known = [(top, times) for top, times in tops if top is not None and top > 0]
-        exact = sum_rounded_up(known) if len(known) == len(tops) else math.inf
-        return exact if exact < math.inf else max(self.extremes.upper, 0.0)
+        known = [(top, times) for top, times in tops if top is not None]
+        return sum_rounded_up(known) if len(known) == len(tops) else math.inf
 
     @property
     def roughly_largest(self) -> float:
@@ -200,7 +199,8 @@ class Product:
         if high < 0:
             return Bound(math.inf, math.inf, Certificate("the infinite loss alone exceeds delta"))
         if high == 0:
-            lower, upper = max(self.extremes.lower, 0.0), math.inf if low < 0 else self._largest
+            lower, largest = max(self.extremes.lower, 0.0), max(self.extremes.upper, 0.0)
+            upper = math.inf if low < 0 else min(self._largest, largest)
             return Bound(min(lower, upper), upper, Certificate("largest loss"))
         if self.single is not None:
             return self._inverted(delta, self.extremes)
