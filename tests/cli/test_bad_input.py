@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from dpcompose.cli.app import app
+from tests.cli.runner import invoke
 
 FILES: dict[str, bytes] = {
     "good.toml": b'delta = 1e-6\n[[mechanism]]\nkind = "laplace"\nname = "a"\nscale = 2.0\ntimes = 3\n',
@@ -106,6 +105,6 @@ def test_a_mistake_is_named_in_one_sentence(
         (tmp_path / name).write_bytes(content)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
-    result = CliRunner().invoke(app, words.split(" "))
+    result = invoke(words.split(" "))
     assert result.exit_code == status and said in result.stderr, result.output
     assert "Traceback" not in result.output and "a defect" not in result.output and not result.stdout

@@ -9,9 +9,9 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from dpcompose.cli.app import app
+from tests.cli.runner import invoke
 
 PLAN = """delta = 1e-6
 [[mechanism]]
@@ -27,7 +27,7 @@ delta = 1e-8
 
 
 def run(*words: str) -> Result:
-    return CliRunner().invoke(app, list(words))
+    return invoke(list(words))
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from dpcompose.cli.app import app
+from tests.cli.runner import invoke
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +27,7 @@ times = 2
 
 
 def run(*words: str) -> Result:
-    return CliRunner().invoke(app, ["experiment", *words])
+    return invoke(["experiment", *words])
 
 
 @pytest.fixture

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from dpcompose.cli.app import app
 from dpcompose.ledger import Amount, Ledger, Receipt
 from dpcompose.report.ledger import at_least, at_most, bar
+from tests.cli.runner import invoke
 
 PLAN = 'delta = 1e-6\n[[mechanism]]\nkind = "gaussian"\nsigma = 30.0\ntimes = 5\n'
 Ask = Callable[..., str]
@@ -26,7 +25,7 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
     (tmp_path / "plan.toml").write_text(PLAN)
 
     def run(line: str, *, status: int = 0) -> str:
-        result = CliRunner().invoke(app, ["ledger", *line.split()], env={"COLUMNS": "140", "USER": "Ada"})
+        result = invoke(["ledger", *line.split()], env={"COLUMNS": "140", "USER": "Ada"})
         assert result.exit_code == status, (line, result.output, result.exception)
         assert status == 0 or "Traceback" not in result.output
         return result.output

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from dpcompose import Gaussian
 from dpcompose.account import open_scope
 from dpcompose.adaptive import ConcentratedFilter
-from dpcompose.cli.app import app
 from dpcompose.ledger import Ledger, Moment
+from tests.cli.runner import invoke
 
 
 @pytest.fixture(autouse=True)
@@ -26,9 +25,7 @@ def _a_schedule_of_two_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def ask(command: str, *rest: str, status: int = 0) -> str:
-    result = CliRunner().invoke(
-        app, ["ledger", command, "--ledger", "l.db", *rest], env={"COLUMNS": "140", "USER": "Ada"}
-    )
+    result = invoke(["ledger", command, "--ledger", "l.db", *rest], env={"COLUMNS": "140", "USER": "Ada"})
     assert result.exit_code == status, (result.output, result.exception)
     return result.output
 

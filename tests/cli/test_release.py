@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from dpcompose.cli.app import app
 from dpcompose.ledger import Ledger
 
 pytest.importorskip("ibis", reason="the extra `data` is not installed")
 pytest.importorskip("opendp", reason="the extra `data` is not installed")
 
+from tests.cli.runner import invoke
 from tests.release import world
 
 
@@ -39,7 +38,7 @@ def run(home: Path, *arguments: str) -> Run:
     always = ["release", "t.parquet", "--unit", "person", "--max-rows", "2", "--ledger", "ledger.db"]
     always += ["--scope", "world", "--actor", "ana", "--answers", "answers"]
     with chdir(home):
-        found = CliRunner().invoke(app, [*always, *arguments])
+        found = invoke([*always, *arguments])
     assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
     return Run(found.exit_code, found.stdout, found.stderr)
 

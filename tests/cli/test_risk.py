@@ -6,12 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from dpcompose import BlackBox, Gaussian
-from dpcompose.cli.app import app
 from dpcompose.plan import Plan, risk_of
 from dpcompose.report.account import risk_document, risk_table
+from tests.cli.runner import invoke
 
 PLAN = """delta = 1e-6
 [[mechanism]]
@@ -56,12 +55,12 @@ def test_every_number_is_rounded_against_the_victim(tmp_path: Path) -> None:
 
 def test_the_command(tmp_path: Path) -> None:
     plan = str(written(tmp_path / "plan.toml"))
-    shown = CliRunner().invoke(app, ["account", plan, "--risk"])
+    shown = invoke(["account", plan, "--risk"])
     assert shown.exit_code == 0
     assert "What an attacker gains" in shown.stdout and "advantage" in shown.stdout
-    document = json.loads(CliRunner().invoke(app, ["account", plan, "--risk", "--json"]).stdout)
+    document = json.loads(invoke(["account", plan, "--risk", "--json"]).stdout)
     assert 0.001 < document["risk"]["true_positive_rate"]["lower"] <= document["risk"]["true_positive_rate"]["upper"]
-    assert "risk" not in json.loads(CliRunner().invoke(app, ["account", plan, "--json"]).stdout)
+    assert "risk" not in json.loads(invoke(["account", plan, "--json"]).stdout)
 
 
 @pytest.mark.slow
@@ -69,7 +68,7 @@ def test_the_command(tmp_path: Path) -> None:
 def test_the_picture(tmp_path: Path, text: str) -> None:
     plan, page, picture = written(tmp_path / "plan.toml", text), tmp_path / "page.html", tmp_path / "picture.png"
     words = ["account", str(plan), "--risk", "--html", str(page), "--plot", str(picture)]
-    result = CliRunner().invoke(app, words)
+    result = invoke(words)
     assert result.exit_code == 0, result.output
     assert page.read_text().count("<svg") == 3
     assert "guessing blindly" in page.read_text()

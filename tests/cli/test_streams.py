@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from dpcompose.cli.app import app
+from tests.cli.runner import invoke
 
 pytestmark = pytest.mark.slow
 
@@ -45,15 +44,15 @@ def test_every_ledger_command_takes_the_variable(home: Path) -> None:
         "verify --keep anchor.json", "verify --anchor anchor.json", "export world", "close world/a",
     ]  # fmt: skip
     for line in lines:
-        found = CliRunner().invoke(app, ["ledger", *line.split()], env={"DPCOMPOSE_LEDGER": "l.db", "USER": "Ada"})
+        found = invoke(["ledger", *line.split()], env={"DPCOMPOSE_LEDGER": "l.db", "USER": "Ada"})
         assert found.exit_code == 0, (line, found.output)
     for line in lines:
-        found = CliRunner().invoke(app, ["ledger", *line.split()], env={"DPCOMPOSE_LEDGER": None, "USER": "Ada"})
+        found = invoke(["ledger", *line.split()], env={"DPCOMPOSE_LEDGER": None, "USER": "Ada"})
         assert (found.exit_code, "--ledger" in found.output) == (2, True), (line, found.output)
 
 
 def test_the_option_goes_before_the_variable(home: Path) -> None:
-    CliRunner().invoke(app, ["ledger", "init", "--ledger", "l.db"], env={"DPCOMPOSE_LEDGER": "other.db"})
+    invoke(["ledger", "init", "--ledger", "l.db"], env={"DPCOMPOSE_LEDGER": "other.db"})
     assert (home / "l.db").exists() and not (home / "other.db").exists()
 
 
@@ -61,9 +60,7 @@ def test_the_option_goes_before_the_variable(home: Path) -> None:
 @pytest.mark.parametrize("words", ["account plan.toml --explain", "theorem 3.20 --epsilon 0.1 --times 9 --slack 1e-6"])
 def test_no_number_is_cut_whatever_the_width(home: Path, words: str, columns: int) -> None:
     number = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
-    wide, narrow = (
-        CliRunner().invoke(app, words.split(), env={"COLUMNS": str(width)}).stdout for width in (400, columns)
-    )
+    wide, narrow = (invoke(words.split(), env={"COLUMNS": str(width)}).stdout for width in (400, columns))
     assert set(number.findall(wide)) == set(number.findall(narrow))
 
 
@@ -98,7 +95,7 @@ def test_a_name_that_no_file_can_have_is_bad_input(home: Path, option: str) -> N
     end = {"--html": ".html", "--plot": ".png"}[option]
     os.mkfifo(home / f"pipe{end}")
     for name in (f"{'x' * 300}{end}", f"nowhere/x{end}", f"pipe{end}", f"plan.toml/x{end}", f"a\ud800{end}"):
-        found = CliRunner().invoke(app, ["account", "plan.toml", option, name])
+        found = invoke(["account", "plan.toml", option, name])
         assert found.exit_code == 2 and not found.stdout, (name, found.output, found.exception)
         assert all(line.isprintable() for line in found.stderr.splitlines())
 
@@ -114,7 +111,7 @@ def test_a_deleted_directory_is_bad_input(home: Path) -> None:
 
 def test_a_page_takes_the_place_of_a_link_to_the_plan(home: Path) -> None:
     (home / "page.html").symlink_to(home / "plan.toml")
-    found = CliRunner().invoke(app, ["account", "plan.toml", "--html", "page.html"])
+    found = invoke(["account", "plan.toml", "--html", "page.html"])
     assert found.exit_code == 0, found.output
     assert (home / "plan.toml").read_text() == PLAN
     assert (home / "page.html").read_text().startswith("<!doctype html>")
@@ -140,6 +137,6 @@ def test_a_name_is_told_without_what_a_terminal_obeys(home: Path, name: str) -> 
         ["ledger", "init", "--ledger", f"{name}.db"], ["ledger", "show", "--ledger", f"{name}.db"],
         ["ledger", "show", "--ledger", f"{name}.none"], ["ledger", "verify", "--ledger", f"{name}.db", "--keep", name],
     ):  # fmt: skip
-        found = CliRunner().invoke(app, words)
+        found = invoke(words)
         assert all(each.isprintable() for each in found.output.split("\n")), (words, found.output)
         assert "\nsound: yes" not in found.output, words

@@ -27,6 +27,7 @@ from dpcompose.release.answers import redeemed
 from dpcompose.release.binding import Binding
 from dpcompose.release.bounding import Sampling
 from dpcompose.release.on_duckdb import OnDuckDB
+from tests.cli.runner import invoke
 from tests.release import world
 
 SPEND = {"epsilon": 0.1}
@@ -340,17 +341,13 @@ def test_what_takes_no_charges_keeps_no_key() -> None:
 
 
 def test_the_key_of_a_scope_stays_in_the_ledger(tmp_path: Path) -> None:
-    from typer.testing import CliRunner
-
-    from dpcompose.cli.app import app
-
     file = tmp_path / "city.db"
     with world.ledger(file) as ledger:
         world.session(ledger).count(spend=SPEND)
         key = ledger.balance("world/release:table").scope.description["release"]["key"]
     for command in (["show"], ["show", "--json"], ["log", "world"], ["log", "world", "--json"], ["export"]):
         asked = ["ledger", command[0], "--ledger", str(file), *command[1:]]
-        said = CliRunner().invoke(app, asked, env={"COLUMNS": "200"})
+        said = invoke(asked, env={"COLUMNS": "200"})
         assert said.exit_code == 0
         assert "release:table" in said.output
         assert key not in said.output

@@ -37,6 +37,11 @@ def table(rows: Any = ROWS, **bounds: Any) -> release.Table:
     return release.table(frame(rows), **({"unit": "person", "max_rows_per_unit": 2, "name": "people"} | bounds))
 
 
+def refill(made: release.Table, rows: Any) -> None:
+    """Other rows for a table of `table`, so that statements made for it are asked of them."""
+    made.data.get_backend().con.register("frame", frame(rows))
+
+
 def ledger(where: Any = "memory:", epsilon: float = 100.0) -> Ledger:
     made = Ledger.open(where)
     OPENED.append(made)
