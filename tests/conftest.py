@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import os
 
+# Two workers on two cores: matrix products in threads of their own would only wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import pytest
 from hypothesis import settings
 
