@@ -1,155 +1,22 @@
 """Where files of the package were before, so that an import of an old place names the new one.
 
-The page docs/architecture.md has the same table, and the names that changed inside files.
+`moved.txt` has an old and a new place on each line. The page docs/architecture.md has the same table, and the names
+that changed inside files.
 """
 
 from __future__ import annotations
 
 import sys
+from functools import cache
 
-MODULES = {
-    "account.charged": "account.tree",
-    "account.charging": "account.account",
-    "account.fixing": "account.promised",
-    "account.pricing": "account.account",
-    "account.spelling": "account.arguments",
-    "account.statement": "account.tree",
-    "account.typed": "account.scope",
-    "account.wording": "account.mechanism_text",
-    "adaptive.natural": "adaptive.description",
-    "adaptive.target": "adaptive.total",
-    "book.advanced": "book.theorems",
-    "book.azuma": "book.lemmas",
-    "book.basic": "book.theorems",
-    "book.group": "book.theorems",
-    "book.mean_loss": "book.lemmas",
-    "book.optimal": "book.theorems",
-    "book.per_mechanism": "book.theorems",
-    "book.statement": "book.statements",
-    "book.witnesses": "divergence",
-    "cli.account": "cli.plan",
-    "cli.calibrate": "cli.plan",
-    "cli.ledger_look": "cli.ledger_read",
-    "cli.outcome": "cli.output",
-    "cli.patience": "cli.streams",
-    "cli.release_options": "cli.release",
-    "composition.chain": "composition.group_loss",
-    "composition.container": "composition.composition",
-    "composition.free": "composition.adversarial",
-    "composition.gdp": "composition.losses",
-    "composition.group_theorems": "composition.compare",
-    "composition.numerical": "composition.question",
-    "composition.pure": "composition.losses",
-    "composition.sampling": "composition.composition",
-    "composition.zcdp": "composition.losses",
-    "divergence.hockey": "divergence.hockey_stick",
-    "divergence.lemma_3_17": "divergence.witnesses",
-    "divergence.lemma_3_18": "divergence.witnesses",
-    "divergence.threshold": "divergence.enclosure",
-    "divergence.variation": "divergence.hockey_stick",
-    "experiment.adversary": "experiment.adversaries",
-    "experiment.breaker": "experiment.adversaries",
-    "experiment.greedy": "experiment.adversaries",
-    "experiment.integers": "experiment.noise",
-    "experiment.limits": "experiment.measured",
-    "experiment.many_databases": "experiment.adversaries",
-    "experiment.repeater": "experiment.adversaries",
-    "experiment.views": "experiment.tally",
-    "experiment.wanderer": "experiment.adversaries",
-    "experiment.world": "experiment.channel",
-    "guarantee.binomial": "numerics.binomial",
-    "guarantee.binomial_sums": "numerics.binomial",
-    "guarantee.decimals": "numerics.exact",
-    "guarantee.dual": "guarantee.best_test",
-    "guarantee.fixed": "numerics.fixed_point",
-    "guarantee.lossless": "guarantee.renyi",
-    "guarantee.normal": "numerics.normal_tail",
-    "guarantee.order": "numerics.check",
-    "guarantee.power": "guarantee.power_function",
-    "guarantee.rational": "numerics.exact",
-    "guarantee.root": "numerics.roots",
-    "guarantee.staircase": "guarantee.optimal",
-    "guarantee.times": "numerics.check",
-    "guarantee.tradeoff": "guarantee.approximate",
-    "ledger.amounts": "ledger.amount",
-    "ledger.anchor": "ledger.verification",
-    "ledger.charge": "ledger.requests",
-    "ledger.clock": "ledger.entry",
-    "ledger.closing": "ledger.requests",
-    "ledger.convoy": "ledger.group_commit",
-    "ledger.migration": "ledger.schema",
-    "ledger.moment": "ledger.ledger",
-    "ledger.opening": "ledger.requests",
-    "ledger.place": "ledger.ledger",
-    "ledger.postgres_session": "ledger.postgres_connection",
-    "ledger.postgres_tables": "ledger.postgres_connection",
-    "ledger.receipt": "ledger.entry",
-    "ledger.redemption": "ledger.requests",
-    "ledger.row": "ledger.store",
-    "ledger.spending": "ledger.scope",
-    "ledger.sqlite_file": "ledger.sqlite_connection",
-    "ledger.turn": "ledger.sqlite_connection",
-    "loss.atomized": "loss.atomize",
-    "loss.enumerated": "loss.atomic",
-    "loss.envelope": "loss.atomize",
-    "loss.finite": "loss.atomic_moments",
-    "loss.grouped": "loss.group",
-    "loss.laplace_fold": "loss.laplace",
-    "loss.laplace_rough": "loss.laplace_screen",
-    "loss.law": "loss.atomic_moments",
-    "loss.mixture": "loss.sampled_gaussian_moments",
-    "loss.opposed_gaussian": "loss.replaced_gaussian",
-    "loss.power": "loss.group",
-    "loss.proof": "loss.proved_product",
-    "loss.sampled_gaussian_normal": "loss.sampled_gaussian_decay",
-    "loss.sampled_gaussian_points": "loss.sampled_gaussian_grid",
-    "loss.sampled_gaussian_rows": "loss.sampled_gaussian_batch",
-    "loss.sampled_gaussian_shifted": "loss.sampled_gaussian_decay",
-    "loss.spline_root": "loss.laplace_spline",
-    "loss.theta": "loss.discrete_gaussian_moments",
-    "loss.twice": "loss.group",
-    "loss.two_term": "loss.two_term_moments",
-    "numerics.audible": "contour.placement",
-    "numerics.ball": "proof.ball",
-    "numerics.beside": "contour.reverse",
-    "numerics.contour": "contour.contour",
-    "numerics.crossing": "proof.crossing",
-    "numerics.decaying": "contour.quadrature",
-    "numerics.drawing": "contour.quadrature",
-    "numerics.enumeration": "proof.finite_sums",
-    "numerics.invert": "contour.invert",
-    "numerics.latticed": "contour.quadrature",
-    "numerics.moments": "proof.moments",
-    "numerics.normal": "proof.normal",
-    "numerics.place": "contour.placement",
-    "numerics.proof": "proof.line",
-    "numerics.proved_sum": "proof.sum",
-    "numerics.residue": "proof.finite_sums",
-    "numerics.rest": "proof.tail",
-    "numerics.route": "proof.plan",
-    "numerics.saddle": "contour.saddle",
-    "numerics.smoothed": "contour.quadrature",
-    "numerics.strip": "proof.trapezoid",
-    "numerics.tilted": "contour.exponential_sums",
-    "numerics.transform": "contour.transform",
-    "plan.key": "plan.schema",
-    "plan.kind": "plan.schema",
-    "plan.near": "plan.schema",
-    "release.attempt": "release.answers",
-    "release.bins": "release.grid",
-    "release.column": "release.table",
-    "release.count": "release.counts",
-    "release.csv_file": "release.arrow",
-    "release.expression": "release.engine",
-    "release.histogram": "release.counts",
-    "release.quote": "release.answer",
-    "release.relation": "release.engine",
-    "release.total": "release.sums",
-    "report.calibration": "report.account",
-    "report.deployments": "report.ledger",
-    "report.experiment_picture": "report.experiment",
-    "report.risk": "report.account",
-}
+
+@cache
+def modules() -> dict[str, str]:
+    """The new place of each old one, read when an import fails for the first time."""
+    from importlib.resources import files
+
+    text = files("dpcompose").joinpath("moved.txt").read_text(encoding="utf-8")
+    return dict(line.split() for line in text.splitlines())
 
 
 class Finder:
@@ -163,8 +30,8 @@ class Finder:
             ModuleNotFoundError: With the new place.
         """
         package, _, place = name.partition(".")
-        if package == "dpcompose" and place in MODULES:
-            raise ModuleNotFoundError(f"{name} is now dpcompose.{MODULES[place]}; see docs/architecture.md", name=name)
+        if package == "dpcompose" and (now := modules().get(place)) is not None:
+            raise ModuleNotFoundError(f"{name} is now dpcompose.{now}; see docs/architecture.md", name=name)
 
 
 def install() -> None:
