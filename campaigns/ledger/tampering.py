@@ -131,8 +131,8 @@ def rewrite(connection: Connection, rng: random.Random) -> None:
 
 def _rebuild(connection: Connection) -> None:
     """Balances and scopes as the entries that are left give them."""
-    from dpcompose.ledger.replay import Replay
     from dpcompose.ledger.store import Record, balance_row
+    from dpcompose.ledger.verification import Replay
 
     connection.execute("DELETE FROM balance")
     for (root,) in connection.execute("SELECT DISTINCT root FROM entry").fetchall():

@@ -22,8 +22,8 @@ from dpcompose import (
 )
 from dpcompose.account import Account, open_partition, open_scope, open_slots, take_slot
 from dpcompose.account.account import refuse_unknown
-from dpcompose.account.arguments import BudgetArguments
 from dpcompose.account.mechanism_text import parse, serialize
+from dpcompose.account.opening import BudgetArguments
 from dpcompose.adaptive import (
     AdvancedFilter,
     BasicFilter,

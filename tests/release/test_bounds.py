@@ -17,7 +17,7 @@ from dpcompose.release.aggregate import exact, statement
 from dpcompose.release.bounds import Bounds
 from dpcompose.release.design import scores
 from dpcompose.release.engine import Engine
-from dpcompose.release.on_duckdb import OnDuckDB
+from dpcompose.release.engines import OnDuckDB
 from tests.release.world import refill, table
 
 SPEND = {"epsilon": 1}

@@ -24,9 +24,8 @@ from dpcompose.mechanism import Laplace
 from dpcompose.release.aggregate import exact, statement
 from dpcompose.release.answer import failure_of
 from dpcompose.release.answers import redeemed
-from dpcompose.release.binding import Binding
-from dpcompose.release.bounding import Sampling
-from dpcompose.release.on_duckdb import OnDuckDB
+from dpcompose.release.bounding import Binding, Sampling
+from dpcompose.release.engines import OnDuckDB
 from tests.cli.runner import invoke
 from tests.release import world
 

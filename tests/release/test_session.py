@@ -24,7 +24,7 @@ from dpcompose.errors import (
 )
 from dpcompose.ledger import Ledger
 from dpcompose.release import sampler
-from dpcompose.release.on_duckdb import OnDuckDB
+from dpcompose.release.engines import OnDuckDB
 from tests.release import world
 from tests.release.world import session
 

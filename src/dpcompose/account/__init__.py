@@ -1,10 +1,9 @@
 """Where theory meets the ledger: budgets with filters, accounts that price and charge, what a person is exposed to."""
 
 from dpcompose.account.account import Account
-from dpcompose.account.exposure import Exposure, exposure
+from dpcompose.account.exposure import Exposure, exposure, fix_budgets
 from dpcompose.account.history import History, history
 from dpcompose.account.opening import open_partition, open_scope, open_slots, take_slot
-from dpcompose.account.promised import fix_budgets
 from dpcompose.account.tree import Statement
 
 __all__ = [

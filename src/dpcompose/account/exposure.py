@@ -1,15 +1,38 @@
-"""The exposure of one person: two labelled numbers, one promised and one spent, each with where it holds."""
+"""The exposure of one person: what the fixed budgets promise, and what was spent, each with where it holds.
+
+Promised is the guarantee of the fixed budgets that hold the person, composed by the tightest theorem.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any
 
-from dpcompose.account import promised, spent
-from dpcompose.account.tree import Statement, trees_of, unavailable, underpaid
+from dpcompose.account import spent
+from dpcompose.account.scope import described
+from dpcompose.account.tree import RECORD, Statement, Tree, trees_of, unavailable, underpaid
+from dpcompose.adaptive import Curators, Filter
+from dpcompose.adaptive.total import Total, asked, least
+from dpcompose.composition.composition import Composable, Composition, compose
+from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import Adjacency
-from dpcompose.ledger import Ledger
+from dpcompose.ledger import Kind, Ledger
+from dpcompose.ledger.text import line_of_text
+from dpcompose.mechanism import BlackBox, Concentrated, GaussianDP
 from dpcompose.numerics import check
+from dpcompose.numerics.exact import exact
+
+Budgets = Counter[Curators]
+_HOLDS = (
+    "whatever is asked, of whichever of these databases, in any order; if these are all the scopes that hold the"
+    " person, those that are closed or were never used included"
+)
+_NATURAL = "a budget that is opened after an answer may be chosen by it (the natural filter)"
 
 
 @dataclass(frozen=True)
@@ -67,7 +90,213 @@ def exposure(ledger: Ledger, *, paths: Sequence[str], delta: float) -> Exposure:
     return Exposure(
         tuple(paths),
         delta,
-        promised.together(trees, delta=delta) if short is None else unavailable(short),
+        _promised(trees, delta=delta) if short is None else unavailable(short),
         spent.together(trees, delta=delta),
         next(iter(stated)) if len(stated) == 1 else None,
     )
+
+
+def _promised(trees: Sequence[Tree], *, delta: float) -> Statement:
+    """The statement for a person in all of these trees.
+
+    Budgets compose by theorems for what is fixed in advance, so all of them must have been open before the first charge
+    in any of the trees. Within one tree the numbers of the entries say so. Between two trees nothing does but an entry
+    of the one, before its first charge, that holds the hashes of the other's openings: whoever wrote it, it could not
+    be written before them.
+    """
+    tops = _tops(trees)
+    if isinstance(tops, str):
+        return unavailable(tops)
+    for tree, own in tops:
+        others = [top for other, found in tops if other is not tree for top in found]
+        reason = _late(tree, own) or _unrecorded(tree, others)
+        if reason is not None:
+            return unavailable(reason)
+    budgets: Budgets = Counter(top.budget.curators for _, found in tops for top in found)
+    if len({each.adjacency for each in budgets}) > 1:
+        return unavailable("the budgets are stated under different adjacencies")
+    total = _least(tuple(budgets.items()), delta) if budgets else Total(0.0, "no budget was opened", "")
+    if not math.isfinite(total.epsilon):
+        return unavailable(f"the budgets promise nothing finite at delta = {delta!r}: name a larger one")
+    return Statement(total.epsilon, "fixed budgets", _HOLDS, f"{total.theorem} {total.reference}".strip())
+
+
+def _late(tree: Tree, tops: Sequence[Tree]) -> str | None:
+    """Why the budgets of a tree were not fixed before its first charge; None if they were."""
+    charged = [node.charges[0] for node in tree.all() if node.charges]
+    first = min(charged, key=lambda entry: entry.sequence, default=None)
+    for top in tops:
+        if first is not None and not top.budget.scope.opened < first.sequence:
+            opened = f"{top.budget.path!r} was opened by entry {top.budget.scope.opened} of {tree.budget.path!r}"
+            return f"{opened}, after entry {first.sequence} had charged {first.scope!r}: {_NATURAL}"
+    return None
+
+
+def _unrecorded(tree: Tree, others: Sequence[Tree]) -> str | None:
+    """Why nothing shows that the budgets of other trees were open before the first charge in this one."""
+    if not others or tree.records_before_charges(top.hash for top in others):
+        return None
+    when = "" if tree.first == math.inf else f" before its first charge, entry {tree.first}"
+    return (
+        f"no entry of {tree.budget.path!r}{when} records that {', '.join(repr(top.budget.path) for top in others)} were"
+        f" open, and {_NATURAL}: call account.fix_budgets before the first charge"
+    )
+
+
+def _tops(trees: Sequence[Tree]) -> list[tuple[Tree, list[Tree]]] | str:
+    """Each tree with its `tops_of`; the sentence where something about the person has no bound."""
+    tops: list[tuple[Tree, list[Tree]]] = []
+    for tree in trees:
+        found = tops_of(tree)
+        if isinstance(found, str):
+            return found
+        tops.append((tree, found))
+    return tops
+
+
+def tops_of(tree: Tree) -> list[Tree] | str:
+    """The scopes whose budgets bound everything about the person in a tree; a sentence if something has no bound.
+
+    A filter bounds its own charges and everything below it, slots included, which it was charged when they were opened.
+    """
+    if tree.kind is Kind.FILTER and tree.budget.filter is not None:
+        return [tree]
+    if tree.kind is Kind.FILTER and (tree.charges or tree.chosen):
+        return f"{tree.budget.path!r} has no cap of its own, and nothing above it has one"
+    if tree.kind is Kind.SLOTS and tree.chosen:
+        return [tree]
+    if tree.kind is Kind.PARTITION and tree.budget.filter is not None:
+        return [tree]
+    if tree.kind is Kind.PARTITION and tree.chosen:
+        return f"{tree.budget.path!r} is a partition without a cap: a child opened later may hold the person"
+    found: list[Tree] = []
+    for child in tree.children:
+        below = tops_of(child)
+        if isinstance(below, str):
+            return below
+        found.extend(below)
+    return found
+
+
+@lru_cache(maxsize=1 << 10)
+def _least(budgets: tuple[tuple[Curators, int], ...], delta: float) -> Total:
+    """Of all totals; many people have the same budgets."""
+    return least(_totals(budgets, delta))
+
+
+def _totals(budgets: Iterable[tuple[Curators, int]], delta: float) -> Iterable[Total]:
+    """Every theorem that applies to these budgets together."""
+    counts: Counter[tuple[Filter, Adjacency]] = Counter()
+    for each, times in budgets:
+        counts[each.filter, each.adjacency] += each.count * times
+    if len(counts) == 1:
+        ((filter, adjacency), times) = next(iter(counts.items()))
+        yield Curators(times, filter=filter, adjacency=adjacency).total(delta=delta)
+        return
+    share = delta / (2 * max(len(counts), 1))
+    at = asked(exact(delta), [each for (filter, _), times in counts.items() for each in filter.omitted(times)])
+    for as_mechanism in (_as_concentrated, _as_promise(share), _as_known(share)):
+        composition = _composed(counts, as_mechanism)
+        if composition is not None:
+            found = composition.epsilon(delta=at)
+            yield Total(found.upper, f"composition of the guarantees, {found.certificate.method}", "[VadhanZhang2023]")
+    yield Total(math.inf, "none applies", "")
+
+
+AsMechanism = Callable[[Filter, int], Composable | None]
+
+
+def _composed(counts: Counter[tuple[Filter, Adjacency]], as_mechanism: AsMechanism) -> Composition | None:
+    parts: list[Composable] = []
+    for (filter, _), times in counts.items():
+        part = as_mechanism(filter, times)
+        if part is None:
+            return None
+        parts.append(part)
+    return compose(*parts)
+
+
+def _as_concentrated(filter: Filter, times: int) -> Composable | None:
+    """The sum of rho, which holds for the charges inside, with what they leave out."""
+    found = Curators(times, filter=filter).zcdp()
+    return None if found is None else Concentrated(found.rho, delta=found.delta)
+
+
+def _as_promise(share: float) -> AsMechanism:
+    """One (epsilon, delta) each: the filter's own, else the one at an equal share of delta."""
+
+    def made(filter: Filter, times: int) -> Composable | None:
+        promise = filter.promise()
+        try:
+            if promise is not None:
+                return BlackBox(promise.epsilon, delta=promise.delta) * times
+            return BlackBox(filter.epsilon_at(delta=share / times), delta=share / times) * times
+        except ValueError:
+            return None
+
+    return made
+
+
+def _as_known(share: float) -> AsMechanism:
+    """The closest thing: a Gaussian where it is one, its (epsilon, delta) where it has one, else its rho."""
+    promised = _as_promise(share)
+
+    def made(filter: Filter, times: int) -> Composable | None:
+        mu = filter.mu_of(times)
+        if mu is not None:
+            return GaussianDP(mu)
+        promise = filter.promise()
+        return promised(filter, times) if promise is not None else _as_concentrated(filter, times)
+
+    return made
+
+
+def fix_budgets(ledger: Ledger, *, paths: Sequence[str], actor: str) -> tuple[str, ...]:
+    """Record in every tree of `paths` that the budgets of the others are open, before anything is charged.
+
+    What one person is promised by budgets in several top-level scopes (`exposure`) holds if all of them were fixed
+    before the first answer, and entries of different trees have no order but by what they record. So each tree gets one
+    scope that caps nothing, charges nothing, and holds the hashes of the entries that opened the others' budgets. Open
+    all budgets first, then call this, then charge. In one tree nothing needs to be recorded.
+
+    Args:
+        ledger: Where.
+        paths: All scopes that hold the person.
+        actor: Who records it.
+
+    Returns:
+        The paths of the scopes that hold the records.
+
+    Raises:
+        UnsupportedError: If a tree was charged before, if something about the person has no budget, or if a top-level
+            scope holds slots, each of whose children is one of them.
+        DomainError, LedgerError: See `exposure` and `Ledger.scope`.
+    """
+    line_of_text("actor", actor)
+    with ledger.moment() as moment:
+        tops = _tops(trees_of(moment, paths))
+    if isinstance(tops, str):
+        raise UnsupportedError(f"fixing the budgets of {list(paths)!r}", tops)
+    missing: list[tuple[str, dict[str, Any]]] = []
+    for tree, _ in tops if len(tops) > 1 else ():
+        others = {top.budget.path: top.hash for other, found in tops if other is not tree for top in found}
+        if not tree.records_before_charges(others.values()):
+            missing.append(_record(tree, others))
+    for path, description in missing:
+        ledger.scope(path, kind=Kind.FILTER, description=description, actor=actor)
+    return tuple(path for path, _ in missing)
+
+
+def _record(tree: Tree, others: dict[str, str]) -> tuple[str, dict[str, Any]]:
+    """The path and the description of the scope that records them."""
+    root = tree.budget
+    if tree.first < math.inf:
+        reason = f"entry {tree.first} charged it, and what is opened after an answer may be chosen by it"
+        raise UnsupportedError(f"fixing the budgets with {root.path!r}", reason, "Open other scopes")
+    if tree.kind is Kind.SLOTS:
+        reason = "each of its children is a slot, and none may hold a record"
+        raise UnsupportedError(f"fixing the budgets with {root.path!r}", reason, "Open the slots below another scope")
+    if root.adjacency is None:
+        raise DomainError("paths", root.path, "scopes that were opened with account.open_scope")
+    name = sha256("".join(sorted(others.values())).encode()).hexdigest()[:16]
+    return f"{root.path}/fixed-{name}", described(None, root.adjacency, None, (), None) | {RECORD: others}

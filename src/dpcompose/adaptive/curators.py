@@ -9,7 +9,7 @@ from typing import Self
 
 from dpcompose.adaptive.amount import Number, rounded
 from dpcompose.adaptive.filter import Decision, Filter, Spending
-from dpcompose.adaptive.pure import PureFilter
+from dpcompose.adaptive.promise_filters import PureFilter
 from dpcompose.adaptive.total import Target, Total, largest
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Orientation, Priced, TypedAmounts

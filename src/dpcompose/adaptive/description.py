@@ -8,14 +8,10 @@ from dataclasses import fields
 from fractions import Fraction
 from typing import Any, NoReturn, cast
 
-from dpcompose.adaptive.advanced import AdvancedFilter
 from dpcompose.adaptive.amount import mapping, read
-from dpcompose.adaptive.basic import BasicFilter
-from dpcompose.adaptive.concentrated import ConcentratedFilter
+from dpcompose.adaptive.divergence_filters import ConcentratedFilter, GaussianFilter, RenyiFilter
 from dpcompose.adaptive.filter import VERSION, Filter
-from dpcompose.adaptive.gaussian import GaussianFilter
-from dpcompose.adaptive.pure import PureFilter
-from dpcompose.adaptive.renyi import RenyiFilter
+from dpcompose.adaptive.promise_filters import AdvancedFilter, BasicFilter, PureFilter
 from dpcompose.errors import DomainError, UnsupportedError
 
 _UNSOUND = (

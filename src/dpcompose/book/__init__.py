@@ -1,17 +1,22 @@
 """Dwork and Roth's statements on composition, one function each, errors included; by number in `STATEMENTS`."""
 
-from dpcompose.book.example_3_7 import Example, example_3_7
-from dpcompose.book.lemmas import Deviation, MeanLoss, azuma, kl_bound
-from dpcompose.book.promise import Promise, promise
 from dpcompose.book.statements import STATEMENTS, Parameter, Statement
 from dpcompose.book.theorems import (
+    Deviation,
+    Example,
+    MeanLoss,
+    Promise,
     advanced,
     advanced_heterogeneous,
     advanced_per_mechanism,
     advanced_tight,
+    azuma,
     basic,
+    example_3_7,
     group,
+    kl_bound,
     optimal,
+    promise,
 )
 from dpcompose.divergence import (
     approximate_max,

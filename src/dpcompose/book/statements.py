@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from dpcompose.book.example_3_7 import example_3_7
-from dpcompose.book.lemmas import azuma, kl_bound
-from dpcompose.book.promise import promise
 from dpcompose.book.theorems import (
     advanced,
     advanced_heterogeneous,
     advanced_per_mechanism,
     advanced_tight,
+    azuma,
     basic,
+    example_3_7,
     group,
+    kl_bound,
     optimal,
+    promise,
 )
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.approximate import ApproximateDP

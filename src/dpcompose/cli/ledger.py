@@ -16,7 +16,7 @@ from dpcompose.cli.streams import stderr, stdout
 from dpcompose.errors import DomainError, OverdrawnError, printable
 
 if TYPE_CHECKING:
-    from dpcompose.account.arguments import BudgetArguments
+    from dpcompose.account.opening import BudgetArguments
     from dpcompose.ledger import Ledger, Receipt
 
 app = typer.Typer(no_args_is_help=True, help="Open, charge and audit privacy budgets.")
@@ -60,7 +60,7 @@ def scope(
     A filter is opened for a target, --filter concentrated --epsilon 1 --delta 1e-6, or with its own parameters,
     --filter concentrated --parameter rho=0.01 --parameter delta=0. A scope in slots takes a slot, and needs neither.
     """
-    from dpcompose.account.arguments import BudgetArguments
+    from dpcompose.account.opening import BudgetArguments
 
     with error_boundary(), opened(url) as ledger:
         note = {} if unit is None else {"unit": unit}

@@ -9,10 +9,9 @@ from dpcompose.divergence.density import Density, Estimate
 from dpcompose.divergence.distribution import Distribution
 from dpcompose.divergence.enclosure import Exact
 from dpcompose.divergence.hockey_stick import hockey_stick, total_variation
-from dpcompose.divergence.kullback_leibler import kl
 from dpcompose.divergence.maximum import approximate_max, max_divergence, max_ratio
 from dpcompose.divergence.neighbors import SmallestEpsilon, smallest_epsilon
-from dpcompose.divergence.renyi_divergence import renyi
+from dpcompose.divergence.renyi_divergence import kl, renyi
 from dpcompose.divergence.witnesses import (
     OneSidedWitness,
     SymmetricWitness,

@@ -12,9 +12,8 @@ from dpcompose.experiment.adversaries import (
     Wanderer,
 )
 from dpcompose.experiment.bob import about_bob
-from dpcompose.experiment.certified import Certified
 from dpcompose.experiment.channel import Channel, Outcome, World
-from dpcompose.experiment.experiment import Experiment
+from dpcompose.experiment.experiment import Certified, Experiment
 from dpcompose.experiment.measured import Limits, Measured
 from dpcompose.experiment.position import Position, Refusal
 from dpcompose.experiment.query import Database, Holds, Query, count

@@ -1,19 +1,31 @@
-"""A plan: named mechanisms, how often each runs, and the question asked of them together."""
+"""A plan: named mechanisms, how often each runs, the question asked of them; and the one parser of plan files."""
 
 from __future__ import annotations
 
+import tomllib
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dpcompose.composition import Composition, compose
-from dpcompose.errors import DomainError
+from dpcompose.errors import DomainError, PlanError, UnsupportedError
+from dpcompose.files import path_of, read
 from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.plan import parse
 from dpcompose.plan.entry import Entry
 from dpcompose.plan.question import Question
-from dpcompose.plan.schema import MECHANISMS, PARAMETERS, choices, quoted
+from dpcompose.plan.schema import MECHANISMS, PARAMETERS, MechanismKind, adjacency, choices, label, quoted
+
+LARGEST_FILE = 1_000_000
+"""Bytes of a plan file; ten thousand mechanisms fit."""
+LONGEST_LINE = 10_000
+"""Characters of a line: reading a dotted key takes time quadratic in its length."""
+LARGEST_INTEGER = 10**300
+"""An integer beyond this has no use as a float, and Python refuses to print the largest."""
+
+_TOP = ("delta", "epsilon", "adjacency", "mechanism")
+_COMMON = ("kind", "name", "rate", "times")
 
 
 @dataclass(frozen=True)
@@ -33,7 +45,7 @@ class Plan:
     entries: tuple[Entry, ...]
     question: Question | None = None
     adjacency: Adjacency = Adjacency.ADD_REMOVE
-    source: str = "plan"
+    source: str = field(default="plan", compare=False)
 
     def __post_init__(self) -> None:
         for name, value, kind, expected in (
@@ -50,26 +62,18 @@ class Plan:
         if not names or len(set(names)) < len(names):
             raise DomainError("entries", names, "at least one mechanism, each with a name of its own")
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Plan) and self._content == other._content
-
-    def __hash__(self) -> int:
-        return hash(self._content)
-
-    @property
-    def _content(self) -> tuple[Any, ...]:
-        return self.entries, self.question, self.adjacency
-
     @classmethod
     def read(cls, path: str | Path) -> Plan:
         """The plan in the file at `path`, text or a path; a PlanError names the fault and its place."""
-        return cls.parse(parse.load(path), source=str(path))
+        return cls.parse(_load(path), source=str(path))
 
     @classmethod
     def parse(cls, text: str, *, source: str = "plan") -> Plan:
         """The plan that the TOML `text` describes; errors call the text `source`."""
-        parsed = parse.parse(text, source=source)
-        return cls(parsed.entries, parsed.question, parsed.adjacency, source)
+        for name, given in (("text", text), ("source", source)):
+            if not isinstance(given, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise DomainError(name, given, "text")
+        return _parsed(text, source)
 
     def composition(self) -> Composition:
         """All mechanisms of the plan together, each as often as it runs."""
@@ -123,3 +127,168 @@ class Plan:
             ordered = tuple((each, given[each]) for each in MECHANISMS[entry.kind].parameters if each in given)
             changed = replace(entry, parameters=ordered)
         return replace(self, entries=tuple(changed if each is entry else each for each in self.entries))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A position in a file."""
+
+    file: str
+    table: str = ""
+
+    def error(self, key: str, value: Any, expected: str) -> PlanError:
+        return PlanError(self.file, self.table, key, value, expected)
+
+    def from_domain(self, error: DomainError, keys: dict[str, Any]) -> PlanError:
+        remedy = f". {error.remedy}" if error.remedy else ""
+        if error.name in keys:
+            return self.error(error.name, error.value, error.domain + remedy)
+        return self.error("", None, f"{error.name}: {error.domain}{remedy}")
+
+
+def _load(path: str | Path) -> str:
+    """The text of a plan file; PlanError if it is missing, not UTF-8 or too large, DomainError if `path` is no name."""
+    file = path_of("path", path)
+    place = _Place(str(path))
+    try:
+        content = read(file, most=LARGEST_FILE)
+    except OSError as error:
+        raise place.error("", None, f"a plan file that can be read ({error.strerror})") from None
+    if len(content) > LARGEST_FILE:
+        raise place.error("", None, f"a plan file of at most {LARGEST_FILE:,} bytes")
+    try:
+        # Some editors begin a file with a byte order mark.
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise place.error("", None, f"UTF-8 text; byte {error.start} is not valid") from None
+
+
+def _parsed(text: str, source: str) -> Plan:
+    place = _Place(source)
+    top = _toml(text, place)
+    _refuse_unknown(top, _TOP, place, elsewhere=PARAMETERS, hint="it belongs below a [[mechanism]] line")
+    tables = top.get("mechanism", [])
+    if not isinstance(tables, list):
+        raise place.error("mechanism", _plain(tables), "a list of tables, each begun by [[mechanism]] on its own line")
+    tables = cast(list[Any], tables)
+    if not tables:
+        raise place.error("", None, "at least one [[mechanism]] table")
+    for key in ("delta", "epsilon", "adjacency"):
+        _refuse_container(key, top, place)
+    try:
+        question = Question.stated(delta=top.get("delta"), epsilon=top.get("epsilon"))
+        adjacent = adjacency("adjacency", top["adjacency"]) if "adjacency" in top else Adjacency.ADD_REMOVE
+    except DomainError as error:
+        raise place.from_domain(error, top) from None
+    names = _names(tables)
+    entries: dict[str, Entry] = {}
+    for position, (table, name) in enumerate(zip(tables, names, strict=True), start=1):
+        entry = _entry(table, name, position, source)
+        if entry.name in entries:
+            here = _Place(source, f"mechanism[{position}]")
+            raise here.error("name", entry.name, "a name that no other mechanism of the plan has")
+        entries[entry.name] = entry
+    return Plan(tuple(entries.values()), question, adjacent, source)
+
+
+def _toml(text: str, place: _Place) -> dict[str, Any]:
+    for position, line in enumerate(text.splitlines(), start=1):
+        if len(line) > LONGEST_LINE:
+            raise place.error("", None, f"lines of at most {LONGEST_LINE:,} characters; line {position} is longer")
+    try:
+        return tomllib.loads(text)
+    # A ValueError that is no TOMLDecodeError: an integer of more digits than Python converts, or an impossible date.
+    except ValueError as error:
+        raise place.error("", None, f"TOML: {error}") from None
+    except RecursionError:
+        raise place.error("", None, "TOML that is not nested so deeply") from None
+
+
+def _entry(table: Any, name: str, position: int, source: str) -> Entry:
+    place = _Place(source, f"mechanism[{position}]")
+    if not isinstance(table, dict):
+        raise place.error("", _plain(table), "a table, begun by [[mechanism]] on its own line")
+    keys = cast(dict[str, Any], table)
+    if "name" in keys:
+        try:
+            label("name", _plain(keys["name"]))
+        except DomainError as error:
+            raise place.from_domain(error, keys) from None
+        place = _Place(source, f'mechanism[{position}] "{name}"')
+    kind = _kind(keys, place)
+    known = (*_COMMON, *kind.parameters)
+    _refuse_unknown(keys, known, place, elsewhere=_TOP, hint="it belongs above the first [[mechanism]] line")
+    for key in keys:
+        _refuse_container(key, keys, place)
+    for key, required in kind.parameters.items():
+        if required and key not in keys:
+            raise place.error(key, None, f"a value, {kind.name} needs it; a {kind.name} knows {', '.join(known)}")
+    try:
+        read = {key: PARAMETERS[key].read(key, value) for key, value in keys.items()}
+        parameters = tuple((key, read[key]) for key in kind.parameters if key in read)
+        optional = {key: read[key] for key in ("rate", "times") if key in read}
+        return Entry(name, kind.name, parameters, **cast(dict[str, Any], optional))
+    except DomainError as error:
+        raise place.from_domain(error, keys) from None
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{source}: {place.table}: {error.what}", error.reason, error.remedy) from None
+
+
+def _kind(keys: dict[str, Any], place: _Place) -> MechanismKind:
+    if "kind" not in keys:
+        raise place.error("kind", None, f"a value, {choices('', MECHANISMS)}")
+    kind = _plain(keys["kind"])
+    if not isinstance(kind, str) or kind not in MECHANISMS:
+        raise place.error("kind", kind, choices(kind, MECHANISMS))
+    return MECHANISMS[kind]
+
+
+def _names(tables: list[Any]) -> list[str]:
+    """The names given; for the others the kind, with the position where two would be alike."""
+    rows = [cast(dict[str, Any], row) if isinstance(row, dict) else {} for row in tables]
+    names = [str(_plain(row.get("name", row.get("kind", "")))) for row in rows]
+    given = {name for name, row in zip(names, rows, strict=True) if "name" in row}
+    uses = Counter(name for name, row in zip(names, rows, strict=True) if "name" not in row)
+    for position, row in enumerate(rows, start=1):
+        name = names[position - 1]
+        if "name" not in row and (name in given or uses[name] > 1):
+            names[position - 1] = _free(f"{name}-{position}", given)
+    return names
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "-"
+    return name
+
+
+def _refuse_unknown(table: dict[str, Any], known: tuple[str, ...], place: _Place, *, elsewhere: Any, hint: str) -> None:
+    for key, value in table.items():
+        if key not in known:
+            expected = f"{choices(key, known)}" + (f"; {hint}" if key in elsewhere else "")
+            raise place.error(_short(key), _plain(value), expected)
+
+
+def _refuse_container(key: str, table: dict[str, Any], place: _Place) -> None:
+    """Refuse a value that no key can have, before anything tries to print it."""
+    value = table.get(key)
+    items = cast(list[Any], value) if isinstance(value, list) else [value]
+    if any(isinstance(item, list | dict) for item in items):
+        raise place.error(key, _plain(value), "a plain value")
+    if any(isinstance(item, int) and not -LARGEST_INTEGER <= item <= LARGEST_INTEGER for item in items):
+        raise place.error(key, "a larger integer", f"an integer of at most {len(str(LARGEST_INTEGER))} digits")
+
+
+def _plain(value: Any) -> Any:
+    """`value` if it can safely be shown, otherwise its type in words."""
+    if isinstance(value, dict):
+        return "a table"
+    if isinstance(value, list):
+        return "an array"
+    if isinstance(value, int) and not -LARGEST_INTEGER <= value <= LARGEST_INTEGER:
+        return "a large integer"
+    return value
+
+
+def _short(key: str) -> str:
+    return key if len(key) <= 60 and key.isprintable() else ascii(key[:60]) + "..."

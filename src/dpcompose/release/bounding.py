@@ -1,18 +1,24 @@
-"""The rows kept of each unit: some of its groups, some of its rows in each, some of its rows in all."""
+"""The rows kept of each unit, and the binding of a scope: the unit, the bounds and the key that it holds for.
+
+A unit keeps some of its groups, some of its rows in each, some of its rows in all. Which ones follows from the key that
+was drawn when the scope was first asked.
+"""
 # ibis types its expressions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportUnknownLambdaType=false
 
 from __future__ import annotations
 
+import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from dpcompose.errors import DomainError, ReleaseError, ScopeExistsError, ScopeKindError, UnknownScopeError
+from dpcompose.ledger import Kind, Ledger
 from dpcompose.release.engine import Expression
-
-if TYPE_CHECKING:
-    from dpcompose.release.table import Table
+from dpcompose.release.table import Table
 
 PRIME = 2**31 - 1
 FEW, MANY = 2**20, 2**31
@@ -150,3 +156,87 @@ def _chosen(place: Any, number: Any, start: Any, most: int) -> Any:
     within: Any = ibis.least(place, MANY)
     number = ibis.least(number, MANY)
     return (place < MANY) & ((within * most + start) % number < most)
+
+
+PLACE = "release:table"
+"""The scope below a scope in which the ledger keeps what it holds for; it has no budget, and takes no charges."""
+
+
+@dataclass(frozen=True)
+class Binding:
+    """The unit and bounds that all tables of one scope share; they never change.
+
+    Args:
+        unit: The columns that name the unit of privacy, with their types.
+        bounds: What of one unit's rows is kept.
+        key: Random; what is kept of a unit and the seal of stored answers follow from it, and nothing about rows does.
+    """
+
+    unit: tuple[tuple[str, str], ...]
+    bounds: tuple[int, int, int]
+    key: str
+
+    @classmethod
+    def of(cls, table: Table) -> Binding:
+        """The binding of a scope whose first table this is."""
+        columns = sorted((table.column(name) for name in table.unit), key=lambda column: column.name)
+        # Integers of another width are the same integers; other types may take different units for one.
+        unit = tuple((each.name, each.kind if each.kind == "integer" else each.type) for each in columns)
+        bounds = table.bounds
+        return cls(unit, (bounds.rows, bounds.groups, bounds.rows_per_group), secrets.token_hex(32))
+
+    def found(self, ledger: Ledger, scope: str) -> Binding:
+        """The binding of the scope; this one where the scope is asked for the first time.
+
+        Raises:
+            DomainError: If the scope holds for another unit, or for other bounds.
+        """
+        try:
+            said: dict[str, Any] = ledger.balance(f"{scope}/{PLACE}").scope.description["release"]
+            unit = tuple((str(name), str(type)) for name, type in said["unit"])
+            rows, groups, rows_per_group = (int(number) for number in said["bounds"])
+            kept = Binding(unit, (rows, groups, rows_per_group), str(said["key"]))
+        except UnknownScopeError:
+            return self
+        except (KeyError, TypeError, ValueError):
+            raise ReleaseError(
+                f"{scope}/{PLACE}: what the scope holds for cannot be read. Open another scope"
+            ) from None
+        for name, own, other in (("unit", self.unit, kept.unit), ("bounds", self.bounds, kept.bounds)):
+            if own != other:
+                domain = f"{_shown(other)}, as in the first question charged to {scope!r}"
+                raise DomainError(name, _shown(own), domain, "Another unit or bound needs a scope of its own")
+        return kept
+
+    def kept(self, ledger: Ledger, scope: str, *, actor: str) -> Binding:
+        """Write the binding, durably; return it, or the one that another program wrote first.
+
+        Raises:
+            ScopeKindError: If the scope takes no charges; below slots, what is kept would be one of them.
+        """
+        if (kind := ledger.balance(scope).scope.kind) is not Kind.FILTER:
+            raise ScopeKindError(scope, kind, "Charge a scope of kind filter below it")
+        unit, bounds = [list(each) for each in self.unit], list(self.bounds)
+        said = {"release": {"unit": unit, "bounds": bounds, "key": self.key}}
+        with suppress(ScopeExistsError):
+            ledger.scope(f"{scope}/{PLACE}", description=said, actor=actor)
+        return self.found(ledger, scope)
+
+    @property
+    def sampling(self) -> Sampling:
+        """Which rows are kept of a unit with too many."""
+        return Sampling(self._derived("sampling"))
+
+    @property
+    def seal(self) -> bytes:
+        """The key that authenticates stored answers; engines never see it."""
+        return self._derived("answers")
+
+    def _derived(self, purpose: str) -> bytes:
+        return sha256(f"{purpose} {self.key}".encode()).digest()
+
+
+def _shown(value: tuple[Any, ...]) -> str:
+    if all(isinstance(each, int) for each in value):
+        return "max_rows_per_unit={}, max_groups_per_unit={}, max_rows_per_group={}".format(*value)
+    return ", ".join(f"{name} ({type})" for name, type in value)

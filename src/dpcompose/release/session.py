@@ -20,7 +20,7 @@ from dpcompose.release import arrow, sampler
 from dpcompose.release.aggregate import exact, statement
 from dpcompose.release.answer import BIAS, REPLACED, Answer, Quote, answered, stored, written
 from dpcompose.release.answers import Answers, answers_at, redeemed
-from dpcompose.release.binding import Binding
+from dpcompose.release.bounding import Binding
 from dpcompose.release.counts import Count, Histogram, Units
 from dpcompose.release.design import Design
 from dpcompose.release.engine import EngineStatement

@@ -17,9 +17,7 @@ from urllib.parse import urlsplit
 from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
 from dpcompose.release.arrow import of_frame, read_csv
 from dpcompose.release.engine import Engine, Expression, Relation, base, turn, without_warnings
-from dpcompose.release.on_duckdb import OnDuckDB, of_arrow, of_parquet
-from dpcompose.release.on_postgresql import OnPostgreSQL
-from dpcompose.release.on_spark import OnSpark
+from dpcompose.release.engines import OnDuckDB, OnPostgreSQL, OnSpark, of_arrow, of_parquet
 
 
 @dataclass(frozen=True)

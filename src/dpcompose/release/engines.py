@@ -1,4 +1,4 @@
-"""DuckDB: the embedded default, for files and data frames."""
+"""The engines: DuckDB, the embedded default; PostgreSQL; Spark, for what outgrows one machine."""
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false
 
@@ -177,3 +177,156 @@ def of_parquet(path: str) -> Expression:
     import ibis
 
     return ibis.duckdb.connect().read_parquet(path)
+
+
+_RELATION = """
+WITH RECURSIVE part(oid) AS (
+    SELECT to_regclass(%s)::oid UNION SELECT inhrelid FROM pg_inherits JOIN part ON inhparent = part.oid
+)
+SELECT bool_and(relkind IN ('r', 'p') AND relpersistence <> 't' AND NOT relrowsecurity),
+    min(nspname || '.' || relname) FILTER (WHERE relkind IN ('r', 'p') AND relpersistence <> 't')
+FROM part JOIN pg_class ON pg_class.oid = part.oid JOIN pg_namespace ON pg_namespace.oid = relnamespace
+"""
+
+
+@dataclass(frozen=True)
+class OnPostgreSQL(Engine):
+    """Sums of bigint are numeric, without a limit; text sorts by its collation, so its UTF-8 bytes are sorted."""
+
+    name: str = "PostgreSQL"
+
+    def binary_collation(self, column: Expression) -> Expression:
+        """Text made of bytes has the collation of the database itself: there, different texts are never equal."""
+        return _text()(self.by_code_point(column), "UTF8")
+
+    def by_code_point(self, column: Expression) -> Expression:
+        return _bytes()(column.cast("string"), "UTF8")
+
+    def digest(self, column: Expression) -> Expression:
+        import ibis
+
+        def md5(text: bytes) -> str: ...
+
+        def decode(text: str, form: str) -> bytes: ...
+
+        def get_byte(text: bytes, place: int) -> int: ...
+
+        builtin: Any = ibis.udf.scalar.builtin
+        found = builtin(decode)(builtin(md5)(self.by_code_point(column)), "hex")
+        byte = builtin(get_byte, signature=(("binary", "int32"), "int32"))
+        return sum(byte(found, place).cast("int64") * 256 ** (3 - place) for place in range(4))
+
+    def as_double(self, column: Expression) -> Expression:
+        """Where no precision is declared, numbers beyond 10^16 become that and those below 10^-60 become 0.
+
+        PostgreSQL refuses to make a double of anything else. Its numeric NaN counts as larger than every number, here
+        as in its own comparisons.
+        """
+        import ibis
+
+        if column.type().precision is not None:
+            return column.cast("float64")
+        wide: Expression = ibis.cases((column > 10**16, 10**16), (column < -(10**16), -(10**16)), else_=column)
+        return _rounded()(wide, 60).cast("float64")
+
+    def relation(self, table: Any, backend: Any) -> Relation:
+        """Views, foreign tables, temporary ones and row security are not plain, nor are tables with such parts."""
+        from psycopg import sql
+
+        schema = table.namespace.database
+        name = sql.Identifier(*([schema] if schema else []), table.name).as_string(backend.con)
+        plain, place = backend.con.execute(_RELATION, [name]).fetchone()
+        info = backend.con.info
+        place = f"postgresql {info.host} {info.port} {info.dbname} {place}" if place else None
+        return Relation(f"{schema}.{table.name}" if schema else table.name, bool(plain), place)
+
+    def require(self, backend: Any) -> None:
+        """Refuse what cannot hold or hand over every text: there, the letters of one row would be an error."""
+        for name in ("server_encoding", "client_encoding"):
+            found = backend.con.info.parameter_status(name)
+            if found != "UTF8":
+                raise DomainError(name, found, "UTF8", "Copy the table to a database in UTF8, or set the client to it")
+
+    def rows(self, asked: EngineStatement) -> Sequence[tuple[Any, ...]]:
+        with asked.backend._safe_raw_sql(asked.words) as cursor:
+            return cursor.fetchall()
+
+
+def _rounded() -> Any:
+    import ibis
+
+    def round(number: object, places: int) -> object: ...
+
+    builtin: Any = ibis.udf.scalar.builtin
+    return builtin(round, signature=(("decimal", "int32"), "decimal"))
+
+
+def _text() -> Any:
+    import ibis
+
+    def convert_from(text: bytes, encoding: str) -> str: ...
+
+    builtin: Any = ibis.udf.scalar.builtin
+    return builtin(convert_from, signature=(("binary", "string"), "string"))
+
+
+def _bytes() -> Any:
+    import ibis
+
+    def convert_to(text: str, encoding: str) -> bytes: ...
+
+    builtin: Any = ibis.udf.scalar.builtin
+    return builtin(convert_to, signature=(("string", "string"), "binary"))
+
+
+@dataclass(frozen=True)
+class OnSpark(Engine):
+    """Sums of BIGINT overflow, so they are taken in DECIMAL(38, 0); text sorts by its UTF-8 bytes."""
+
+    name: str = "Spark"
+
+    def exact_sum(self, column: Expression) -> Expression:
+        return column.cast("decimal(28, 0)").sum()
+
+    def binary_collation(self, column: Expression) -> Expression:
+        return column.cast("binary").cast("string")
+
+    def readable(self, column: Expression) -> Expression:
+        """Spark keeps whatever bytes a file has."""
+        import ibis
+
+        def is_valid_utf8(text: str) -> bool: ...
+
+        builtin: Any = ibis.udf.scalar.builtin
+        return column.notnull() & builtin(is_valid_utf8)(column)
+
+    def digest(self, column: Expression) -> Expression:
+        import ibis
+
+        def md5(text: bytes) -> str: ...
+
+        def conv(text: str, base: int, other: int) -> str: ...
+
+        builtin: Any = ibis.udf.scalar.builtin
+        hexadecimal = builtin(md5)(column.cast("binary")).substr(0, 8)
+        return builtin(conv, signature=(("string", "int32", "int32"), "string"))(hexadecimal, 16, 10).cast("int64")
+
+    def relation(self, table: Any, backend: Any) -> Relation:
+        """Names that stand for files or frames are tables here; a view that selects, computes or joins is none."""
+        name = ".".join(part for part in (table.namespace.catalog, table.namespace.database, table.name) if part)
+        plan, lasting = backend._session.table(name)._jdf.queryExecution().analyzed(), True
+        while plan.children().size() == 1 and plan.getClass().getSimpleName() in ("SubqueryAlias", "View"):
+            lasting = lasting and plan.getClass().getSimpleName() != "View"
+            plan = plan.children().apply(0)
+        kind = plan.getClass().getSimpleName()
+        if kind == "LogicalRelation":
+            kind = plan.relation().getClass().getSimpleName()
+        home = backend._session.conf.get("spark.sql.warehouse.dir")
+        plain = kind in ("HadoopFsRelation", "HiveTableRelation", "LocalRelation", "LogicalRDD")
+        return Relation(table.name, plain, f"spark {home} {name}" if lasting else None)
+
+    def require(self, backend: Any) -> None:
+        """Nothing: the columns are compared byte by byte, whatever is set."""
+
+    def rows(self, asked: EngineStatement) -> Sequence[tuple[Any, ...]]:
+        return [tuple(row) for row in asked.backend.raw_sql(asked.words).collect()]

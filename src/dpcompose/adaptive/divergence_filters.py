@@ -1,0 +1,288 @@
+"""Filters of divergences: rho, the Renyi divergence of one order, or the square of mu adds up along every path."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
+from typing import ClassVar, Self
+
+import numpy as np
+
+from dpcompose.adaptive import pricing
+from dpcompose.adaptive.amount import LARGEST, Number, nonnegative, probability
+from dpcompose.adaptive.filter import Filter, PriceRule
+from dpcompose.adaptive.total import Target, Total, curve, largest, least, sum_of_rho
+from dpcompose.errors import DomainError
+from dpcompose.guarantee import Adjacency, ConcentratedDP, GaussianTradeoff, Priced, RenyiDP, TypedAmounts, gaussian
+from dpcompose.guarantee.renyi import lossless_epsilon
+from dpcompose.numerics import check
+from dpcompose.numerics.bound import up
+from dpcompose.numerics.exact import exact, rounded_down, rounded_up
+from dpcompose.numerics.roots import minimum
+
+
+@dataclass(frozen=True)
+class ConcentratedFilter(Filter):
+    """Charges rho and delta while both sums stay within the caps: then the interaction is rho-zCDP but for delta.
+
+    An answer that is rho_i-zCDP but for delta_i is a mixture: with probability delta_i it is anything, else it is of
+    two distributions whose divergence of every order a is at most a rho_i. On the paths where nothing came from the
+    first part, both worlds' densities carry the same factor prod (1 - delta_i) >= 1 - delta, which cancels in the loss,
+    and E[e^(a L)] grows by at most e^(a (a + 1) rho_i) a round: at the end D_a <= a rho, however the rho_i were chosen.
+    A mechanism without a known rho is charged the sharp epsilon tanh(epsilon / 2) of its (epsilon, delta).
+
+    >>> from dpcompose import Gaussian
+    >>> float(ConcentratedFilter(0.5, delta=0.0).price(Gaussian(10.0))["rho"]) <= 0.005 * (1 + 1e-14)
+    True
+
+    Args:
+        rho: The cap on the sum of the rho; in [0, 1e15].
+        delta: The cap on the sum of the deltas of the charges; in [0, 1].
+
+    Raises:
+        DomainError: If a number is outside its domain.
+
+    Reference: [WhitehouseRamdasRogersWu2023, Theorem 1], [FeldmanZrnic2021]
+    """
+
+    rho: float | Fraction
+    _: KW_ONLY
+    delta: float | Fraction
+    kind: ClassVar[str] = "concentrated"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rho", nonnegative("rho", self.rho))
+        object.__setattr__(self, "delta", probability("delta", self.delta))
+
+    @classmethod
+    def for_target(cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0) -> Self:
+        """The filter of the largest rho that the best conversion turns into (epsilon, delta), rounded down."""
+        target = Target.of(epsilon, delta, mechanism_delta)
+        most, at = target.floats
+        omitted = rounded_up(exact(target.mechanism_delta))
+
+        def within(rho: float) -> bool:
+            return ConcentratedDP(rho, delta=omitted).epsilon(delta=at) <= most
+
+        guess = max(min(most, most * most), at * at)
+        found = 0.0 if most == 0.0 or target.remainder <= 0 else largest(within, guess=guess)
+        return cls(rounded_down(Fraction(found)), delta=target.mechanism_delta)
+
+    @property
+    def limits(self) -> dict[str, Fraction]:
+        return {"rho": exact(self.rho), "delta": exact(self.delta)}
+
+    def guarantee(self) -> ConcentratedDP:
+        """rho-zero-concentrated differential privacy, but for a mass of delta."""
+        return ConcentratedDP(rounded_up(exact(self.rho)), delta=rounded_up(exact(self.delta)))
+
+    def _total(self, times: int, delta: float) -> Total:
+        promise = self.guarantee()
+        sums = sum_of_rho(promise, times, delta=delta)
+        if times < 2:
+            return sums
+        omitted = promise.delta
+        points = curve(lambda at: promise.epsilon(delta=at), times, delta=delta, omitted=omitted, least_share=1e-2)
+        return least((sums, points))
+
+    def concentrated(self) -> ConcentratedDP:
+        return self.guarantee()
+
+    def typed(self) -> TypedAmounts:
+        return TypedAmounts(delta=exact(self.delta), rho=exact(self.rho))
+
+    def _price(self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
+        return pricing.rho(mechanism, delta=delta, adjacency=adjacency)
+
+    @property
+    def individual_gaussian(self) -> PriceRule:
+        return lambda mu_squared: mu_squared / 2.0
+
+    @property
+    def individual_laplace(self) -> PriceRule:
+        return lambda epsilon: epsilon * np.tanh(epsilon / 2.0)
+
+
+@dataclass(frozen=True)
+class RenyiFilter(Filter):
+    """Charges the Renyi divergence of one order: while its sum is at most `budget`, that of the interaction is.
+
+    E[e^((order - 1) L - (order - 1) (sum so far))] never grows, however the mechanisms are chosen; the order is fixed
+    beforehand. A rule that goes on while some order is within its budget is not offered: it picks the order by the
+    answers.
+
+    >>> from dpcompose import Gaussian
+    >>> list(RenyiFilter(8.0, budget=0.5).price(Gaussian(10.0)))
+    ['renyi:8']
+
+    Args:
+        order: Finite, > 1.
+        budget: The cap on the sum of the divergences, in nats; in [0, 1e15].
+
+    Raises:
+        DomainError: If a number is outside its domain.
+
+    Reference: [FeldmanZrnic2021, Theorem 4.3]
+    """
+
+    order: float
+    _: KW_ONLY
+    budget: float | Fraction
+    kind: ClassVar[str] = "renyi"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "order", check.order(self.order))
+        object.__setattr__(self, "budget", nonnegative("budget", self.budget))
+
+    @classmethod
+    def for_target(
+        cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0, order: float | None = None
+    ) -> Self:
+        """The filter of the largest budget that the best conversion at the order turns into (epsilon, delta).
+
+        Args:
+            epsilon: The target, in nats.
+            delta: The delta of the target; above 0 unless the budget may be 0.
+            mechanism_delta: Only 0: this filter charges no delta.
+            order: The order; unless given, the one whose budget pays for the most answers of small loss, whose
+                divergence is about rho times the order.
+        """
+        target = Target.of(epsilon, delta, mechanism_delta)
+        target.without_charged_delta("RenyiFilter")
+        most, at = target.floats
+        chosen = _best_order(most, at) if order is None else check.order(order)
+        if most == 0.0 or at == 0.0:
+            return cls(chosen, budget=0.0)
+
+        def within(budget: float) -> bool:
+            return lossless_epsilon(budget, order=chosen, delta=at) <= most
+
+        found = largest(within, guess=max(_moment_budget(most, at, chosen), 1e-3 * most))
+        return cls(chosen, budget=rounded_down(Fraction(found)))
+
+    @property
+    def currency(self) -> str:
+        """The name of the currency, with the order in it."""
+        return f"renyi:{int(self.order) if self.order.is_integer() and self.order < 1e15 else repr(self.order)}"
+
+    @property
+    def limits(self) -> dict[str, Fraction]:
+        return {self.currency: exact(self.budget)}
+
+    def guarantee(self) -> RenyiDP:
+        """The budget at every order up to this one (it grows with it), infinite above; `epsilon_at` is sharper."""
+        budget = rounded_up(exact(self.budget))
+        return RenyiDP(lambda order: budget if order <= self.order else math.inf)
+
+    def _total(self, times: int, delta: float) -> Total:
+        budget = rounded_up(exact(self.budget) * times)
+        found = lossless_epsilon(budget, order=self.order, delta=delta)
+        return Total(found, "sum of Renyi divergences, converted exactly", "[Asoodeh2021, Section III]")
+
+    def divergence(self, order: float) -> float:
+        return self.guarantee()(order)
+
+    def _price(self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
+        return (pricing.renyi(mechanism, self.order, adjacency=adjacency),)
+
+    @property
+    def individual_gaussian(self) -> PriceRule:
+        return lambda mu_squared: mu_squared * (self.order / 2.0)
+
+    @property
+    def individual_laplace(self) -> PriceRule:
+        """The divergence is at most the largest loss, and at most rho times the order."""
+        return lambda epsilon: np.minimum(epsilon, self.order * epsilon * np.tanh(epsilon / 2.0))
+
+
+def _moment_budget(epsilon: float, delta: float, order: float) -> float:
+    """About the budget that the best use of one moment turns into (epsilon, delta); negative if there is none."""
+    return epsilon + math.log1p(1.0 / (order - 1.0)) + (math.log(delta) + math.log(order)) / (order - 1.0)
+
+
+def _best_order(epsilon: float, delta: float) -> float:
+    """About the order of the largest budget over order."""
+    if epsilon == 0.0 or delta == 0.0:
+        raise DomainError("epsilon and delta", (epsilon, delta), "both above 0, or an order")
+
+    def shortfall(point: float) -> float:
+        order = 1.0 + math.exp(point)
+        return -_moment_budget(epsilon, delta, order) / order
+
+    return up(1.0 + math.exp(minimum(shortfall, start=2.0, step=0.5, limit=24.0, steps=40)))
+
+
+@dataclass(frozen=True)
+class GaussianFilter(Filter):
+    """Charges mu squared while the sum is at most `mu` squared: then the interaction is mu-GDP, without any loss.
+
+    A mu_i-GDP answer is a post-processing of the distance that a Brownian motion, whose drift is the world, goes during
+    a time of mu_i squared. Adaptively chosen times cut one path of length mu squared into pieces, and the end of the
+    path is a sufficient statistic for the drift. Gaussian noise that is not sampled, and `GaussianDP`, have a price;
+    the discrete Gaussian, which is not GDP, has none.
+
+    >>> from dpcompose import GaussianDP
+    >>> GaussianFilter(1.0).step(GaussianFilter(1.0).start(), GaussianDP(0.5))[1].granted
+    True
+
+    Args:
+        mu: In [0, 1e15].
+
+    Raises:
+        DomainError: If mu is outside its domain.
+
+    Reference: [SmithThakurta2022], [KoskelaTobabenHonkela2023]
+    """
+
+    mu: float | Fraction
+    kind: ClassVar[str] = "gaussian"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", nonnegative("mu", self.mu))
+
+    @classmethod
+    def for_target(cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0) -> Self:
+        """The filter of the largest mu that implies (epsilon, delta), rounded down."""
+        target = Target.of(epsilon, delta, mechanism_delta)
+        target.without_charged_delta("GaussianFilter")
+        most, at = target.floats
+        return cls(rounded_down(Fraction(min(gaussian.mu_for(most, delta=at).lower, LARGEST))))
+
+    @property
+    def limits(self) -> dict[str, Fraction]:
+        return {"mu squared": exact(self.mu) ** 2}
+
+    def guarantee(self) -> GaussianTradeoff:
+        """mu-Gaussian differential privacy."""
+        return GaussianTradeoff(rounded_up(exact(self.mu)))
+
+    def _total(self, times: int, delta: float) -> Total:
+        mu = self.mu_of(times)
+        return Total(gaussian.epsilon(delta, mu=mu).upper, "sum of mu squared", "[DongRothSu2022, Corollary 3.3]")
+
+    def concentrated(self) -> ConcentratedDP:
+        """mu squared / 2."""
+        return ConcentratedDP(rounded_up(exact(self.mu) ** 2 / 2))
+
+    def mu_of(self, times: int) -> float:
+        return _root(exact(self.mu) ** 2 * check.times(times))
+
+    def typed(self) -> TypedAmounts:
+        square = exact(self.mu) ** 2
+        return TypedAmounts(rho=square / 2, mu_squared=square)
+
+    def _price(self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
+        return (pricing.mu_squared(mechanism, adjacency=adjacency),)
+
+    @property
+    def individual_gaussian(self) -> PriceRule:
+        return lambda mu_squared: mu_squared
+
+
+def _root(square: Fraction) -> float:
+    """The square root, rounded up."""
+    root = rounded_up(square) ** 0.5
+    while Fraction(root) ** 2 < square:
+        root = up(root)
+    return root
