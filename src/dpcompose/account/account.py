@@ -132,7 +132,10 @@ class Account:
             UnsupportedError: If a filter on the chain has no price for it.
             DomainError: If delta is outside its domain.
         """
-        return self._cost(self.chain, mechanism, delta)
+        if not any(each.filter is not None for each in self.chain):
+            what, remedy = f"a charge of {self.scope!r}", "Open a scope with a filter below it"
+            raise UnsupportedError(what, "no filter bounds it, there or above", remedy)
+        return chain_cost(self.chain, mechanism, delta=delta, adjacency=self.adjacency)
 
     def left(self) -> dict[str, Amount]:
         """The most that a charge could still ask, each currency by itself, the whole chain heeded."""
@@ -161,23 +164,13 @@ class Account:
             OverdrawnError: If it does not fit; no balance is changed.
             LedgerError: See `Ledger.charge`.
         """
-        found = self.chain
-        amounts = self._cost(found, mechanism, delta)
+        amounts = self.price(mechanism, delta=delta)
         recorded = self._description(mechanism, delta)
         note = as_mapping("description", description)
         if note:
             recorded["note"] = note
-        priced = [each.scope for each in found]
+        priced = [each.scope for each in self.chain]
         return self.ledger.charge(self.scope, cost=amounts, description=recorded, actor=actor, key=key, priced=priced)
-
-    def _cost(self, found: list[ScopeBudget], mechanism: Priced, delta: NumericLiteral | None) -> dict[str, Amount]:
-        if not any(each.filter is not None for each in found):
-            raise UnsupportedError(
-                f"a charge of {self.scope!r}",
-                "no filter bounds it, there or above",
-                "Open a scope with a filter below it",
-            )
-        return chain_cost(found, mechanism, delta=delta, adjacency=self.adjacency)
 
     def _description(self, mechanism: Priced, delta: NumericLiteral | None) -> dict[str, Any]:
         """The description in its entry: its text, and what an odometer and the sum along the path will need."""

@@ -69,6 +69,8 @@ def history(ledger: Ledger, path: str, *, delta: float) -> History:
     adjacency = Adjacency(next(iter(adjacencies))) if adjacencies else Adjacency.ADD_REMOVE
     composition = compose(*[parse(text) for text in texts])
     rows = composition.compare(delta=delta, adjacency=adjacency, orientation=Orientation.FREE)
-    kept = bool(budget.schedule) and all(text == budget.at(position) for position, text in enumerate(texts))
+    kept = bool(budget.schedule) and all(
+        text == budget.scope.committed(position) for position, text in enumerate(texts)
+    )
     fixed = FIXED if len(charges) == budget.rounds else SO_FAR
     return History(budget.path, delta, len(charges), rows, fixed if kept else CHOSEN)

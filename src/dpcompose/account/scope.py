@@ -120,14 +120,6 @@ class ScopeBudget:
         """How many rounds were committed."""
         return sum(times for _, times in self.schedule)
 
-    def at(self, position: int) -> str | None:
-        """The text of the schedule's mechanism at a position, from 0; None beyond its end."""
-        for text, times in self.schedule:
-            if position < times:
-                return text
-            position -= times
-        return None
-
 
 def path_in(ledger: Any, path: Any) -> str:
     """`path` as a path, once it is known that the ledger is one."""

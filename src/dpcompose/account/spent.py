@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,7 +12,6 @@ from dpcompose.account.tree import Standing, Statement, Tree, standing, unavaila
 from dpcompose.adaptive import Mileage, Odometer
 from dpcompose.composition.composition import Composition, compose
 from dpcompose.guarantee import Adjacency, Orientation
-from dpcompose.ledger import Entry
 from dpcompose.numerics.exact import rounded_down, rounded_up
 
 Charged = Mapping[str, Standing]
@@ -114,7 +114,7 @@ def _own_schedule(tree: Tree) -> Alternative | None:
     if not tree.charges and not tree.budget.schedule:
         return compose(), compose()
     texts = [entry.description.get("mechanism") for entry in tree.charges]
-    if any(text is None or text != tree.budget.at(position) for position, text in enumerate(texts)):
+    if any(text is None or text != tree.budget.scope.committed(position) for position, text in enumerate(texts)):
         return None
     done = compose(*[mechanism * times for mechanism, times in tree.budget.committed(len(texts))])
     whole = compose(*[mechanism * times for mechanism, times in tree.budget.committed(tree.budget.rounds)])
@@ -176,14 +176,12 @@ def _odometers(trees: Sequence[Tree], charged: Charged) -> Statement:
 
 
 def _covered(tree: Tree, charged: Charged) -> _Covered | str:
-    found = _own_cover(tree, charged)
-    below = [_covered(child, charged) for child in tree.children]
-    parts = [found, *below]
-    for part in parts:
+    known: list[_Covered] = []
+    for part in (_own_cover(tree, charged), *(_covered(child, charged) for child in tree.children)):
         if isinstance(part, str):
             return part
-    known = [part for part in parts if isinstance(part, _Covered)]
-    merge = _largest if tree.parts_people else _sum
+        known.append(part)
+    merge = _largest if tree.parts_people else operator.add
     merged: dict[str, tuple[Odometer, Mileage]] = {}
     for part in known:
         for path, (odometer, mileage) in part.mileage.items():
@@ -196,7 +194,8 @@ def _own_cover(tree: Tree, charged: Charged) -> _Covered | str:
     """The charges of a scope itself: under its odometer, or, if they are pure, by themselves."""
     total, rest = Mileage(), Fraction(0)
     for entry in tree.charges:
-        stands, deltas = charged[entry.hash], [None, *_named(entry)]
+        paid = [rounded_down(entry.cost["delta"].fraction)] if "delta" in entry.cost else []
+        stands, deltas = charged[entry.hash], [None, *paid]
         mileage = None if tree.odometer is None else stands.mileage(tree.odometer[1], deltas=deltas)
         if mileage is not None:
             total += mileage
@@ -205,15 +204,6 @@ def _own_cover(tree: Tree, charged: Charged) -> _Covered | str:
         else:
             return f"no odometer was fixed for the charges of {tree.budget.path!r}, and {NATURAL}"
     return _Covered({} if tree.odometer is None else {tree.odometer[0]: (tree.odometer[1], total)}, rest)
-
-
-def _named(entry: Entry) -> list[float]:
-    """The delta that a charge paid, if any."""
-    return [rounded_down(entry.cost["delta"].fraction)] if "delta" in entry.cost else []
-
-
-def _sum(one: Mileage, other: Mileage) -> Mileage:
-    return one + other
 
 
 def _largest(one: Mileage, other: Mileage) -> Mileage:

@@ -100,18 +100,16 @@ def _question(plan: Plan, delta: float | None, epsilon: float | None) -> tuple[Q
 def _draw(found: PlanAccount, attack: PlanRisk | None, html: Path | None, plot: Path | None, steps: Progress) -> None:
     from dpcompose import report
     from dpcompose.plan import over_delta, over_times
-    from dpcompose.plan.curve import drawn_delta
     from dpcompose.report import picture
 
     picture.require()
     curve, growth = over_delta(found, progress=steps), over_times(found, progress=steps)
-    asked = drawn_delta(found)
     if html is not None:
-        pictures = picture.svgs(over_delta=curve, growth=growth, asked=asked, risk=attack)
+        pictures = picture.svgs(over_delta=curve, growth=growth, asked=growth.delta, risk=attack)
         page = report.account_page(found, explain=True, risk=attack)
         write("--html", html, report.html(page, pictures=pictures, producer=f"Made by dpcompose {package_version()}."))
         stderr(f"wrote {html}")
     if plot is not None:
         with writing("--plot", plot):
-            picture.save(plot, over_delta=curve, growth=growth, asked=asked, risk=attack)
+            picture.save(plot, over_delta=curve, growth=growth, asked=growth.delta, risk=attack)
         stderr(f"wrote {plot}")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import count
 
 from dpcompose.composition import Comparison, Composition, compose
 from dpcompose.errors import DomainError, UnsupportedError
@@ -99,19 +100,24 @@ def account(
         limit = check.nonnegative("epsilon", limit)
     require_common_adjacency(plan)
     several = len(plan.entries) > 1 and (every or len(plan.entries) <= FEW)
-    steps = _Steps(progress, 2 + len(plan.entries) * (1 + several))
+    total_steps, done = 2 + len(plan.entries) * (1 + several), count()
+
+    def tell(what: str) -> None:
+        if progress is not None:
+            progress(what, next(done), total_steps)
+
     ask = cache(partial(_answer, question=question, adjacency=plan.adjacency))
-    steps.next("the total")
+    tell("the total")
     total = ask(plan.composition())
     shares: list[Share] = []
     for entry in plan.entries:
-        steps.next(f"{entry.name} alone")
+        tell(f"{entry.name} alone")
         alone = ask(compose(entry.mechanism * entry.times))
         rest = plan.without(entry.name) if several else None
         if rest is not None:
-            steps.next(f"all but {entry.name}")
+            tell(f"all but {entry.name}")
         shares.append(Share(entry, alone, None if rest is None else ask(rest.composition())))
-    steps.next("other theorems")
+    tell("other theorems")
     delta = question.value if question.given == "delta" else total.upper
     comparisons = plan.composition().compare(delta=delta, adjacency=plan.adjacency) if 0 < delta < 1 else ()
     finite = None
@@ -154,17 +160,3 @@ def _answer(composition: Composition, *, question: Question, adjacency: Adjacenc
 
 def _useful(question: Question, bound: Bound) -> bool:
     return bound.upper < (math.inf if question.given == "delta" else 1.0)
-
-
-@dataclass
-class _Steps:
-    """A count of steps, reported to `progress`."""
-
-    progress: Progress | None
-    total: int
-    done: int = 0
-
-    def next(self, what: str) -> None:
-        if self.progress is not None:
-            self.progress(what, self.done, self.total)
-        self.done += 1

@@ -7,11 +7,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Protocol
 
 from dpcompose.composition.composition import Composable, compose
 from dpcompose.release.aggregate import Aggregation, Numbers
-from dpcompose.release.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise, Noise, noise_for
+from dpcompose.release.noise import Noise
 from dpcompose.release.selection import Selection
 from dpcompose.release.spend import Spend
 from dpcompose.release.table import Key, Table, sorting
@@ -170,15 +170,6 @@ def scores(counts: Sequence[int], quantile: Fraction) -> list[int]:
         found.append(abs((b - a) * below - a * above))
         below += count
     return found
-
-
-def noise_step(change: Any, spend: Spend, *, private: bool) -> NoiseStep:
-    """The noise for a vector; with private keys the delta is the threshold's, so an epsilon buys Laplace noise."""
-    if private:
-        alone = Spend(spend.amount, spend.currency)
-        kind = DiscreteGaussianNoise if spend.currency == "rho" else DiscreteLaplaceNoise
-        return NoiseStep(kind.costing(change, alone))
-    return NoiseStep(noise_for(change, spend))
 
 
 def digest(keys: Sequence[Key]) -> str:

@@ -39,10 +39,6 @@ class Noise(Protocol):
         """Draw the released values: each plus its own noise."""
         ...
 
-    def mean_error(self) -> float:
-        """The expected size of the noise on one coordinate."""
-        ...
-
     def error(self, failure: float) -> int:
         """The least t such that the noise on one coordinate is above t in size with at most that probability."""
         ...
@@ -101,10 +97,6 @@ class DiscreteLaplaceNoise:
     def draw(self, values: Sequence[int]) -> list[int]:
         return sampler.discrete_laplace(values, scale=self.scale)
 
-    def mean_error(self) -> float:
-        # E|X| = 2 q / (1 - q^2) with q = e^(-1 / scale).
-        return 1 / math.sinh(1 / self.scale) if self.scale > 2e-3 else 0.0
-
     def error(self, failure: float) -> int:
         # P(|X| > t) = 2 q^(t + 1) / (1 + q).
         rest = math.log(failure) + math.log1p(math.exp(-1 / self.scale)) - math.log(2)
@@ -157,11 +149,10 @@ class DiscreteGaussianNoise:
     def costing(cls, change: Change, spend: Spend) -> DiscreteGaussianNoise:
         """A sigma whose certified price is within the rho, or within the epsilon at the delta."""
         if spend.currency == "rho":
-            rho = below(spend.amount)
-            sigma = math.sqrt(change.l2_squared / (2 * rho)) * (1 + 1e-13)
-            noise = cls(sigma, change)
+            sigma = math.sqrt(change.l2_squared / (2 * below(spend.amount))) * (1 + 1e-13)
         else:
-            noise = cls(_calibrated(change, below(spend.amount), below(spend.delta)), change)
+            sigma = _calibrated(change, below(spend.amount), below(spend.delta))
+        noise = cls(sigma, change)
         price = compose(noise.mechanism).zcdp()
         assert price is not None
         assert spend.currency != "rho" or Fraction(price.rho) <= spend.amount, "the reserve covers the rounding"
@@ -178,18 +169,13 @@ class DiscreteGaussianNoise:
     def draw(self, values: Sequence[int]) -> list[int]:
         return sampler.discrete_gaussian(values, sigma=self.sigma)
 
-    def mean_error(self) -> float:
-        if self.sigma > SUMMED:
-            return self.sigma * math.sqrt(2 / math.pi)
-        masses = self._masses()
-        return 2 * math.fsum(x * mass for x, mass in enumerate(masses)) / self._whole(masses)
-
     def error(self, failure: float) -> int:
         if self.sigma > SUMMED:
             # P(|X| <= t) is the normal's between -t - 1/2 and t + 1/2, to a relative 1 / (24 sigma^2).
             return max(math.ceil(self.sigma * -NormalDist().inv_cdf(failure / 2) - 0.5), 0)
-        masses = self._masses()
-        most, beyond = failure * self._whole(masses), 0.0
+        # Proportional to the probabilities of 0, 1, 2, ..., as far as they matter.
+        masses = [math.exp(-x * x / (2 * self.sigma**2)) for x in range(math.ceil(12 * self.sigma) + 2)]
+        most, beyond = failure * (2 * math.fsum(masses) - masses[0]), 0.0
         # From the far end, where the digits of a small probability are.
         for reach in range(len(masses) - 1, 0, -1):
             beyond += 2 * masses[reach]
@@ -218,13 +204,6 @@ class DiscreteGaussianNoise:
         while 0.5 * math.erfc((reach - 1) / (self.sigma * math.sqrt(2))) * (1 + 1e-12) > probability:
             reach += max(1, math.floor(self.sigma * 1e-6))
         return max(reach, 1)
-
-    def _masses(self) -> list[float]:
-        """Proportional to the probabilities of 0, 1, 2, ..., as far as they matter."""
-        return [math.exp(-x * x / (2 * self.sigma**2)) for x in range(math.ceil(12 * self.sigma) + 2)]
-
-    def _whole(self, masses: list[float]) -> float:
-        return 2 * math.fsum(masses) - masses[0]
 
 
 def noise_for(change: Change, spend: Spend) -> Noise:

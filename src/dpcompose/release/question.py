@@ -14,8 +14,8 @@ from dpcompose.ledger.text import line_of_text
 from dpcompose.mechanism import Concentrated
 from dpcompose.release.aggregate import Aggregation
 from dpcompose.release.bounds import Change
-from dpcompose.release.design import Design, NoiseStep, Released, ReleaseStep, digest, noise_step
-from dpcompose.release.noise import Noise
+from dpcompose.release.design import Design, NoiseStep, Released, ReleaseStep, digest
+from dpcompose.release.noise import Noise, noise_for
 from dpcompose.release.spend import Spend, below
 from dpcompose.release.table import Key, Table, TableColumn
 from dpcompose.release.threshold import KeyThreshold
@@ -45,6 +45,14 @@ class GroupOptions(TypedDict, total=False):
     by: str | Sequence[str]
     keys: Sequence[Any] | None
     spend: Required[Mapping[str, Any]]
+
+
+class GridOptions(GroupOptions, total=False):
+    """Those of a question about a column on a grid."""
+
+    lower: Required[Any]
+    upper: Required[Any]
+    granularity: Any
 
 
 @dataclass(frozen=True)
@@ -182,7 +190,8 @@ def measured(
         rho = calibrate(Concentrated, epsilon=below(spend.amount), delta=below(spend.delta), parameter="increasing")
         spend = Spend(Fraction(rho.value), "rho")
     part = Fraction(1, len(changes) + private)
-    steps = tuple(noise_step(change, spend.share(part, delta=not private), private=private) for change in changes)
+    # With private keys the delta is the threshold's, so an epsilon buys Laplace noise.
+    steps = tuple(NoiseStep(noise_for(change, spend.share(part, delta=not private))) for change in changes)
     threshold = None
     if private:
         threshold = KeyThreshold.costing(table.bounds.presence, spend.share(part, delta=False).with_delta(spend.delta))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from dpcompose.composition.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.mechanism import BlackBox, Concentrated
 from dpcompose.release.bounds import Change
-from dpcompose.release.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise, Noise
+from dpcompose.release.noise import Noise, noise_for
 from dpcompose.release.spend import Spend, below
 
 
@@ -41,10 +42,8 @@ class KeyThreshold:
             DomainError: If no delta was named.
         """
         KeyThreshold.require(spend)
-        rho = spend.currency == "rho"
-        alone = Spend(spend.amount, spend.currency)
-        noise = DiscreteGaussianNoise.costing(change, alone) if rho else DiscreteLaplaceNoise.costing(change, alone)
-        return cls(noise, below(spend.delta), rho)
+        noise = noise_for(change, spend.with_delta(Fraction(0)))
+        return cls(noise, below(spend.delta), spend.currency == "rho")
 
     @staticmethod
     def require(spend: Spend) -> None:
@@ -59,12 +58,8 @@ class KeyThreshold:
 
         One unit alone is counted as 1: each of its keys comes out with probability at most delta / coordinates.
         """
-        each = self.delta / self._coordinates * (1 - 1e-12)
+        each = self.delta / self.noise.change.coordinates * (1 - 1e-12)
         return 1 + self.noise.passing(each)
-
-    @property
-    def _coordinates(self) -> int:
-        return self.noise.change.coordinates
 
     @property
     def mechanism(self) -> Composable:
