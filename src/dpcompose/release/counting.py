@@ -92,7 +92,7 @@ def plan(
     """
     size = check.count("units", units, least=1)
     part, level = check.open_probability("accuracy", accuracy), check.open_probability("confidence", confidence)
-    total, slack = check.positive("epsilon", epsilon), check.open_probability("delta", delta)
+    total, delta = check.positive("epsilon", epsilon), check.open_probability("delta", delta)
     kinds = check.count("domain", domain, least=2)
     if not level >= LEAST_CONFIDENCE:
         raise DomainError("confidence", confidence, f"at least {LEAST_CONFIDENCE:g}, or any noise would do")
@@ -103,28 +103,15 @@ def plan(
         raise DomainError("accuracy", accuracy, f"an error of at least one of the {size:,} units")
     scale = reach / _laplace_reach(level) * (1 - 1e-12)
     sigma = reach / _gaussian_reach(level) * (1 - 1e-12)
+    tight = "[ZhuDongWang2022, Theorem 10]"
     independent = (
         _row("basic composition", "[DworkRoth2014, Corollary 3.15]", _basic(scale, total), scale, size, 1),
-        _row("Theorem 3.20", "[DworkRoth2014, Theorem 3.20]", _advanced(scale, total, slack), scale, size, 2),
-        _row(
-            "tight, Laplace",
-            "[ZhuDongWang2022, Theorem 10]",
-            _tight(Laplace(scale), total, slack),
-            scale,
-            size,
-            2,
-        ),
-        _row(
-            "tight, Gaussian",
-            "[ZhuDongWang2022, Theorem 10]",
-            _tight(Gaussian(sigma), total, slack),
-            sigma,
-            size,
-            2,
-        ),
+        _row("Theorem 3.20", "[DworkRoth2014, Theorem 3.20]", _advanced(scale, total, delta), scale, size, 2),
+        _row("tight, Laplace", tight, _tight(Laplace(scale), total, delta), scale, size, 2),
+        _row("tight, Gaussian", tight, _tight(Gaussian(sigma), total, delta), sigma, size, 2),
     )
     rows = (*independent, _coordinated(size, reach, level, total, kinds))
-    return CountingPlan(size, part, level, epsilon=total, delta=slack, domain=kinds, rows=rows)
+    return CountingPlan(size, part, level, epsilon=total, delta=delta, domain=kinds, rows=rows)
 
 
 @dataclass(frozen=True)
@@ -178,13 +165,9 @@ def _advanced(scale: float, epsilon: float, delta: float) -> int:
 def _tight(mechanism: Composable, epsilon: float, delta: float) -> int:
     try:
         found = calibrate(
-            lambda times: mechanism * int(times),
-            epsilon=epsilon,
-            delta=delta,
-            parameter="increasing",
-            integer=True,
+            lambda times: mechanism * int(times), epsilon=epsilon, delta=delta, parameter="increasing", integer=True,
             bracket=(1, MOST_QUERIES),
-        )
+        )  # fmt: skip
     except UnreachableError:
         return 0
     return int(found.value)
@@ -210,7 +193,7 @@ def _coordinated(units: int, reach: int, confidence: float, epsilon: float, doma
     """The most queries whose error is within reach for some number of rounds."""
     best, rounds = 0.0, 0
     for turns in _ROUNDS:
-        left = reach - _start(units, domain, turns) - _slack(turns, confidence, epsilon)
+        left = reach - _initial_error(units, domain, turns) - _round_error(turns, confidence, epsilon)
         logarithm = left * epsilon / (4 * turns)
         if logarithm > best:
             best, rounds = logarithm, turns
@@ -219,12 +202,12 @@ def _coordinated(units: int, reach: int, confidence: float, epsilon: float, doma
     return Counted("coordinated", "[HardtLigettMcSherry2012, Theorem 2.2]", queries, rounds, growth, "all at once")
 
 
-def _start(units: int, domain: int, turns: int) -> float:
-    """The part of the uniform table's error that is left: see `_slack`."""
+def _initial_error(units: int, domain: int, turns: int) -> float:
+    """The part of the uniform table's error that is left: see `_round_error`."""
     return 2 * units * math.sqrt(math.log(domain) / turns)
 
 
-def _slack(turns: int, confidence: float, epsilon: float) -> float:
+def _round_error(turns: int, confidence: float, epsilon: float) -> float:
     """The error that T choices and T measurements add to one query, each failing with (1 - confidence) / (2 T).
 
     The proof of the theorem for any failure probability: with t = ln(2 T / (1 - confidence)) all q queries are within
@@ -262,9 +245,9 @@ def _gaussian_error(times: int, found: CountingPlan) -> float:
 
 def _coordinated_error(times: int, found: CountingPlan) -> float:
     errors = (
-        _start(found.units, found.domain, turns)
+        _initial_error(found.units, found.domain, turns)
         + 4 * turns * math.log(times) / found.epsilon
-        + _slack(turns, found.confidence, found.epsilon)
+        + _round_error(turns, found.confidence, found.epsilon)
         for turns in _ROUNDS
     )
     return min(errors) / found.units

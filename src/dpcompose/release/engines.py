@@ -30,6 +30,18 @@ _FRAME = re.compile(
 )
 
 
+_STUBS = (lambda: None, lambda one: None, lambda one, two: None, lambda one, two, three: None)  # pyright: ignore
+
+
+def _function(name: str, *types: str) -> Any:
+    """A function that an engine has; `types` are those of its arguments and of its result, as ibis writes them."""
+    import ibis
+
+    *arguments, result = types
+    builtin: Any = ibis.udf.scalar.builtin
+    return builtin(_STUBS[len(arguments)], name=name, signature=(tuple(arguments), result))
+
+
 @dataclass(frozen=True)
 class OnDuckDB(Engine):
     """Sums of BIGINT are 128-bit integers; text sorts by its UTF-8 bytes, which is by code point.
@@ -45,13 +57,12 @@ class OnDuckDB(Engine):
     def binary_collation(self, column: Expression) -> Expression:
         if not self.foreign:
             return column
-        encode, decode = _codec()
-        return decode(encode(column))
+        return _function("decode", "binary", "string")(_function("encode", "string", "binary")(column))
 
     def digest(self, column: Expression) -> Expression:
         import ibis
 
-        return (ibis.literal("0x") + _md5()(column).substr(0, 8)).cast("int64")
+        return (ibis.literal("0x") + _function("md5", "string", "string")(column).substr(0, 8)).cast("int64")
 
     def is_in(self, column: Expression, values: Sequence[Any]) -> Expression:
         """A table of the values where there are many: to write and read thousands of literals takes long."""
@@ -152,26 +163,6 @@ def of_arrow(frame: Any) -> Expression:
     return found
 
 
-def _codec() -> tuple[Any, Any]:
-    import ibis
-
-    def encode(text: str) -> bytes: ...
-
-    def decode(text: bytes) -> str: ...
-
-    builtin: Any = ibis.udf.scalar.builtin
-    return builtin(encode), builtin(decode)
-
-
-def _md5() -> Any:
-    import ibis
-
-    def md5(text: str) -> str: ...
-
-    builtin: Any = ibis.udf.scalar.builtin
-    return builtin(md5)
-
-
 def of_parquet(path: str) -> Expression:
     """Parquet files, read when they are asked."""
     import ibis
@@ -197,23 +188,15 @@ class OnPostgreSQL(Engine):
 
     def binary_collation(self, column: Expression) -> Expression:
         """Text made of bytes has the collation of the database itself: there, different texts are never equal."""
-        return _text()(self.by_code_point(column), "UTF8")
+        return _function("convert_from", "binary", "string", "string")(self.by_code_point(column), "UTF8")
 
     def by_code_point(self, column: Expression) -> Expression:
-        return _bytes()(column.cast("string"), "UTF8")
+        return _function("convert_to", "string", "string", "binary")(column.cast("string"), "UTF8")
 
     def digest(self, column: Expression) -> Expression:
-        import ibis
-
-        def md5(text: bytes) -> str: ...
-
-        def decode(text: str, form: str) -> bytes: ...
-
-        def get_byte(text: bytes, place: int) -> int: ...
-
-        builtin: Any = ibis.udf.scalar.builtin
-        found = builtin(decode)(builtin(md5)(self.by_code_point(column)), "hex")
-        byte = builtin(get_byte, signature=(("binary", "int32"), "int32"))
+        hexadecimal = _function("md5", "binary", "string")(self.by_code_point(column))
+        found = _function("decode", "string", "string", "binary")(hexadecimal, "hex")
+        byte = _function("get_byte", "binary", "int32", "int32")
         return sum(byte(found, place).cast("int64") * 256 ** (3 - place) for place in range(4))
 
     def as_double(self, column: Expression) -> Expression:
@@ -227,7 +210,7 @@ class OnPostgreSQL(Engine):
         if column.type().precision is not None:
             return column.cast("float64")
         wide: Expression = ibis.cases((column > 10**16, 10**16), (column < -(10**16), -(10**16)), else_=column)
-        return _rounded()(wide, 60).cast("float64")
+        return _function("round", "decimal", "int32", "decimal")(wide, 60).cast("float64")
 
     def relation(self, table: Any, backend: Any) -> Relation:
         """Views, foreign tables, temporary ones and row security are not plain, nor are tables with such parts."""
@@ -252,33 +235,6 @@ class OnPostgreSQL(Engine):
             return cursor.fetchall()
 
 
-def _rounded() -> Any:
-    import ibis
-
-    def round(number: object, places: int) -> object: ...
-
-    builtin: Any = ibis.udf.scalar.builtin
-    return builtin(round, signature=(("decimal", "int32"), "decimal"))
-
-
-def _text() -> Any:
-    import ibis
-
-    def convert_from(text: bytes, encoding: str) -> str: ...
-
-    builtin: Any = ibis.udf.scalar.builtin
-    return builtin(convert_from, signature=(("binary", "string"), "string"))
-
-
-def _bytes() -> Any:
-    import ibis
-
-    def convert_to(text: str, encoding: str) -> bytes: ...
-
-    builtin: Any = ibis.udf.scalar.builtin
-    return builtin(convert_to, signature=(("string", "string"), "binary"))
-
-
 @dataclass(frozen=True)
 class OnSpark(Engine):
     """Sums of BIGINT overflow, so they are taken in DECIMAL(38, 0); text sorts by its UTF-8 bytes."""
@@ -293,23 +249,11 @@ class OnSpark(Engine):
 
     def readable(self, column: Expression) -> Expression:
         """Spark keeps whatever bytes a file has."""
-        import ibis
-
-        def is_valid_utf8(text: str) -> bool: ...
-
-        builtin: Any = ibis.udf.scalar.builtin
-        return column.notnull() & builtin(is_valid_utf8)(column)
+        return column.notnull() & _function("is_valid_utf8", "string", "boolean")(column)
 
     def digest(self, column: Expression) -> Expression:
-        import ibis
-
-        def md5(text: bytes) -> str: ...
-
-        def conv(text: str, base: int, other: int) -> str: ...
-
-        builtin: Any = ibis.udf.scalar.builtin
-        hexadecimal = builtin(md5)(column.cast("binary")).substr(0, 8)
-        return builtin(conv, signature=(("string", "int32", "int32"), "string"))(hexadecimal, 16, 10).cast("int64")
+        hexadecimal = _function("md5", "binary", "string")(column.cast("binary")).substr(0, 8)
+        return _function("conv", "string", "int32", "int32", "string")(hexadecimal, 16, 10).cast("int64")
 
     def relation(self, table: Any, backend: Any) -> Relation:
         """Names that stand for files or frames are tables here; a view that selects, computes or joins is none."""

@@ -102,7 +102,7 @@ def _opened(source: Any, name: str | None, line_breaks: bool) -> tuple[str, Expr
 
     match source:
         case ibis.Table():
-            return _label_of(source), source
+            return str(getattr(source.op(), "name", "table")), source
         case str() if "://" in source:
             return _database(source, name)
         case str() | os.PathLike():
@@ -114,29 +114,20 @@ def _opened(source: Any, name: str | None, line_breaks: bool) -> tuple[str, Expr
             raise DomainError("source", type(source).__name__, domain)
 
 
-def _label_of(data: Expression) -> str:
-    named: Any = data.op()
-    return str(getattr(named, "name", "table"))
-
-
 def _file(path: Path, line_breaks: bool) -> tuple[str, Expression]:
     suffix = path.suffix.lower()
     if suffix not in (".parquet", ".csv"):
         raise DomainError("source", str(path), "a file whose name ends in .parquet or .csv")
     if not path.is_file():
         raise DomainError("source", str(path), "a file that exists")
+    import duckdb
+
     data = None
-    with suppress(OSError, *_engine_errors()):
+    with suppress(OSError, duckdb.Error):
         data = of_parquet(str(path)) if suffix == ".parquet" else of_arrow(read_csv(path, line_breaks=line_breaks))
     if data is None:
         raise DomainError("source", str(path), f"a {suffix[1:]} file that can be read")
     return path.name, data
-
-
-def _engine_errors() -> tuple[type[Exception], ...]:
-    import duckdb
-
-    return (duckdb.Error,)
 
 
 def _database(url: str, name: str | None) -> tuple[str, Expression]:
