@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from dpcompose import moved
+from dpcompose.adaptive import PureFilter
+from dpcompose.experiment import Channel, Measured
 
 PAGE = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text()
 FILES = dict(re.findall(r"^\| `([\w.]+)` \| `([\w.]+)` \|$", PAGE, re.MULTILINE))
@@ -39,3 +41,13 @@ def test_a_new_name_exists(new: str) -> None:
 def test_a_place_that_never_was_is_not_found() -> None:
     with pytest.raises(ModuleNotFoundError, match="No module named"):
         importlib.import_module("dpcompose.nowhere")
+
+
+@pytest.mark.parametrize(
+    ("owner", "old", "new"),
+    [(Channel, "fuzz", "error"), (Measured, "fuzz", "error"), (PureFilter(1.0), "lost", "omitted")],
+)
+def test_an_old_attribute_names_the_new_one(owner: Any, old: str, new: str) -> None:
+    with pytest.raises(AttributeError, match=rf"\.{old} is now {new}; see docs/architecture.md"):
+        getattr(owner, old)
+    assert hasattr(owner, new)

@@ -16,7 +16,7 @@ import pytest
 
 from dpcompose.errors import StoreError
 from dpcompose.ledger import Ledger, group_commit
-from dpcompose.ledger.decision import Decision, Request
+from dpcompose.ledger.decision import Request, RequestDecision
 from dpcompose.ledger.group_commit import GroupCommit, Outcome
 
 
@@ -47,7 +47,7 @@ def _raising_at(line: int) -> Any:
 
 def _interrupted_at(line: int) -> bool:
     """Whether a leader was interrupted there; three others, waiting behind it, must all the same arrive."""
-    arrived: list[Decision | StoreError] = []
+    arrived: list[RequestDecision | StoreError] = []
     others: list[threading.Thread] = []
 
     def follow() -> None:
@@ -66,7 +66,7 @@ def _interrupted_at(line: int) -> bool:
             follow_all()
             while len(group._waiting) < 4:
                 time.sleep(0.0001)
-        return [Decision() for _ in requests]
+        return [RequestDecision() for _ in requests]
 
     request: Any = object()
     group, interrupted = GroupCommit(commit), False
@@ -82,7 +82,7 @@ def _interrupted_at(line: int) -> bool:
     for other in others:
         other.join(10)
     assert len(arrived) == 3, f"interrupted at line {line}: {3 - len(arrived)} still wait"
-    assert group.submit(request) == Decision()
+    assert group.submit(request) == RequestDecision()
     return interrupted
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from dpcompose.account import spent
 from dpcompose.account.scope import described
-from dpcompose.account.tree import RECORD, Statement, Tree, trees_of, unavailable, underpaid
+from dpcompose.account.tree import RECORD, ExposureStatement, Tree, trees_of, unavailable, underpaid
 from dpcompose.adaptive import Curators, Filter
 from dpcompose.adaptive.total import Total, asked, least
 from dpcompose.composition.composition import Composable, Composition, compose
@@ -49,8 +49,8 @@ class Exposure:
 
     paths: tuple[str, ...]
     delta: float
-    promised: Statement
-    spent: Statement
+    promised: ExposureStatement
+    spent: ExposureStatement
     adjacency: Adjacency | None
 
 
@@ -96,7 +96,7 @@ def exposure(ledger: Ledger, *, paths: Sequence[str], delta: float) -> Exposure:
     )
 
 
-def _promised(trees: Sequence[Tree], *, delta: float) -> Statement:
+def _promised(trees: Sequence[Tree], *, delta: float) -> ExposureStatement:
     """The statement for a person in all of these trees.
 
     Budgets compose by theorems for what is fixed in advance, so all of them must have been open before the first charge
@@ -118,7 +118,7 @@ def _promised(trees: Sequence[Tree], *, delta: float) -> Statement:
     total = _least(tuple(budgets.items()), delta) if budgets else Total(0.0, "no budget was opened", "")
     if not math.isfinite(total.epsilon):
         return unavailable(f"the budgets promise nothing finite at delta = {delta!r}: name a larger one")
-    return Statement(total.epsilon, "fixed budgets", _HOLDS, f"{total.theorem} {total.reference}".strip())
+    return ExposureStatement(total.epsilon, "fixed budgets", _HOLDS, f"{total.theorem} {total.reference}".strip())
 
 
 def _late(tree: Tree, tops: Sequence[Tree]) -> str | None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpcompose.account.tree import Standing, Statement, Tree, standing, unavailable
+from dpcompose.account.tree import ExposureStatement, Standing, Tree, standing, unavailable
 from dpcompose.adaptive import Mileage, Odometer
 from dpcompose.composition.composition import Composition, compose
 from dpcompose.guarantee import Adjacency, Orientation
@@ -20,11 +20,11 @@ BETWEEN = "; if no odometer was chosen from answers in another top-level scope"
 NATURAL = "composing charges that were chosen along the way tightly, after the fact, is unsound (the natural filter)"
 
 
-def together(trees: Sequence[Tree], *, delta: float) -> Statement:
+def together(trees: Sequence[Tree], *, delta: float) -> ExposureStatement:
     """The statement for a person in all of these trees."""
     nodes = [node for tree in trees for node in tree.all()]
     if not any(node.charges for node in nodes):
-        return Statement(0.0, "sum along the path", "nothing was charged")
+        return ExposureStatement(0.0, "sum along the path", "nothing was charged")
     # That a partition parts people depends on the adjacency, too.
     adjacencies = {node.budget.adjacency for node in nodes if node.charges or node.parts_people}
     if len(adjacencies) > 1:
@@ -32,7 +32,9 @@ def together(trees: Sequence[Tree], *, delta: float) -> Statement:
     charged = standing(trees)
     pure = _largest_pure(trees, charged)
     if pure is not None:
-        return Statement(rounded_up(pure), "sum along the path", "along every path: all charges are pure", "sum")
+        return ExposureStatement(
+            rounded_up(pure), "sum along the path", "along every path: all charges are pure", "sum"
+        )
     committed = _committed(trees, delta, next(iter(adjacencies)) or Adjacency.ADD_REMOVE)
     if committed is not None:
         return committed
@@ -63,7 +65,7 @@ def _pure(tree: Tree, charged: Charged) -> Fraction | None:
 # Committed schedules
 
 
-def _committed(trees: Sequence[Tree], delta: float, adjacency: Adjacency) -> Statement | None:
+def _committed(trees: Sequence[Tree], delta: float, adjacency: Adjacency) -> ExposureStatement | None:
     """The composition of what was charged, if all of it stood on schedules committed before the first answer.
 
     Before the first one about the person in any of the scopes: a schedule that is committed after an answer elsewhere
@@ -91,7 +93,7 @@ def _committed(trees: Sequence[Tree], delta: float, adjacency: Adjacency) -> Sta
         else "the schedules were committed before the first answer; for the rounds so far, if their number was not"
         f" chosen from the answers; for the whole schedules, always: epsilon {whole!r}"
     )
-    return Statement(done, "committed schedule", holds, "composition of the schedules, certified")
+    return ExposureStatement(done, "committed schedule", holds, "composition of the schedules, certified")
 
 
 Alternative = tuple[Composition, Composition]
@@ -142,7 +144,7 @@ class _Covered:
     rest: Fraction = Fraction(0)
 
 
-def _odometers(trees: Sequence[Tree], charged: Charged) -> Statement:
+def _odometers(trees: Sequence[Tree], charged: Charged) -> ExposureStatement:
     covered: dict[str, tuple[Odometer, Mileage]] = {}
     rest = Fraction(0)
     for tree in trees:
@@ -165,7 +167,7 @@ def _odometers(trees: Sequence[Tree], charged: Charged) -> Statement:
         reading = odometer.read(mileage)
         total = math.nextafter(total + reading.epsilon, math.inf)
         failure = math.nextafter(failure + reading.failure, math.inf) if reading.failure else failure
-    return Statement(
+    return ExposureStatement(
         total,
         "odometer",
         "a bound on the realized loss at all times at once, but with the stated probability, fixed at each odometer's"

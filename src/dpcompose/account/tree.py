@@ -25,7 +25,7 @@ from dpcompose.numerics.exact import rounded_up
 
 
 @dataclass(frozen=True)
-class Statement:
+class ExposureStatement:
     """An upper bound on epsilon at the delta asked, or the reason why there is none.
 
     Args:
@@ -49,9 +49,12 @@ class Statement:
         return math.isfinite(self.epsilon)
 
 
-def unavailable(why: str) -> Statement:
+Statement = ExposureStatement
+
+
+def unavailable(why: str) -> ExposureStatement:
     """No number."""
-    return Statement(math.inf, "unavailable", why)
+    return ExposureStatement(math.inf, "unavailable", why)
 
 
 RECORD = "open elsewhere"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dpcompose.errors import DPComposeError
-from dpcompose.ledger.decision import Decision, Request, View
+from dpcompose.ledger.decision import Request, RequestDecision, View
 from dpcompose.ledger.entry import Entry, Head, now
 from dpcompose.ledger.scope import AccountNode, Scope, root_of
 from dpcompose.ledger.store import Record
@@ -34,9 +34,9 @@ class Batch:
     _entries: dict[tuple[str, int | str], Entry] = field(default_factory=lambda: {})
     _redemptions: dict[tuple[str, int], Entry] = field(default_factory=lambda: {})
 
-    def decide_all(self, requests: Sequence[Request]) -> list[Decision | DPComposeError]:
+    def decide_all(self, requests: Sequence[Request]) -> list[RequestDecision | DPComposeError]:
         """The outcome of each request, in order: a decision, or the error that the rules raised."""
-        outcomes: list[Decision | DPComposeError] = []
+        outcomes: list[RequestDecision | DPComposeError] = []
         for request in requests:
             try:
                 outcomes.append(self.decide(request))
@@ -44,7 +44,7 @@ class Batch:
                 outcomes.append(error)
         return outcomes
 
-    def decide(self, request: Request) -> Decision:
+    def decide(self, request: Request) -> RequestDecision:
         """The decision, whose changes are then part of the batch; what the rules raise changes nothing."""
         self.head(root_of(request.path))  # first: what is stored may be another history than before
         decision = request.decide(self, time=now())

@@ -41,7 +41,7 @@ class View(Protocol):
 
 
 @dataclass(frozen=True)
-class Decision:
+class RequestDecision:
     """The outcome of a request.
 
     Args:
@@ -77,7 +77,7 @@ class Request(Protocol):
         """The charge that it redeems."""
         ...
 
-    def decide(self, view: View, *, time: str) -> Decision:
+    def decide(self, view: View, *, time: str) -> RequestDecision:
         """Decide it; raise LedgerError where it must leave no trace."""
         ...
 
@@ -116,7 +116,7 @@ def refusal_of(entry: Entry) -> OverdrawnError:
     return OverdrawnError(short["scope"], short["currency"], asked, left)
 
 
-def refused(head: Head, content: Mapping[str, str], refusal: OverdrawnError, *, time: str) -> Decision:
+def refused(head: Head, content: Mapping[str, str], refusal: OverdrawnError, *, time: str) -> RequestDecision:
     """A refusal, recorded; it changes no balance."""
     short = {
         "scope": refusal.scope,
@@ -125,11 +125,11 @@ def refused(head: Head, content: Mapping[str, str], refusal: OverdrawnError, *, 
         "left": str(refusal.left),
     }
     entry = Entry.after(head, REFUSED, {**content, "short": encode(short)}, time=time)
-    return Decision(entry, refusal=refusal)
+    return RequestDecision(entry, refusal=refusal)
 
 
-def repeated(entry: Entry) -> Decision:
+def repeated(entry: Entry) -> RequestDecision:
     """The decision that an earlier entry records, once more."""
     if entry.kind == REFUSED:
-        return Decision(refusal=refusal_of(entry))
-    return Decision(receipt=Receipt.of(entry) if entry.kind == GRANTED else None)
+        return RequestDecision(refusal=refusal_of(entry))
+    return RequestDecision(receipt=Receipt.of(entry) if entry.kind == GRANTED else None)

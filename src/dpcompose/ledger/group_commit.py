@@ -9,12 +9,12 @@ from itertools import islice
 from threading import Lock
 
 from dpcompose.errors import DPComposeError, StoreError
-from dpcompose.ledger.decision import Decision, Request
+from dpcompose.ledger.decision import Request, RequestDecision
 
 LONGEST = 256
 """Requests that share a commit at most."""
 
-Outcome = Decision | DPComposeError
+Outcome = RequestDecision | DPComposeError
 Commit = Callable[[Sequence[Request]], Sequence[Outcome]]
 
 
@@ -52,7 +52,7 @@ class GroupCommit:
     _committing: list[_Waiter] = field(default_factory=list[_Waiter])
     _leader: _Waiter | None = None
 
-    def submit(self, request: Request) -> Decision:
+    def submit(self, request: Request) -> RequestDecision:
         """The decision on `request`, once it is durable; raises what deciding it raised."""
         waiter = _Waiter(request)
         try:
@@ -68,7 +68,7 @@ class GroupCommit:
             self._withdraw(waiter)
             raise
         outcome = waiter.outcome
-        if isinstance(outcome, Decision):
+        if isinstance(outcome, RequestDecision):
             return outcome
         assert outcome is not None, "a released waiter has an outcome"
         raise outcome

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from dpcompose.errors import DomainError, MissingExtraError, UnknownScopeError
 from dpcompose.ledger.amount import Amount, Amounts, sayable
-from dpcompose.ledger.decision import Decision, Request
+from dpcompose.ledger.decision import Request, RequestDecision
 from dpcompose.ledger.entry import Entry, Receipt
 from dpcompose.ledger.memory import MemoryStore
 from dpcompose.ledger.requests import Charge, Closing, Opening, Redemption, attempt_of
@@ -333,7 +333,7 @@ class Ledger:
     ) -> None:
         self.close()
 
-    def _decided(self, request: Request) -> Decision:
+    def _decided(self, request: Request) -> RequestDecision:
         decision = self.store.transact(request)
         if decision.refusal is not None:
             raise decision.refusal

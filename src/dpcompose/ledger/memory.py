@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from threading import RLock
 
-from dpcompose.ledger.decision import Decision, Request
+from dpcompose.ledger.decision import Request, RequestDecision
 from dpcompose.ledger.entry import Entry, Head, now
 from dpcompose.ledger.scope import AccountNode, root_of
 from dpcompose.ledger.store import Record, closed
@@ -28,7 +28,7 @@ class MemoryStore:
     _lock: RLock = field(default_factory=RLock)
     _closed: bool = False
 
-    def transact(self, request: Request) -> Decision:
+    def transact(self, request: Request) -> RequestDecision:
         with self.snapshot():
             decision = request.decide(self, time=now())
             if decision.entry is not None:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, text
 
 from dpcompose.errors import StoreError
 from dpcompose.ledger.batch import Batch
-from dpcompose.ledger.decision import Decision, Request
+from dpcompose.ledger.decision import Request, RequestDecision
 from dpcompose.ledger.driver import Cache, Cached, WriteModel
 from dpcompose.ledger.group_commit import GroupCommit, Outcome
 from dpcompose.ledger.postgres_connection import (
@@ -75,7 +75,7 @@ class PostgresStore:
             self._engine.dispose()
             raise
 
-    def transact(self, request: Request) -> Decision:
+    def transact(self, request: Request) -> RequestDecision:
         self._require_usable()
         root = root_of(request.path)
         with self._lock:
@@ -144,7 +144,7 @@ class _Transaction:
         outcomes = batch.decide_all(requests)
         if batch.records:
             stored.write(batch)
-        if any(isinstance(outcome, Decision) for outcome in outcomes):
+        if any(isinstance(outcome, RequestDecision) for outcome in outcomes):
             # Also where all of them repeat what is there: no standby may have it yet. A commit after the lock waits
             # for everything before it.
             self._commit()

@@ -16,7 +16,7 @@ from dpcompose.errors import (
     ScopeKindError,
 )
 from dpcompose.ledger.amount import Amounts, sayable
-from dpcompose.ledger.decision import SLOT, Decision, View, chain_of, decided_before, refused, repeated
+from dpcompose.ledger.decision import SLOT, RequestDecision, View, chain_of, decided_before, refused, repeated
 from dpcompose.ledger.entry import CLOSED, GRANTED, OPENED, REDEEMED, REFUSED, Entry, Receipt
 from dpcompose.ledger.scope import AccountNode, Kind, Scope, charged, require_currencies, root_of, spend
 from dpcompose.ledger.text import encode
@@ -66,7 +66,7 @@ class Opening:
     def redeems(self) -> None:
         return None
 
-    def decide(self, view: View, *, time: str) -> Decision:
+    def decide(self, view: View, *, time: str) -> RequestDecision:
         content = self._content()
         earlier = decided_before(view, self.path, self.key, content)
         if earlier is not None and earlier.kind == REFUSED:
@@ -85,7 +85,7 @@ class Opening:
             nodes = self._nodes(chain, node)
         except OverdrawnError as refusal:
             return refused(head, content, refusal, time=time)
-        return Decision(Entry.after(head, OPENED, content, time=time), nodes, scope=scope)
+        return RequestDecision(Entry.after(head, OPENED, content, time=time), nodes, scope=scope)
 
     def _nodes(self, chain: list[AccountNode], node: AccountNode) -> tuple[AccountNode, ...]:
         """The new scope, and the balances above it that opening it changes."""
@@ -112,12 +112,12 @@ class Opening:
         )
         raise CurrencyError(self.path, differing, sorted(above.caps), missing=differing not in self.caps)
 
-    def _again(self, view: View, scope: Scope, content: dict[str, str]) -> Decision:
+    def _again(self, view: View, scope: Scope, content: dict[str, str]) -> RequestDecision:
         """The scope that exists, if it was opened by the same request."""
         entry = view.entry(scope.root, scope.opened)
         if entry is None or not entry.holds(content):
             raise ScopeExistsError(self.path)
-        return Decision(scope=scope)
+        return RequestDecision(scope=scope)
 
     def _content(self) -> dict[str, str]:
         definition = {"kind": str(self.kind), "caps": None if self.caps is None else self.caps.texts()}
@@ -155,7 +155,7 @@ class Charge:
     def redeems(self) -> None:
         return None
 
-    def decide(self, view: View, *, time: str) -> Decision:
+    def decide(self, view: View, *, time: str) -> RequestDecision:
         content = {
             "actor": encode(self.actor),
             "cost": self.cost.text,
@@ -185,7 +185,7 @@ class Charge:
         receipt = Receipt(
             self.path, head.sequence + 1, self.key, self.actor, cost=self.cost, time=time, hash=entry.hash
         )
-        return Decision(entry, nodes, receipt)
+        return RequestDecision(entry, nodes, receipt)
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ class Redemption:
     def redeems(self) -> int:
         return self.receipt.sequence
 
-    def decide(self, view: View, *, time: str) -> Decision:
+    def decide(self, view: View, *, time: str) -> RequestDecision:
         receipt = self.receipt
         entry = view.entry(receipt.root, receipt.sequence)
         if entry is None or entry.kind != GRANTED or Receipt.of(entry) != receipt:
@@ -231,10 +231,10 @@ class Redemption:
             content["attempt"] = encode(self.attempt)
         earlier = view.redemption(receipt.root, receipt.sequence)
         if earlier is not None and self.attempt is not None and earlier.holds(content):
-            return Decision()
+            return RequestDecision()
         if earlier is not None:
             raise AlreadyRedeemedError(receipt.scope, receipt.sequence)
-        return Decision(Entry.after(view.head(receipt.root), REDEEMED, content, time=time))
+        return RequestDecision(Entry.after(view.head(receipt.root), REDEEMED, content, time=time))
 
 
 def attempt_of(nonce: str | None) -> str | None:
@@ -262,10 +262,10 @@ class Closing:
     def redeems(self) -> None:
         return None
 
-    def decide(self, view: View, *, time: str) -> Decision:
+    def decide(self, view: View, *, time: str) -> RequestDecision:
         content = {"actor": encode(self.actor), "key": encode(self.key), "scope": encode(self.path)}
         if decided_before(view, self.path, self.key, content) is not None:
-            return Decision()
+            return RequestDecision()
         node = chain_of(view, self.path)[-1]
         entry = Entry.after(view.head(root_of(self.path)), CLOSED, content, time=time)
-        return Decision(entry, (replace(node, closed=True),))
+        return RequestDecision(entry, (replace(node, closed=True),))

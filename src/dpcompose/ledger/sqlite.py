@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from dpcompose.errors import StoreError, TamperedError
 from dpcompose.ledger.batch import Batch
-from dpcompose.ledger.decision import Decision, Request
+from dpcompose.ledger.decision import Request, RequestDecision
 from dpcompose.ledger.entry import Head
 from dpcompose.ledger.group_commit import GroupCommit, Outcome
 from dpcompose.ledger.head_record import (
@@ -183,7 +183,7 @@ class SQLiteStore:
         share(beside(path, "-turn"), like=path)
         self._writer.execute("PRAGMA wal_checkpoint").fetchall()  # the mark is in the file, whatever befalls the log
 
-    def transact(self, request: Request) -> Decision:
+    def transact(self, request: Request) -> RequestDecision:
         self._require_own_process()
         return self._group_commit.submit(request)
 

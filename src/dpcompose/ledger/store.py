@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from dpcompose.errors import StoreError, TamperedError
 from dpcompose.ledger.amount import Amounts, units_of, units_text
-from dpcompose.ledger.decision import Decision, Request
+from dpcompose.ledger.decision import Request, RequestDecision
 from dpcompose.ledger.entry import Entry, Head
 from dpcompose.ledger.scope import AccountNode, Kind, Scope, root_of
 
@@ -77,7 +77,7 @@ class Store(Protocol):
         """Its name for messages."""
         ...
 
-    def transact(self, request: Request) -> Decision:
+    def transact(self, request: Request) -> RequestDecision:
         """Decide the request; what is returned is durable. Raises what the rules raise, and StoreError."""
         ...
 

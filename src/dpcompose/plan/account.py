@@ -13,9 +13,9 @@ from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound
-from dpcompose.plan.entry import Entry
+from dpcompose.plan.entry import PlanEntry
 from dpcompose.plan.plan import Plan
-from dpcompose.plan.question import Question
+from dpcompose.plan.question import PlanQuestion
 
 Progress = Callable[[str, int, int], None]
 """Called with what comes next, how many steps are done, and how many there are."""
@@ -34,7 +34,7 @@ class Share:
         without: The answer for the rest of the plan; None if it was not asked for, or nothing is left.
     """
 
-    entry: Entry
+    entry: PlanEntry
     alone: Bound
     without: Bound | None
 
@@ -54,7 +54,7 @@ class PlanAccount:
     """
 
     plan: Plan
-    question: Question
+    question: PlanQuestion
     total: Bound
     limit: float | None
     comparisons: tuple[Comparison, ...]
@@ -78,8 +78,9 @@ class PlanAccount:
 
 
 def account(
-    plan: Plan, question: Question, *, limit: float | None = None, every: bool = False, progress: Progress | None = None
-) -> PlanAccount:
+    plan: Plan, question: PlanQuestion, *, limit: float | None = None, every: bool = False,
+    progress: Progress | None = None,
+) -> PlanAccount:  # fmt: skip
     """The cost of `plan`, as an answer to `question`.
 
     Args:
@@ -152,11 +153,11 @@ def _lacking(plan: Plan, adjacency: Adjacency) -> list[tuple[str, str]]:
     return lacking
 
 
-def _answer(composition: Composition, *, question: Question, adjacency: Adjacency) -> Bound:
+def _answer(composition: Composition, *, question: PlanQuestion, adjacency: Adjacency) -> Bound:
     if question.given == "delta":
         return composition.epsilon(delta=question.value, adjacency=adjacency)
     return composition.delta(epsilon=question.value, adjacency=adjacency)
 
 
-def _useful(question: Question, bound: Bound) -> bool:
+def _useful(question: PlanQuestion, bound: Bound) -> bool:
     return bound.upper < (math.inf if question.given == "delta" else 1.0)

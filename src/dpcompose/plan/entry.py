@@ -11,7 +11,7 @@ from dpcompose.plan.schema import MECHANISMS, PARAMETERS, Value, choices, label
 
 
 @dataclass(frozen=True)
-class Entry:
+class PlanEntry:
     """One `[[mechanism]]` table, checked: it describes `mechanism`, which runs `times` times.
 
     Args:
@@ -63,3 +63,6 @@ class Entry:
         return "\n".join(
             ["[[mechanism]]", *(f"{key} = {PARAMETERS[key].write(value)}" for key, value in given.items())]
         )
+
+
+Entry = PlanEntry

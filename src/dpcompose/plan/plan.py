@@ -13,8 +13,8 @@ from dpcompose.composition import Composition, compose
 from dpcompose.errors import DomainError, PlanError, UnsupportedError
 from dpcompose.files import path_of, read
 from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.plan.entry import Entry
-from dpcompose.plan.question import Question
+from dpcompose.plan.entry import PlanEntry
+from dpcompose.plan.question import PlanQuestion
 from dpcompose.plan.schema import MECHANISMS, PARAMETERS, MechanismKind, adjacency, choices, label, quoted
 
 LARGEST_FILE = 1_000_000
@@ -42,21 +42,21 @@ class Plan:
         DomainError: If there is no entry, or two have the same name.
     """
 
-    entries: tuple[Entry, ...]
-    question: Question | None = None
+    entries: tuple[PlanEntry, ...]
+    question: PlanQuestion | None = None
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     source: str = field(default="plan", compare=False)
 
     def __post_init__(self) -> None:
         for name, value, kind, expected in (
             ("entries", self.entries, tuple, "a tuple of entries"),
-            ("question", self.question, Question | None, "a Question or None"),
+            ("question", self.question, PlanQuestion | None, "a Question or None"),
             ("adjacency", self.adjacency, Adjacency, "a member of Adjacency"),
             ("source", self.source, str, "text"),
         ):
             if not isinstance(value, kind):
                 raise DomainError(name, value, expected)
-        if not all(isinstance(entry, Entry) for entry in self.entries):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not all(isinstance(entry, PlanEntry) for entry in self.entries):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("entries", self.entries, "entries, each an Entry")
         names = [entry.name for entry in self.entries]
         if not names or len(set(names)) < len(names):
@@ -97,7 +97,7 @@ class Plan:
         rest = tuple(entry for entry in self.entries if entry.name != name)
         return replace(self, entries=rest) if rest else None
 
-    def locate(self, key: str) -> tuple[Entry, str]:
+    def locate(self, key: str) -> tuple[PlanEntry, str]:
         """The entry and the parameter that a key such as `mechanism.training.sigma` names.
 
         Raises:
@@ -107,7 +107,7 @@ class Plan:
         table, _, name = path.partition(".")
         if table != "mechanism" or not name:
             raise DomainError("key", key, f"mechanism.NAME.PARAMETER, such as mechanism.{self.entries[0].name}.times")
-        entries: Mapping[str, Entry] = {entry.name: entry for entry in self.entries}
+        entries: Mapping[str, PlanEntry] = {entry.name: entry for entry in self.entries}
         if name not in entries:
             raise DomainError("key", key, f"a mechanism of the plan: {choices(name, entries)}")
         entry = entries[name]
@@ -176,12 +176,12 @@ def _parsed(text: str, source: str) -> Plan:
     for key in ("delta", "epsilon", "adjacency"):
         _refuse_container(key, top, place)
     try:
-        question = Question.stated(delta=top.get("delta"), epsilon=top.get("epsilon"))
+        question = PlanQuestion.stated(delta=top.get("delta"), epsilon=top.get("epsilon"))
         adjacent = adjacency("adjacency", top["adjacency"]) if "adjacency" in top else Adjacency.ADD_REMOVE
     except DomainError as error:
         raise place.from_domain(error, top) from None
     names = _names(tables)
-    entries: dict[str, Entry] = {}
+    entries: dict[str, PlanEntry] = {}
     for position, (table, name) in enumerate(zip(tables, names, strict=True), start=1):
         entry = _entry(table, name, position, source)
         if entry.name in entries:
@@ -204,7 +204,7 @@ def _toml(text: str, place: _Place) -> dict[str, Any]:
         raise place.error("", None, "TOML that is not nested so deeply") from None
 
 
-def _entry(table: Any, name: str, position: int, source: str) -> Entry:
+def _entry(table: Any, name: str, position: int, source: str) -> PlanEntry:
     place = _Place(source, f"mechanism[{position}]")
     if not isinstance(table, dict):
         raise place.error("", _plain(table), "a table, begun by [[mechanism]] on its own line")
@@ -227,7 +227,7 @@ def _entry(table: Any, name: str, position: int, source: str) -> Entry:
         read = {key: PARAMETERS[key].read(key, value) for key, value in keys.items()}
         parameters = tuple((key, read[key]) for key in kind.parameters if key in read)
         optional = {key: read[key] for key in ("rate", "times") if key in read}
-        return Entry(name, kind.name, parameters, **cast(dict[str, Any], optional))
+        return PlanEntry(name, kind.name, parameters, **cast(dict[str, Any], optional))
     except DomainError as error:
         raise place.from_domain(error, keys) from None
     except UnsupportedError as error:

@@ -11,7 +11,7 @@ from dpcompose.plan.schema import number
 
 
 @dataclass(frozen=True)
-class Question:
+class PlanQuestion:
     """One number is given, the other is asked.
 
     Args:
@@ -37,7 +37,7 @@ class Question:
         return "epsilon" if self.given == "delta" else "delta"
 
     @classmethod
-    def stated(cls, *, delta: Any = None, epsilon: Any = None) -> Question | None:
+    def stated(cls, *, delta: Any = None, epsilon: Any = None) -> PlanQuestion | None:
         """The question stated by one of the two; None if neither is given, DomainError if both are."""
         if delta is None and epsilon is None:
             return None
@@ -49,3 +49,6 @@ class Question:
         if delta is not None:
             return cls("delta", number("delta", delta))
         return cls("epsilon", number("epsilon", epsilon))
+
+
+Question = PlanQuestion

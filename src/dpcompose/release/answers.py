@@ -21,7 +21,7 @@ from dpcompose.files import path_of
 from dpcompose.ledger import Ledger, Receipt
 
 
-class Answers(Protocol):
+class AnswerStore(Protocol):
     """A place for answers, by receipt."""
 
     def turn(self, receipt: Receipt) -> AbstractContextManager[object]:
@@ -143,7 +143,7 @@ def _sealed(receipt: Receipt, answers: Any, seal: bytes) -> str:
     return hmac.new(seal, text.encode(), hashlib.sha256).hexdigest()
 
 
-def answers_at(place: str | Path | None) -> Answers:
+def answers_at(place: str | Path | None) -> AnswerStore:
     """The answers in a directory; of this process alone for None."""
     return InMemory() if place is None else InDirectory(path_of("answers", place))
 

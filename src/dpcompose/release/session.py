@@ -19,7 +19,7 @@ from dpcompose.ledger.text import line_of_text
 from dpcompose.release import arrow, sampler
 from dpcompose.release.aggregate import exact, statement
 from dpcompose.release.answer import BIAS, REPLACED, Answer, Quote, answered, stored, written
-from dpcompose.release.answers import Answers, answers_at, redeemed
+from dpcompose.release.answers import AnswerStore, answers_at, redeemed
 from dpcompose.release.bounding import Binding
 from dpcompose.release.counts import Count, Histogram, Units
 from dpcompose.release.design import Design
@@ -59,7 +59,7 @@ class Session:
     ledger: Ledger
     scope: str
     actor: str
-    answers: Answers = field(repr=False)
+    answers: AnswerStore = field(repr=False)
     account: Account = field(repr=False)
 
     def __init__(
