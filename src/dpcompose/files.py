@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import secrets
 import stat
+import tomllib
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from dpcompose.errors import DomainError
+from dpcompose.errors import DomainError, PlanError
+
+LONGEST_LINE = 10_000
+"""Characters of a line of TOML: reading a dotted key takes time quadratic in its length."""
 
 
 def path_of(name: str, value: Any) -> Path:
@@ -33,6 +37,41 @@ def read(path: Path, *, most: int) -> bytes:
     os.set_blocking(handle, True)
     with open(handle, "rb") as stream:
         return stream.read(most + 1)
+
+
+def load_toml(path: str | Path, *, most: int, what: str) -> str:
+    """The text of a TOML file of at most so many bytes; errors call it `what`.
+
+    Raises:
+        DomainError: If `path` is neither text nor a path.
+        PlanError: If it is missing, not UTF-8 or too large.
+    """
+    file = path_of("path", path)
+    try:
+        content = read(file, most=most)
+        if len(content) > most:
+            raise PlanError(str(path), "", "", None, f"{what} of at most {most:,} bytes")
+        # Some editors begin a file with a byte order mark.
+        return content.decode("utf-8-sig")
+    except OSError as error:
+        raise PlanError(str(path), "", "", None, f"{what} that can be read ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        raise PlanError(str(path), "", "", None, f"UTF-8 text; byte {error.start} is not valid") from None
+
+
+def read_toml(text: str, *, source: str) -> dict[str, Any]:
+    """The tables of a TOML text; a PlanError calls it `source`."""
+    for position, line in enumerate(text.splitlines(), start=1):
+        if len(line) > LONGEST_LINE:
+            expected = f"lines of at most {LONGEST_LINE:,} characters; line {position} is longer"
+            raise PlanError(source, "", "", None, expected)
+    try:
+        return tomllib.loads(text)
+    # A ValueError that is no TOMLDecodeError: an integer of more digits than Python converts, or an impossible date.
+    except ValueError as error:
+        raise PlanError(source, "", "", None, f"TOML: {error}") from None
+    except RecursionError:
+        raise PlanError(source, "", "", None, "TOML that is not nested so deeply") from None
 
 
 @contextmanager

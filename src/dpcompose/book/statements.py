@@ -93,6 +93,7 @@ class Statement:
 
 _EACH = Parameter("epsilon", float, "of each mechanism, in nats")
 _EPSILON = Parameter("epsilon", float, "of the mechanism, in nats")
+_OWN_DELTA = Parameter("delta", float, "of the mechanism; 0 if not given", required=False)
 _DELTA = Parameter("delta", float, "of each mechanism; 0 if not given", required=False)
 _TIMES = Parameter("times", int, "how many mechanisms")
 _SLACK = Parameter("slack", float, "the theorem's delta', in (0, 1)")
@@ -139,11 +140,7 @@ _ALL = (
         "An (epsilon, 0)-DP mechanism is (k epsilon, 0)-DP for groups of k; a delta becomes "
         "delta (e^(k epsilon) - 1) / (e^epsilon - 1).",
         group,
-        (
-            _EPSILON,
-            Parameter("delta", float, "of the mechanism; 0 if not given", required=False),
-            Parameter("size", int, "k"),
-        ),
+        (_EPSILON, _OWN_DELTA, Parameter("size", int, "k")),
         (
             "The delta k e^((k - 1) epsilon) delta that is quoted with it is larger than needed: this is the sum.",
             "Tight at k epsilon only: at smaller epsilons the curve is far below (guarantee.group.tight_delta).",
@@ -157,7 +154,7 @@ _ALL = (
         _promise,
         (
             _EPSILON,
-            Parameter("delta", float, "of the mechanism; 0 if not given", required=False),
+            _OWN_DELTA,
             Parameter("without", float, "the expected utility in one world"),
             Parameter("utility_range", float, "B, the largest utility; inf for pure mechanisms"),
         ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from dpcompose.cli import ledger_read
 from dpcompose.cli.ledger_read import opened
-from dpcompose.cli.options import Actor, Json, LedgerUrl, option
+from dpcompose.cli.options import Actor, Json, LedgerUrl, option, pairs
 from dpcompose.cli.output import REFUSED, emit, emit_document, error_boundary
 from dpcompose.cli.streams import stderr, stdout
 from dpcompose.errors import DomainError, OverdrawnError, printable
@@ -68,7 +67,7 @@ def scope(
         asked = BudgetArguments(
             kind,
             filter,
-            _pairs("--parameter", parameter or []),
+            pairs("--parameter", parameter or []),
             {name: text for name, text in stated.items() if text is not None},
             slots=slots,
             price_delta=price_delta,
@@ -79,7 +78,7 @@ def scope(
         if cap:
             _require_bare(asked)
             description = {"note": note} if note else None
-            ledger.scope(path, kind=kind, caps=_pairs("--cap", cap), description=description, actor=actor, key=key)
+            ledger.scope(path, kind=kind, caps=pairs("--cap", cap), description=description, actor=actor, key=key)
         else:
             asked.open(ledger, path, actor=actor, key=key)
         balance = ledger.balance(path)
@@ -145,7 +144,7 @@ def _charged(
             raise DomainError("--delta", delta, "nothing beside --cost, which is charged as it is written")
         from dpcompose.account.account import refuse_unknown
 
-        amounts = _pairs("--cost", cost)
+        amounts = pairs("--cost", cost)
         refuse_unknown(ledger, path, delta=amounts.get("delta", 0))
         return ledger.charge(path, cost=amounts, actor=actor, key=key)
     from dpcompose.account import Account
@@ -181,14 +180,3 @@ def _require_bare(asked: BudgetArguments) -> None:
             raise DomainError(name, getattr(asked, name), "nothing beside --cap, which caps amounts without a filter")
     if asked.kind == "slots":
         raise DomainError("kind", asked.kind, "filter or partition beside --cap: slots need a filter")
-
-
-def _pairs(option: str, texts: list[str]) -> dict[str, str]:
-    """`epsilon=0.1`, several times, as a mapping."""
-    found: dict[str, str] = {}
-    for text in texts:
-        match = re.fullmatch(r"([^=]+)=([^=]*)", text)
-        if match is None or match[1] in found:
-            raise DomainError(option, text, "name=value, each name once")
-        found[match[1]] = match[2]
-    return found

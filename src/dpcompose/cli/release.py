@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpcompose.cli.options import Actor, Json, LedgerUrl, option
+from dpcompose.cli.options import Actor, Json, LedgerUrl, option, pairs
 from dpcompose.cli.output import emit, error_boundary, package_version, require_writable, write
 from dpcompose.cli.streams import progress, stderr
 from dpcompose.errors import DomainError, MissingExtraError, PlanError, UnsupportedError
@@ -18,36 +18,6 @@ from dpcompose.numerics import check
 
 if TYPE_CHECKING:
     from dpcompose.release import Answer, Question, Session, Table
-
-
-Source = Annotated[str, typer.Argument(metavar="TABLE", help="A Parquet or CSV file, or the URL of a database.")]
-Unit = Annotated[list[str], option("The column of the protected unit; may be repeated.")]
-MaxRows = Annotated[int, option("Rows kept of one unit.")]
-MaxGroups = Annotated[int | None, option("Groups in which a unit is kept.")]
-MaxRowsPerGroup = Annotated[int | None, option("Rows kept of a unit in one group.")]
-Name = Annotated[str | None, option("The table in a database.")]
-Schema = Annotated[list[str] | None, option("The type of a text column.", "COLUMN=TYPE")]
-Scope = Annotated[str, option("The scope that is charged.")]
-Count = Annotated[bool, typer.Option("--count", help="Ask how many rows there are.")]
-Units = Annotated[bool, typer.Option("--units", help="Ask how many units there are.")]
-Sum = Annotated[str | None, option("Ask for a sum.", "COLUMN")]
-Mean = Annotated[str | None, option("Ask for a mean.", "COLUMN")]
-Histogram = Annotated[str | None, option("Ask how many rows lie between --edges.", "COLUMN")]
-Quantile = Annotated[str | None, option("Ask for the quantile --q.", "COLUMN")]
-Questions = Annotated[Path | None, option("A TOML file of questions: one charge, all or nothing.", "FILE")]
-By = Annotated[list[str] | None, option("Group by a column; may be repeated.", "COLUMN")]
-Keys = Annotated[str | None, option("The groups, a,b,c, or @FILE with one a line. Without: private keys.")]
-Lower = Annotated[str | None, option("Smaller values count as this.")]
-Upper = Annotated[str | None, option("Larger values count as this.")]
-Granularity = Annotated[str | None, option("The step of the grid.")]
-Edges = Annotated[str | None, option("Of a histogram: 0,10,100.")]
-Share = Annotated[str | None, option("Of a quantile: 0.5 is the median.")]
-Spend = Annotated[str | None, option("What it may cost; or rho=R.", "epsilon=E[,delta=D]")]
-Key = Annotated[str | None, option("Idempotency key: a repeat returns the stored answer, free.")]
-Answers = Annotated[Path | None, option("A directory that keeps answers for retries.", "DIRECTORY")]
-Confidence = Annotated[float, typer.Option(help="Of the errors shown.")]
-Quote = Annotated[bool, typer.Option("--quote", help="Print price and error; ask and charge nothing.")]
-Out = Annotated[Path | None, option("Also write the answer as .csv, .parquet or .json.", "FILE")]
 
 
 @dataclass(frozen=True)
@@ -97,37 +67,37 @@ class _Asked:
 
 
 def release(
-    table: Source,
-    unit: Unit,
-    max_rows: MaxRows,
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="A Parquet or CSV file, or the URL of a database.")],
+    unit: Annotated[list[str], option("The column of the protected unit; may be repeated.")],
+    max_rows: Annotated[int, option("Rows kept of one unit.")],
     ledger: LedgerUrl,
-    scope: Scope,
+    scope: Annotated[str, option("The scope that is charged.")],
     actor: Actor = "analyst",
-    count: Count = False,
-    units: Units = False,
-    sum: Sum = None,
-    mean: Mean = None,
-    histogram: Histogram = None,
-    quantile: Quantile = None,
-    by: By = None,
-    keys: Keys = None,
-    lower: Lower = None,
-    upper: Upper = None,
-    granularity: Granularity = None,
-    edges: Edges = None,
-    q: Share = None,
-    spend: Spend = None,
-    questions: Questions = None,
-    max_groups: MaxGroups = None,
-    max_rows_per_group: MaxRowsPerGroup = None,
-    name: Name = None,
-    schema: Schema = None,
-    key: Key = None,
-    answers: Answers = None,
-    confidence: Confidence = 0.95,
-    quote: Quote = False,
+    count: Annotated[bool, typer.Option("--count", help="Ask how many rows there are.")] = False,
+    units: Annotated[bool, typer.Option("--units", help="Ask how many units there are.")] = False,
+    sum: Annotated[str | None, option("Ask for a sum.", "COLUMN")] = None,
+    mean: Annotated[str | None, option("Ask for a mean.", "COLUMN")] = None,
+    histogram: Annotated[str | None, option("Ask how many rows lie between --edges.", "COLUMN")] = None,
+    quantile: Annotated[str | None, option("Ask for the quantile --q.", "COLUMN")] = None,
+    by: Annotated[list[str] | None, option("Group by a column; may be repeated.", "COLUMN")] = None,
+    keys: Annotated[str | None, option("The groups, a,b,c, or @FILE with one a line. Without: private keys.")] = None,
+    lower: Annotated[str | None, option("Smaller values count as this.")] = None,
+    upper: Annotated[str | None, option("Larger values count as this.")] = None,
+    granularity: Annotated[str | None, option("The step of the grid.")] = None,
+    edges: Annotated[str | None, option("Of a histogram: 0,10,100.")] = None,
+    q: Annotated[str | None, option("Of a quantile: 0.5 is the median.")] = None,
+    spend: Annotated[str | None, option("What it may cost; or rho=R.", "epsilon=E[,delta=D]")] = None,
+    questions: Annotated[Path | None, option("A TOML file of questions: one charge, all or nothing.", "FILE")] = None,
+    max_groups: Annotated[int | None, option("Groups in which a unit is kept.")] = None,
+    max_rows_per_group: Annotated[int | None, option("Rows kept of a unit in one group.")] = None,
+    name: Annotated[str | None, option("The table in a database.")] = None,
+    schema: Annotated[list[str] | None, option("The type of a text column.", "COLUMN=TYPE")] = None,
+    key: Annotated[str | None, option("Idempotency key: a repeat returns the stored answer, free.")] = None,
+    answers: Annotated[Path | None, option("A directory that keeps answers for retries.", "DIRECTORY")] = None,
+    confidence: Annotated[float, typer.Option(help="Of the errors shown.")] = 0.95,
+    quote: Annotated[bool, typer.Option("--quote", help="Print price and error; ask and charge nothing.")] = False,
     json: Json = False,
-    out: Out = None,
+    out: Annotated[Path | None, option("Also write the answer as .csv, .parquet or .json.", "FILE")] = None,
 ) -> None:
     """Answer questions about a TABLE privately: charged to a ledger first, with noise of a stated size."""
     with _reporting_no_charge(), progress() as steps:
@@ -138,7 +108,7 @@ def release(
         data = _opened(table, schema, unit=unit, max_rows_per_unit=max_rows, name=name, **bounds)
         kinds = {"count": count, "units": units, "sum": sum, "mean": mean, "histogram": histogram, "quantile": quantile}
         grid = {"lower": lower, "upper": upper, "granularity": granularity, "edges": edges, "q": q}
-        named = None if spend is None else dict(_pairs("--spend", spend.split(",")))
+        named = None if spend is None else pairs("--spend", spend.split(","))
         listed = _keys(keys, [data.column(each).kind for each in by or []])
         asked = _Asked(kinds, grid, by or (), listed, named).all(questions, out)
         session = _session(data, ledger, scope=scope, actor=actor, answers=answers)
@@ -172,7 +142,7 @@ def _reporting_no_charge() -> Generator[None]:
 def _opened(source: str, schema: Sequence[str] | None, **given: Any) -> Table:
     from dpcompose.release import table
 
-    return table(source, schema=dict(_pairs("--schema", schema or [])), **given)
+    return table(source, schema=pairs("--schema", schema or []), **given)
 
 
 def _session(data: Table, url: str, **given: Any) -> Session:
@@ -209,16 +179,6 @@ def _show(found: Sequence[Answer], confidence: float, left: Any, json: bool, out
             else:
                 found[0].write(out)
         stderr(f"wrote {out}")
-
-
-def _pairs(option: str, texts: Sequence[str]) -> list[tuple[str, str]]:
-    found = [tuple(part.strip() for part in text.partition("=")) for text in texts]
-    for (name, equals, value), text in zip(found, texts, strict=True):
-        if not (name and equals and value):
-            raise DomainError(option, text, "NAME=VALUE")
-    if len({name for name, _, _ in found}) < len(found):
-        raise DomainError(option, ",".join(texts), "different names")
-    return [(name, value) for name, _, value in found]
 
 
 def _keys(text: str | None, kinds: Sequence[str]) -> list[Any] | None:

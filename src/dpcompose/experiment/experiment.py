@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any, TypedDict
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
 from dpcompose.composition import Composable, Composition, compose, one_of
 from dpcompose.composition.compare import Comparison
 from dpcompose.composition.profile import Profile
-from dpcompose.composition.question import TOLERANCE
 from dpcompose.errors import DomainError, RefusedRoundError
 from dpcompose.experiment.adversaries import Adversary
 from dpcompose.experiment.channel import Reals, World
@@ -28,9 +27,13 @@ from dpcompose.numerics.bound import Bound
 _REMEDY = "A certificate belongs to its game: make an Experiment with the other one, or ask `rounds`"
 
 
-class _Game(TypedDict):
-    adjacency: Adjacency
-    orientation: Orientation
+class Asked(TypedDict, total=False):
+    """The further arguments of a question about a composition: see `Composable.delta`."""
+
+    adjacency: Adjacency | None
+    orientation: Orientation | None
+    tolerance: float
+    proof: bool
 
 
 @dataclass(frozen=True)
@@ -49,46 +52,32 @@ class Certified:
     adjacency: Adjacency
     orientation: Orientation
 
-    def delta(
-        self, *, epsilon: float, adjacency: Adjacency | None = None, orientation: Orientation | None = None,
-        tolerance: float = TOLERANCE, proof: bool = False,
-    ) -> Bound:  # fmt: skip
+    def delta(self, *, epsilon: float, **asked: Unpack[Asked]) -> Bound:
         """The largest delta of every adversary at an epsilon; its upper end holds for each.
 
         Raises:
             DomainError: If a number is outside its domain, or the adjacency or orientation is not the game's.
         """
-        game = self._game(adjacency, orientation)
-        return self.rounds.delta(epsilon=epsilon, tolerance=tolerance, proof=proof, **game)
+        return self.rounds.delta(epsilon=epsilon, **self._game(asked))
 
-    def epsilon(
-        self, *, delta: float, adjacency: Adjacency | None = None, orientation: Orientation | None = None,
-        tolerance: float = TOLERANCE, proof: bool = False,
-    ) -> Bound:  # fmt: skip
+    def epsilon(self, *, delta: float, **asked: Unpack[Asked]) -> Bound:
         """The largest epsilon of every adversary at a delta; its upper end holds for each. Raises as `delta` does."""
-        game = self._game(adjacency, orientation)
-        return self.rounds.epsilon(delta=delta, tolerance=tolerance, proof=proof, **game)
+        return self.rounds.epsilon(delta=delta, **self._game(asked))
 
-    def profile(
-        self, *, adjacency: Adjacency | None = None, orientation: Orientation | None = None,
-        tolerance: float = TOLERANCE, proof: bool = False,
-    ) -> Profile:  # fmt: skip
+    def profile(self, **asked: Unpack[Asked]) -> Profile:
         """The curve delta(epsilon), to be called at an array of epsilons. Raises as `delta` does."""
-        return self.rounds.profile(tolerance=tolerance, proof=proof, **self._game(adjacency, orientation))
+        return self.rounds.profile(**self._game(asked))
 
-    def compare(
-        self, *, delta: float, adjacency: Adjacency | None = None, orientation: Orientation | None = None,
-        tolerance: float = TOLERANCE,
-    ) -> tuple[Comparison, ...]:  # fmt: skip
-        """Every theorem that applies, tightest first. Raises as `delta` does."""
-        return self.rounds.compare(delta=delta, tolerance=tolerance, **self._game(adjacency, orientation))
+    def compare(self, *, delta: float, **asked: Unpack[Asked]) -> tuple[Comparison, ...]:
+        """Every theorem that applies, tightest first; it takes no `proof`. Raises as `delta` does."""
+        return self.rounds.compare(delta=delta, **self._game(asked))
 
-    def _game(self, adjacency: Adjacency | None, orientation: Orientation | None) -> _Game:
-        if adjacency is not None and adjacency is not self.adjacency:
-            raise DomainError("adjacency", adjacency, f"{self.adjacency}, that of the game", _REMEDY)
-        if orientation is not None and orientation is not self.orientation:
-            raise DomainError("orientation", orientation, f"{self.orientation}, that of the game", _REMEDY)
-        return {"adjacency": self.adjacency, "orientation": self.orientation}
+    def _game(self, asked: Asked) -> dict[str, Any]:
+        game: dict[str, Any] = {"adjacency": self.adjacency, "orientation": self.orientation}
+        for name, own in game.items():
+            if asked.get(name) is not None and asked.get(name) is not own:
+                raise DomainError(name, asked.get(name), f"{own}, that of the game", _REMEDY)
+        return asked | game
 
 
 BLOCK = 1 << 13

@@ -47,6 +47,7 @@ class Opening:
     description: str
     actor: str
     key: str | None
+    redeems = None
 
     def __post_init__(self) -> None:
         if self.kind is Kind.SLOTS:
@@ -61,10 +62,6 @@ class Opening:
         elif self.cost:
             remedy = "What is spent in other scopes is charged as it is spent"
             raise DomainError("cost", self.cost, "nothing, unless the scope is of kind slots", remedy)
-
-    @property
-    def redeems(self) -> None:
-        return None
 
     def decide(self, view: View, *, time: str) -> RequestDecision:
         content = self._content()
@@ -150,10 +147,7 @@ class Charge:
     actor: str
     key: str
     priced: tuple[Scope, ...] = ()
-
-    @property
-    def redeems(self) -> None:
-        return None
+    redeems = None
 
     def decide(self, view: View, *, time: str) -> RequestDecision:
         content = {
@@ -202,14 +196,11 @@ class Redemption:
     receipt: Receipt
     actor: str
     attempt: str | None = None
+    key = None
 
     @property
     def path(self) -> str:
         return self.receipt.scope
-
-    @property
-    def key(self) -> None:
-        return None
 
     @property
     def redeems(self) -> int:
@@ -257,10 +248,7 @@ class Closing:
     path: str
     actor: str
     key: str
-
-    @property
-    def redeems(self) -> None:
-        return None
+    redeems = None
 
     def decide(self, view: View, *, time: str) -> RequestDecision:
         content = {"actor": encode(self.actor), "key": encode(self.key), "scope": encode(self.path)}

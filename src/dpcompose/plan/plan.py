@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,7 +10,7 @@ from typing import Any, cast
 
 from dpcompose.composition import Composition, compose
 from dpcompose.errors import DomainError, PlanError, UnsupportedError
-from dpcompose.files import path_of, read
+from dpcompose.files import load_toml, read_toml
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.plan.entry import PlanEntry
 from dpcompose.plan.question import PlanQuestion
@@ -19,8 +18,6 @@ from dpcompose.plan.schema import MECHANISMS, PARAMETERS, MechanismKind, adjacen
 
 LARGEST_FILE = 1_000_000
 """Bytes of a plan file; ten thousand mechanisms fit."""
-LONGEST_LINE = 10_000
-"""Characters of a line: reading a dotted key takes time quadratic in its length."""
 LARGEST_INTEGER = 10**300
 """An integer beyond this has no use as a float, and Python refuses to print the largest."""
 
@@ -65,7 +62,7 @@ class Plan:
     @classmethod
     def read(cls, path: str | Path) -> Plan:
         """The plan in the file at `path`, text or a path; a PlanError names the fault and its place."""
-        return cls.parse(_load(path), source=str(path))
+        return cls.parse(load_toml(path, most=LARGEST_FILE, what="a plan file"), source=str(path))
 
     @classmethod
     def parse(cls, text: str, *, source: str = "plan") -> Plan:
@@ -146,26 +143,9 @@ class _Place:
         return self.error("", None, f"{error.name}: {error.domain}{remedy}")
 
 
-def _load(path: str | Path) -> str:
-    """The text of a plan file; PlanError if it is missing, not UTF-8 or too large, DomainError if `path` is no name."""
-    file = path_of("path", path)
-    place = _Place(str(path))
-    try:
-        content = read(file, most=LARGEST_FILE)
-    except OSError as error:
-        raise place.error("", None, f"a plan file that can be read ({error.strerror})") from None
-    if len(content) > LARGEST_FILE:
-        raise place.error("", None, f"a plan file of at most {LARGEST_FILE:,} bytes")
-    try:
-        # Some editors begin a file with a byte order mark.
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise place.error("", None, f"UTF-8 text; byte {error.start} is not valid") from None
-
-
 def _parsed(text: str, source: str) -> Plan:
     place = _Place(source)
-    top = _toml(text, place)
+    top = read_toml(text, source=source)
     _refuse_unknown(top, _TOP, place, elsewhere=PARAMETERS, hint="it belongs below a [[mechanism]] line")
     tables = top.get("mechanism", [])
     if not isinstance(tables, list):
@@ -189,19 +169,6 @@ def _parsed(text: str, source: str) -> Plan:
             raise here.error("name", entry.name, "a name that no other mechanism of the plan has")
         entries[entry.name] = entry
     return Plan(tuple(entries.values()), question, adjacent, source)
-
-
-def _toml(text: str, place: _Place) -> dict[str, Any]:
-    for position, line in enumerate(text.splitlines(), start=1):
-        if len(line) > LONGEST_LINE:
-            raise place.error("", None, f"lines of at most {LONGEST_LINE:,} characters; line {position} is longer")
-    try:
-        return tomllib.loads(text)
-    # A ValueError that is no TOMLDecodeError: an integer of more digits than Python converts, or an impossible date.
-    except ValueError as error:
-        raise place.error("", None, f"TOML: {error}") from None
-    except RecursionError:
-        raise place.error("", None, "TOML that is not nested so deeply") from None
 
 
 def _entry(table: Any, name: str, position: int, source: str) -> PlanEntry:

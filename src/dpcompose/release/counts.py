@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from dpcompose.release.aggregate import Aggregation
 from dpcompose.release.design import Design, Released, digest
@@ -18,9 +18,7 @@ from dpcompose.release.threshold import KeyThreshold
 class Count(Question):
     """How many rows there are, in all or in each group."""
 
-    @property
-    def kind(self) -> str:
-        return "count"
+    kind: ClassVar[str] = "count"
 
     def design(self, table: Any, spend: Mapping[str, Any] | None = None) -> Design:
         by, public = self._groups(table)
@@ -39,9 +37,7 @@ class Count(Question):
 class Units(Question):
     """How many units there are, in all or in each group: a unit counts once in a group, however many rows it has."""
 
-    @property
-    def kind(self) -> str:
-        return "units"
+    kind: ClassVar[str] = "units"
 
     def design(self, table: Any, spend: Mapping[str, Any] | None = None) -> Design:
         by, public = self._groups(table)
@@ -73,9 +69,7 @@ class Histogram(OfColumn):
     _: KW_ONLY
     edges: Sequence[Any]
 
-    @property
-    def kind(self) -> str:
-        return "histogram"
+    kind: ClassVar[str] = "histogram"
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         by, public = self._groups(table)

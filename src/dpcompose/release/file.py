@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from dpcompose.errors import DomainError, PlanError
-from dpcompose.files import path_of, read
+from dpcompose.files import load_toml, read_toml
 from dpcompose.release.counts import Count, Histogram, Units
 from dpcompose.release.quantile import Quantile
 from dpcompose.release.question import Question
@@ -37,19 +36,8 @@ def questions(path: str | Path) -> tuple[Question, ...]:
         DomainError: If `path` is neither text nor a path.
         PlanError: If the file cannot be read, or a table says something else than a question.
     """
-    place = path_of("path", path)
     file = str(path)
-    try:
-        text = read(place, most=LARGEST_FILE)
-        if len(text) > LARGEST_FILE:
-            raise PlanError(file, "", "", None, f"a file of at most {LARGEST_FILE:,} bytes")
-        document = tomllib.loads(text.decode("utf-8"))
-    except OSError as error:
-        raise PlanError(file, "", "", None, f"a file that can be read ({error.strerror})") from None
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, PlanError):
-            raise
-        raise PlanError(file, "", "", None, f"TOML in UTF-8: {error}") from None
+    document = read_toml(load_toml(path, most=LARGEST_FILE, what="a file"), source=file)
     tables = document.pop("question", None)
     if document:
         name, value = next(iter(document.items()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from dpcompose.errors import DomainError
 from dpcompose.release.aggregate import Aggregation
@@ -41,9 +41,7 @@ class Quantile(OfColumn):
     upper: Any
     granularity: Any
 
-    @property
-    def kind(self) -> str:
-        return "quantile"
+    kind: ClassVar[str] = "quantile"
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         by, public = self._groups(table)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
-from typing import Any, Required, TypedDict, TypeVar, cast
+from typing import Any, ClassVar, Required, TypedDict, TypeVar, cast
 
 from dpcompose.composition.calibrate import calibrate
 from dpcompose.errors import DomainError
@@ -72,11 +72,8 @@ class Question(ABC):
     by: str | Sequence[str] = ()
     keys: Sequence[Any] | None = field(default=None, repr=False)
     spend: Mapping[str, Any] | None = None
-
-    @property
-    @abstractmethod
-    def kind(self) -> str:
-        """Its name in answers and errors."""
+    kind: ClassVar[str]
+    """Its name in answers and errors."""
 
     @abstractmethod
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from dpcompose.release.aggregate import Aggregation
 from dpcompose.release.design import Design, Released
@@ -42,9 +42,7 @@ class Sum(_Clamped):
             millionth of the range.
     """
 
-    @property
-    def kind(self) -> str:
-        return "sum"
+    kind: ClassVar[str] = "sum"
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         by, public = self._groups(table)
@@ -78,9 +76,7 @@ class Mean(_Clamped):
         granularity: As for a sum.
     """
 
-    @property
-    def kind(self) -> str:
-        return "mean"
+    kind: ClassVar[str] = "mean"
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         by, public = self._groups(table)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 from dpcompose.composition.composition import Composable, compose
 from dpcompose.errors import DomainError, UnsupportedError
@@ -50,9 +50,7 @@ class Coordinated(Question):
     def __post_init__(self) -> None:
         rounds_of(self.rounds)
 
-    @property
-    def kind(self) -> str:
-        return "workload"
+    kind: ClassVar[str] = "workload"
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         by, cells, queries = _domain(table, self.counts)
@@ -199,9 +197,7 @@ class ReadOff(Question):
     workload: Question
     synthetic: tuple[Values, ...] = field(repr=False)
 
-    @property
-    def kind(self) -> str:
-        return "count"
+    kind: ClassVar[str] = "count"
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         return self.workload.design(table, spend)
