@@ -43,6 +43,11 @@ class Parameter:
     required: bool = True
     many: bool = False
 
+    @property
+    def option(self) -> str:
+        """The option of a command that sets it, in brackets if it may be left out."""
+        return f"--{self.name}" if self.required else f"[--{self.name}]"
+
 
 @dataclass(frozen=True)
 class Statement:

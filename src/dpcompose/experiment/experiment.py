@@ -232,7 +232,7 @@ class Experiment:
                 len(position.answers) + 1, f"the experiment has ended after {len(position.answers)} rounds"
             )
         try:
-            state, groups = proposed(self.adversary, position.state, _sealed(position.answers), self._stepped)
+            state, groups = proposed(self.adversary, position.state, position.answers, self._stepped)
         except RefusedRoundError as refusal:
             return position, Refusal(refusal.number, refusal.reason)
         if groups is None:
@@ -274,7 +274,7 @@ class Experiment:
         state, size = opened(self.adversary, coins), answers.shape[1]
         loss, spare = np.zeros(size), np.empty(size)
         for number in range(self.rounds):
-            state, groups = proposed(self.adversary, state, _sealed(answers[:number]), channels)
+            state, groups = proposed(self.adversary, state, answers[:number], channels)
             if groups is None:
                 return Position(state, answers[:number], loss, True)
             answer(groups, world, noise, answers[number], loss, spare)
@@ -291,10 +291,3 @@ def _playable(world: Any, rng: Any) -> None:
     check.member("world", world, World)
     if not isinstance(rng, np.random.Generator):
         raise DomainError("rng", rng, "a numpy.random.Generator, such as numpy.random.default_rng(1)")
-
-
-def _sealed(answers: Reals) -> Reals:
-    """A view that the adversary cannot write to."""
-    view = answers.view()
-    view.flags.writeable = False
-    return view

@@ -66,8 +66,10 @@ def proposed(
     Raises:
         RefusedRoundError: If it may not, or fails.
     """
+    sealed = answers.view()  # the adversary cannot write to it
+    sealed.flags.writeable = False
     try:
-        state, chosen = adversary.choose(state, answers)
+        state, chosen = adversary.choose(state, sealed)
         return state, None if chosen is None else checked(chosen, answers.shape[1], channel)
     except Exception as error:
         raise RefusedRoundError(len(answers) + 1, reason_of(error)) from error

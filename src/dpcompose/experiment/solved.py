@@ -117,9 +117,7 @@ def _asked(adversary: Adversary, answers: Reals, channel: Callable[[Query], Chan
     state = opened(adversary, None)
     groups: Groups | None = None
     for number in range(len(answers) + 1):
-        history = answers[:number].view()
-        history.flags.writeable = False
-        state, groups = proposed(adversary, state, history, channel)
+        state, groups = proposed(adversary, state, answers[:number], channel)
     return groups
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import ColumnElement, Connection, func, select
 
 from dpcompose.ledger.entry import Head
 from dpcompose.ledger.schema import BALANCE, ENTRY, MIGRATION, SCOPE, STEPS
@@ -28,19 +28,15 @@ class ReadModel:
     inspect: Callable[[Connection], Iterator[str]]
 
     def node(self, path: str) -> AccountNode | None:
-        root = root_of(path)
-        scope = self.connection.execute(select(SCOPE).where(SCOPE.c.root == root, SCOPE.c.path == path)).first()
-        balance = self.connection.execute(
-            select(BALANCE.c.spent, BALANCE.c.taken, BALANCE.c.closed).where(
-                BALANCE.c.root == root, BALANCE.c.path == path
-            )
-        ).first()
-        return None if scope is None else node_of(scope_of(tuple(scope)), None if balance is None else tuple(balance))
+        return next(self._nodes(SCOPE.c.root == root_of(path), SCOPE.c.path == path), None)
 
     def nodes(self) -> Iterator[AccountNode]:
+        return self._nodes()
+
+    def _nodes(self, *conditions: ColumnElement[bool]) -> Iterator[AccountNode]:
         joined = SCOPE.outerjoin(BALANCE, (SCOPE.c.root == BALANCE.c.root) & (SCOPE.c.path == BALANCE.c.path))
         wanted = select(SCOPE, BALANCE.c.spent, BALANCE.c.taken, BALANCE.c.closed).select_from(joined)
-        rows = [tuple(row) for row in self.connection.execute(wanted)]
+        rows = [tuple(row) for row in self.connection.execute(wanted.where(*conditions))]
         return (node_of(scope_of(row[:7]), row[7:]) for row in sorted(rows, key=lambda row: row[1]))
 
     def head(self, root: str) -> Head:

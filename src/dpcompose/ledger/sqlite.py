@@ -246,7 +246,8 @@ class SQLiteStore:
     @contextmanager
     def snapshot(self) -> Generator[ReadModel]:
         with self._failures(_Progress()):
-            self._require_usable()
+            self._require_own_process()
+            self._require_in_place()
             with self._engine.connect() as connection:
                 with connection.begin():
                     driver: Any = connection.connection.driver_connection
@@ -261,12 +262,8 @@ class SQLiteStore:
                 self._broken = closed(self.url)
                 self._opened.close()
 
-    def _require_usable(self) -> None:
-        """Raise StoreError unless this is the process and the file, and nothing is broken."""
-        self._require_own_process()
-        self._require_in_place()
-
     def _require_in_place(self) -> None:
+        """Raise StoreError unless this is the file, and nothing is broken."""
         if self._broken is None and not self._is_in_place():
             self._broken = self._misplaced(uncertain=False)
         if self._broken is not None:

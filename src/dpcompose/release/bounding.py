@@ -88,13 +88,6 @@ def bounded(
     return rows
 
 
-def ordered(table: Table, rows: Expression, names: list[str]) -> list[Any]:
-    """The total order over these columns, as `bounded` says."""
-    columns = [(rows[name], name.startswith("key") and rows[name].type().is_string()) for name in names]
-    texts = [table.engine.by_code_point(column) if text else column for column, text in columns]
-    return [column.asc(nulls_first=False) for column in texts]
-
-
 def kept(
     table: Table,
     rows: Expression,
@@ -113,7 +106,10 @@ def kept(
     import ibis
 
     def order(of_rows: Expression) -> list[Any]:
-        return ordered(table, of_rows, names)
+        """The total order over these columns, as `bounded` says."""
+        columns = [(of_rows[name], name.startswith("key") and of_rows[name].type().is_string()) for name in names]
+        texts = [table.engine.by_code_point(column) if text else column for column, text in columns]
+        return [column.asc(nulls_first=False) for column in texts]
 
     start = None
     if not names:

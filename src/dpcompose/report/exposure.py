@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
-from dpcompose.account import Exposure, Statement
+from dpcompose.account import Exposure
 from dpcompose.report.number import above, exactly
 from dpcompose.report.page import Fact, Heading, Page, PageTable
 
@@ -16,7 +17,13 @@ def exposure_page(found: Exposure) -> Page:
         Heading("regime"), Heading("holds", wrap=True),
     )  # fmt: skip
     rows = tuple(
-        (name, above(each.epsilon), _failure(each), each.regime, " ".join(filter(None, (each.holds, each.theorem))))
+        (
+            name,
+            above(each.epsilon),
+            above(each.failure) if each.failure else "",
+            each.regime,
+            " ".join(filter(None, (each.holds, each.theorem))),
+        )
         for name, each in (("promised", found.promised), ("spent", found.spent))
     )
     facts = (
@@ -35,28 +42,12 @@ def _adjacency(found: Exposure) -> str | None:
     return None if found.adjacency is None else found.adjacency.value
 
 
-def _failure(statement: Statement) -> str:
-    """The probability that the loss of an odometer is larger, in place of the delta."""
-    return above(statement.failure) if statement.failure else ""
-
-
 def exposure_document(found: Exposure) -> dict[str, Any]:
     """The same for programs."""
     return {
         "paths": list(found.paths),
         "delta": found.delta,
         "adjacency": _adjacency(found),
-        "promised": _statement(found.promised),
-        "spent": _statement(found.spent),
-    }
-
-
-def _statement(statement: Statement) -> dict[str, Any]:
-    return {
-        "available": statement.available,
-        "epsilon": statement.epsilon,
-        "regime": statement.regime,
-        "holds": statement.holds,
-        "theorem": statement.theorem,
-        "failure": statement.failure,
+        "promised": {"available": found.promised.available} | asdict(found.promised),
+        "spent": {"available": found.spent.available} | asdict(found.spent),
     }

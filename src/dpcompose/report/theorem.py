@@ -45,11 +45,7 @@ def evaluation_document(statement: Statement, given: Given, rows: Rows) -> dict[
 def listing_page(statements: Iterable[Statement]) -> Page:
     """All statements, with the options that each takes."""
     rows = tuple(
-        (
-            statement.number,
-            statement.title,
-            " ".join(_option(each.name, each.required) for each in statement.parameters),
-        )
+        (statement.number, statement.title, " ".join(each.option for each in statement.parameters))
         for statement in statements
     )
     columns = Heading("number"), Heading("title", wrap=True), Heading("options", wrap=True)
@@ -73,8 +69,3 @@ def listing_document(statements: Iterable[Statement]) -> dict[str, Any]:
             for statement in statements
         ]
     }
-
-
-def _option(name: str, required: bool) -> str:
-    text = f"--{name}"
-    return text if required else f"[{text}]"
