@@ -14,9 +14,9 @@ import pytest
 from flint import arb, ctx
 from numpy.typing import NDArray
 
+from dpcompose.composition.profile import best_test
 from dpcompose.guarantee import approximate, gaussian
 from dpcompose.guarantee.approximate import ApproximateDP
-from dpcompose.guarantee.best_test import best_test
 from dpcompose.guarantee.gaussian import GaussianTradeoff
 from dpcompose.guarantee.optimal import homogeneous_delta
 from dpcompose.numerics.bound import Bound

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpcompose.contour import invert
-from dpcompose.contour.reverse import draw_on
+from dpcompose.contour.quadrature import draw_on
 from dpcompose.loss.sampled_gaussian_batch import SampledGaussianBatch
 from dpcompose.loss.sampled_gaussian_decay import _multiples, _stepped_sums
 from dpcompose.loss.sampled_gaussian_sum import SampledGaussianSum

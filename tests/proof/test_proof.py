@@ -9,8 +9,8 @@ from fractions import Fraction
 import pytest
 from flint import arb
 
-from dpcompose.loss.discrete_gaussian_moments import DiscreteGaussianMoments
 from dpcompose.loss.laplace import LaplaceLoss
+from dpcompose.loss.noise_moments import BoundedRangeMoments, DiscreteGaussianMoments, LaplaceMoments, TwoPointMoments
 from dpcompose.loss.product import Product
 from dpcompose.loss.sampled_gaussian_moments import (
     AddedMoments,
@@ -18,7 +18,6 @@ from dpcompose.loss.sampled_gaussian_moments import (
     ReplacedMoments,
     SampledGaussianMoments,
 )
-from dpcompose.loss.two_term_moments import BoundedRangeMoments, LaplaceMoments, TwoPointMoments
 from dpcompose.proof.ball import Ball, field
 from dpcompose.proof.crossing import crossing
 from dpcompose.proof.finite_sums import Residues, expanded

@@ -1,10 +1,32 @@
-"""The curve delta(epsilon) of a composition, and its dual."""
+"""The curve delta(epsilon) of a composition, and its dual, the best test at a level.
+
+With H(a) = delta(ln a), the larger of both orders of the pair, the largest power at level (type I error) alpha is
+
+    phi(alpha) = inf over a >= 0 of H(a) + a alpha,    and f = 1 - phi is the trade-off function.
+
+H is convex, falls, has slope >= -1, and H(a) = 1 - a + a H(1 / a), because the one order's H is the other's, seen from
+the complement of the test. So a >= 1 is enough: f(alpha) = max(1 - D, S) with
+
+    D = inf over a >= 1 of H(a) + a alpha,    S = sup over a >= 1 of (1 - alpha - H(a)) / a.
+
+Neither loses relative accuracy, D where the power is small, S where the type II error is.
+
+Enclosure, from L_i <= H(a_i) <= U_i at nodes 1 = a_0 < a_1 < ... : U_i at every node bounds D from above and S from
+below. Between a_i and a_(i+1), convexity puts H above two straight lines, the one from (a_(i-1), U_(i-1)) through
+(a_i, L_i) and the one from (a_(i+2), U_(i+2)) through (a_(i+1), L_(i+1)), both prolonged. Along a straight line
+H + a alpha and (1 - alpha - H) / a are monotone in a, so the extremes over the larger of two lines are at the nodes,
+with L_i, or where the lines meet. That point may be rounded: at any a between the nodes take the smaller of the two
+lines. Right of the true meeting point that is the left line, and its value misses the extreme only if the objective
+rises along that line; but then the extreme is at the left node. Likewise on the other side.
+
+Reference: [DongRothSu2022, Proposition 2.12]
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,8 +35,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcompose.composition.question import PrivacyQuestion
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.best_test import BestTest, best_test
 from dpcompose.numerics import check
+from dpcompose.numerics.bound import UNIT_ROUNDOFF as U
 from dpcompose.numerics.bound import Bound
 
 
@@ -113,3 +135,206 @@ class Profile:
         return tuple(
             product.extremes.upper for product in self.question.dominating if math.isfinite(product.extremes.upper)
         )
+
+
+Reals = NDArray[np.float64]
+Ends = Callable[[Reals], tuple[Reals, Reals]]
+"""From epsilons >= 0 to the lower and the upper ends of delta there."""
+
+FARTHEST = 700.0
+ROUNDS = 24
+_ROUNDING = 16 * U
+
+
+@dataclass(frozen=True)
+class BestTest:
+    """The best test at each of several levels, certified; all arrays have the shape of the levels.
+
+    Args:
+        power_lower: Not above its power; good relative to the power.
+        power_upper: Not below its power.
+        error_lower: Not above its type II error; good relative to the error.
+        error_upper: Not below its type II error.
+    """
+
+    power_lower: Reals
+    power_upper: Reals
+    error_lower: Reals
+    error_upper: Reals
+
+
+def best_test(
+    alpha: Reals, *, profile: Ends, infinite: Bound, kinks: tuple[float, ...] = (), tolerance: float
+) -> BestTest:
+    """The largest power at each level, over all pairs with this profile, and the smallest type II error.
+
+    Args:
+        alpha: Levels in [0, 1], any shape.
+        profile: delta at epsilons >= 0, the larger of both orders of the pair; infinite epsilons are not asked.
+        infinite: The probability of an infinite loss, delta's limit.
+        kinks: Epsilons where the profile may have kinks, such as the largest loss.
+        tolerance: Wanted width, relative to the smaller of power and error; reached as far as the profile's own allows.
+    """
+    levels = np.unique(alpha[(alpha > 0.0) & (alpha < 1.0)])
+    # At level 0 only infinite losses are detected; at level 1 everything is.
+    nothing = [infinite.lower, infinite.upper, _complement(infinite.upper, -1.0), _complement(infinite.lower, 2.0)]
+    columns = [np.array([nothing]).T, np.array([[1.0], [1.0], [0.0], [0.0]])]
+    if len(levels):
+        start = _Nodes.of(levels, profile, kinks)
+        columns.insert(1, _refined(start, levels, profile, infinite.lower, tolerance))
+    known = np.concatenate([[0.0], levels, [1.0]])
+    return BestTest(*(np.hstack(columns)[:, np.searchsorted(known, alpha)] + 0.0))
+
+
+def _complement(value: float, toward: float) -> float:
+    return min(max(math.nextafter(1.0 - value, toward), 0.0), 1.0) if value > 0.0 else 1.0
+
+
+def _refined(nodes: _Nodes, levels: Reals, profile: Ends, infinite: float, tolerance: float) -> Reals:
+    """Nodes are added where the enclosure is widest. Rows: both ends of the power, both ends of the error."""
+    search = _TestSearch(nodes, levels, infinite, tolerance)
+    found = np.array([[0.0], [1.0], [0.0], [1.0]]) * np.ones(len(levels))
+    for effort in range(ROUNDS):
+        now = search.enclosed()
+        best, least = np.maximum(found, now), np.minimum(found, now)
+        found = np.array([best[0], least[1], best[2], least[3]])
+        more = search.wanted(found, effort)
+        if not len(more):
+            break
+        search = replace(search, nodes=search.nodes.joined(more, profile))
+    return found
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    """Where the profile is known: increasing epsilons from 0, and both ends of delta."""
+
+    epsilon: Reals
+    lower: Reals
+    upper: Reals
+
+    @classmethod
+    def of(cls, levels: Reals, profile: Ends, kinks: tuple[float, ...]) -> _Nodes:
+        """A coarse grid, to where a alpha alone exceeds 1, and (1 - alpha - H) / a can only fall."""
+        top = min(1.0 - math.log(float(levels[0])), FARTHEST)
+        while top < FARTHEST and float(profile(np.array([top - 1.0]))[1][0]) > 0.5 * (1.0 - float(levels[-1])):
+            top = min(2.0 * top, FARTHEST)
+        inside = [kink for kink in kinks if 0.0 < kink < top]
+        grid = np.unique(np.concatenate([[0.0], np.geomspace(1e-6, top, 36), np.linspace(0.0, top, 25), inside]))
+        return cls(grid, *profile(grid))
+
+    def joined(self, epsilon: Reals, profile: Ends) -> _Nodes:
+        """With the profile at more epsilons."""
+        lower, upper = profile(epsilon)
+        every = np.concatenate([self.epsilon, epsilon])
+        order = np.argsort(every)
+        joined = (np.concatenate([old, new])[order] for old, new in ((self.lower, lower), (self.upper, upper)))
+        return _Nodes(every[order], *joined)
+
+    def corners(self, infinite: float) -> tuple[Reals, Reals]:
+        """Epsilons where the two lines of each cell meet, and of the last line with the limit; values not above H."""
+        at, low, high = self.epsilon, self.lower, self.upper
+        # The node left of 0 is the mirror image of the first one right of it.
+        mirrored = -math.expm1(-at[1]) + math.exp(-at[1]) * high[1]
+        before, above = np.concatenate([[-at[1]], at[:-1]]), np.concatenate([[mirrored], high[:-1]])
+        slope = np.maximum(above - low, 0.0) / -np.expm1(before - at)
+        width = np.expm1(np.diff(at))
+        falls, rises = slope[:-1] * width, np.zeros(len(at) - 1)
+        rises[:-1] = np.maximum(low[1:-1] - high[2:], 0.0) * -np.expm1(-np.diff(at))[:-1] / width[1:]
+        proper = falls > rises
+        share = np.where(proper, (low[:-1] - low[1:] - rises) / np.where(proper, falls - rises, 1.0), 0.0)
+        share = np.clip(share, 0.0, 1.0)
+        lines = np.minimum(low[:-1] - falls * share, low[1:] + rises * (1.0 - share))
+        # Where noise makes the lines cross the wrong way, H only falls.
+        values = np.where(proper, lines - 64 * U * (low[:-1] + falls + rises), low[1:])
+        points = at[:-1] + np.log1p(share * width)
+        if slope[-1] > 0.0:
+            points = np.append(points, at[-1] + math.log1p(max(low[-1] - infinite, 0.0) / slope[-1]))
+            values = np.append(values, infinite)
+        return points, np.maximum(values, infinite)
+
+
+@dataclass(frozen=True)
+class _TestSearch:
+    """The enclosures at the levels by given nodes, and where more nodes are needed."""
+
+    nodes: _Nodes
+    levels: Reals
+    infinite: float
+    tolerance: float
+
+    def _lower_boundary(self) -> tuple[Reals, Reals, Reals]:
+        """Epsilons, D's objective and S's objective where they can be extreme; rows are levels."""
+        corners, low = self.nodes.corners(self.infinite)
+        at, low = np.concatenate([self.nodes.epsilon, corners]), np.concatenate([self.nodes.lower, low])
+        alpha, ratio = self.levels[:, None], np.exp(np.minimum(at, FARTHEST + 8.0))
+        steep = (low + ratio * alpha * (1.0 - _ROUNDING)) * (1.0 - _ROUNDING)
+        return at, steep, ((1.0 - alpha) * (1.0 + _ROUNDING) - low) / ratio * (1.0 + _ROUNDING)
+
+    def enclosed(self) -> Reals:
+        """Rows: both ends of the power, both ends of the error."""
+        alpha, ratio, high = self.levels[:, None], np.exp(self.nodes.epsilon), self.nodes.upper
+        _, steep, shallow = self._lower_boundary()
+        power_lower, error_upper = np.maximum(np.min(steep, axis=1), 0.0), np.maximum(np.max(shallow, axis=1), 0.0)
+        power_upper = np.min(high + ratio * alpha * (1.0 + _ROUNDING), axis=1) * (1.0 + _ROUNDING)
+        left = ((1.0 - alpha) * (1.0 - _ROUNDING) - high) / ratio * (1.0 - _ROUNDING)
+        error_lower = np.maximum(np.max(left, axis=1), 0.0)
+        ends = (
+            np.minimum(power_lower, np.nextafter(1.0 - error_upper, -1.0)),
+            np.minimum(power_upper, np.nextafter(1.0 - error_lower, 2.0)),
+            np.maximum(error_lower, np.nextafter(1.0 - power_upper, -1.0)),
+            np.maximum(error_upper, np.nextafter(1.0 - power_lower, 2.0)),
+        )
+        return np.clip(np.array(ends), 0.0, 1.0)
+
+    def wanted(self, found: Reals, effort: int) -> Reals:
+        """Epsilons to ask next for the levels that are not narrow yet."""
+        power, error = found[:2], found[2:]
+        gap = np.minimum(np.ptp(power, axis=0), np.ptp(error, axis=0))
+        at, steep, shallow = self._lower_boundary()
+        rising = 1.0 - np.min(steep, axis=1) >= np.max(shallow, axis=1)
+        worst = at[np.where(rising, np.argmin(steep, axis=1), np.argmax(shallow, axis=1))]
+        asked: list[float] = []
+        for index in np.flatnonzero(gap > self.tolerance * np.minimum(power.max(axis=0), error.max(axis=0))):
+            near, noise = self._modeled(float(self.levels[index]), rising=bool(rising[index]), effort=effort)
+            # Where the two ends are far apart, the upper one is still worth a few rounds.
+            if float(gap[index]) > 8.0 * noise or effort < 3:
+                asked.extend([*near, float(worst[index])])
+                if not power[0, index] > 0.5 * power[1, index]:
+                    asked.append(self._middle(float(worst[index])))
+        points = np.unique(np.array([point for point in asked if 0.0 < point < FARTHEST]))
+        distance = np.abs(self.nodes.epsilon[:, None] - points[None, :]).min(axis=0, initial=math.inf)
+        return points[distance > 1e-9 * points + 1e-14]
+
+    def _middle(self, point: float) -> float:
+        """The middle of the cell of a point: halves what the line that meets another there bounds badly."""
+        at = self.nodes.epsilon
+        right = min(max(int(np.searchsorted(at, point)), 1), len(at) - 1)
+        return float(at[right - 1] + at[right]) / 2.0
+
+    def _modeled(self, alpha: float, *, rising: bool, effort: int) -> tuple[list[float], float]:
+        """The vertex of a parabola through the objective's logarithms around its best node, and a point either side.
+
+        Second, the uncertainty of the objective there.
+        """
+        at, ratio, delta = self.nodes.epsilon, np.exp(self.nodes.epsilon), self.nodes.upper
+        value = np.log(delta + ratio * alpha) if rising else at - np.log(np.maximum(1.0 - alpha - delta, 1e-300))
+        here = min(max(int(np.argmin(value)), 1), len(at) - 2)
+        nearby = slice(here - 1, here + 2)
+        errors = (delta - self.nodes.lower)[nearby]
+        noise = float((errors if rising else errors / ratio[nearby])[1])
+        first, second, third = (float(point) for point in at[nearby])
+        left, right = (float(step) for step in np.diff(value[nearby]) / np.diff(at[nearby]))
+        bend = (right - left) / (third - first)
+        if not bend > 0.0:
+            return [], noise
+        vertex = min(max((first + second) / 2.0 - left / (2.0 * bend), first), third)
+        steep = -float(value[here]) if rising else float(value[here])
+        relative = noise * math.exp(min(steep, FARTHEST))
+        step = math.sqrt(max(self.tolerance / 4.0, 4.0 * relative, 10.0 ** (-3 * effort - 3)) / bend)
+        points = [vertex - step, vertex, vertex + step]
+        # Where the best node is next to one end of a steep bracket, the parabola creeps: the longer part is halved too.
+        far, end = (first, value[here - 1]) if second - first > third - second else (third, value[here + 1])
+        if abs(far - second) > 0.9 * (third - first) and end - value[here] > 0.1:
+            points.append((far + second) / 2.0)
+        return points, noise

@@ -11,8 +11,7 @@ import numpy as np
 from dpcompose.contour import saddle
 from dpcompose.contour.contour import Bracket, Contour, chernoff_bound, relative_value
 from dpcompose.contour.placement import place
-from dpcompose.contour.quadrature import draw
-from dpcompose.contour.reverse import draw_on, moment_levels
+from dpcompose.contour.quadrature import draw, draw_on
 from dpcompose.contour.saddle import Chart
 from dpcompose.contour.transform import Transform
 from dpcompose.numerics.bound import up
@@ -108,7 +107,7 @@ def at_most(transform: Transform, x: float, mass: float, *, reverse: LineReading
     chart = reverse.chart if reverse is not None and transform.tabulates else None
     if chart is None or reverse is None or reverse.contour is None:
         return upper_at(transform, x) <= mass
-    levels = moment_levels(transform, chart, x)
+    levels = saddle.moment_levels(transform, chart, x)
     if levels.chernoff < math.log(mass) - 0.01:
         return chernoff_bound(levels.order, transform.moment_bound(levels.order), x) <= math.log(mass)
     contour = draw_on(transform, reverse.contour) if levels.serves(reverse.contour.order) else None

@@ -9,7 +9,7 @@ mollified   L + Z with a small Gaussian Z, E e^(-Z) = 1: an upper bound for g be
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -286,6 +286,24 @@ def _precise(term: Transform, order: float, frequency: Reals, magnitude: Reals, 
     line = term.line(order, frequency[noticed])
     rough.log[noticed], rough.error[noticed] = line.log, line.error
     return rough
+
+
+def draw_on(transform: Transform, contour: Contour) -> Contour | None:
+    """The nodes of the reverse's line for this variable, good for upper ends to a percent; None if that fails."""
+    if contour.name != "contour" or contour.frequency[-1] != contour.step * (contour.nodes - 1):
+        return None  # nodes that do not matter to the other variable may matter to this one
+    edges = tail_edges(transform, contour.step, contour.nodes)
+    line, log_bound = None, transform.near_normal_envelope(contour.order, edges, with_reverse=True)
+    if log_bound is None:
+        line, log_bound = transform.coarse_line(contour.order, contour.frequency, edges, with_reverse=True)
+    tail = float(block_sums(log_bound, edges, contour.step).sum())
+    if line is None:
+        line = transform.line(contour.order, contour.frequency)
+    tail = 2 * tail * (1 + 1e-9) / contour.step
+    if not tail < 1e-3 / (contour.order * (contour.order + 1)):
+        return None
+    log, scale = centered(line.log)
+    return replace(contour, log=log, error=line.error, scale=scale, tail=tail, outer=(), maximum=transform.maximum)
 
 
 _RULES = (periodic, direct, direct_farther, mollified)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpcompose.contour.contour import kernel_peak
 from dpcompose.contour.transform import Cumulants, Transform
 from dpcompose.numerics.elementary import Reals
 
@@ -185,6 +186,42 @@ def moments_exceed(
         moved = order * math.exp(min(max(step, -1.0), 1.0) if step == step else -1.0)
         order = moved if low[0] < moved < high[0] else math.sqrt(low[0] * high[0])
     return False
+
+
+@dataclass(frozen=True)
+class MomentLevels:
+    """About how small each moment makes g at one x, for planning.
+
+    Args:
+        chart: The orders, with the best one as the center.
+        level: log of e^(-order x) M(order) and of the largest value of the kernel, shape (n,).
+    """
+
+    chart: Chart
+    level: Reals
+
+    @property
+    def order(self) -> float:
+        """The best order."""
+        return self.chart.order
+
+    @property
+    def chernoff(self) -> float:
+        """About log of the bound by its moment."""
+        return float(self.level[self.chart.at])
+
+    def serves(self, order: float) -> bool:
+        """Whether a line through this order loses little."""
+        nearest = min(int(np.searchsorted(self.chart.orders, order)), len(self.level) - 1)
+        return bool(self.level[nearest] <= self.chernoff + 2)
+
+
+def moment_levels(transform: Transform, chart: Chart, x: float) -> MomentLevels:
+    """The moments of a transform at the orders of its reverse's chart."""
+    known = transform.curve(chart.orders)
+    level = known.log_m - chart.orders * x + kernel_peak(chart.orders)
+    level = np.where(np.isnan(level), np.inf, level)
+    return MomentLevels(Chart(chart.orders, known, int(level.argmin())), level)
 
 
 def value_for(order: float, log_m: float, first: float, second: float, log_mass: float) -> float:

@@ -9,10 +9,9 @@ from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss, Pair
 from dpcompose.loss.bounded_range import BoundedRangeLoss
 from dpcompose.loss.discrete_gaussian import DiscreteGaussianLoss
-from dpcompose.loss.discrete_laplace import discrete_laplace
 from dpcompose.loss.gaussian import GaussianLoss
 from dpcompose.loss.group import grouped
-from dpcompose.loss.laplace import LaplaceLoss
+from dpcompose.loss.laplace import LaplaceLoss, discrete_laplace
 from dpcompose.loss.product import Product
 from dpcompose.loss.proved_product import ProvedProduct
 from dpcompose.loss.replaced_gaussian import ReplacedGaussianLoss

@@ -12,7 +12,7 @@ from dpcompose.contour.transform import Lattice, Line, Transform, blockwise
 from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss
-from dpcompose.loss.two_term_moments import BoundedRangeMoments
+from dpcompose.loss.noise_moments import BoundedRangeMoments
 from dpcompose.numerics.bound import Bound, around, up
 from dpcompose.numerics.elementary import Complexes, Reals, U
 from dpcompose.proof.ball import Field

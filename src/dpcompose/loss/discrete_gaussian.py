@@ -13,7 +13,7 @@ from dpcompose.contour.transform import Lattice, Line, Transform, blockwise
 from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss
-from dpcompose.loss.discrete_gaussian_moments import DiscreteGaussianMoments
+from dpcompose.loss.noise_moments import DiscreteGaussianMoments
 from dpcompose.numerics.bound import Bound, up
 from dpcompose.numerics.elementary import Complexes, Reals, U, log_one_plus
 from dpcompose.proof.ball import Field

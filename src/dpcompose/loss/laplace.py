@@ -1,4 +1,4 @@
-"""The loss of Laplace noise: an atom at either end and a smooth part between them."""
+"""The loss of Laplace noise: an atom at either end and a smooth part between them, or D + 1 atoms on the integers."""
 
 from __future__ import annotations
 
@@ -12,13 +12,17 @@ from typing import Self
 import numpy as np
 
 from dpcompose.contour import invert
-from dpcompose.contour.transform import Transform
+from dpcompose.contour.transform import Lattice, Transform
+from dpcompose.errors import UnsupportedError
 from dpcompose.guarantee.failure import mirrored
+from dpcompose.loss.atomic import AtomicLoss
+from dpcompose.loss.atomic_moments import DiscreteLaplaceLaw
 from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss
 from dpcompose.loss.laplace_spline import LaplaceSpline, root
 from dpcompose.loss.laplace_sum import LaplaceSum
-from dpcompose.loss.two_term_moments import LaplaceMoments
+from dpcompose.loss.noise_moments import LaplaceMoments
+from dpcompose.loss.two_point import TwoPointLoss
 from dpcompose.numerics.bound import Bound, Certificate, around, down, up
 from dpcompose.numerics.elementary import U
 from dpcompose.proof.ball import Field
@@ -202,3 +206,36 @@ class LaplaceFoldLoss(Loss):
         reading = invert.point_of(self.transform(1), delta, delta, tolerance=_TOLERANCE)
         upper = min(max(reading.upper, 0.0), most)
         return Bound(min(max(reading.lower, 0.0), upper), upper, _CONTOUR)
+
+
+LARGEST_LOSS = 600.0
+
+
+def discrete_laplace(scale: float, shift: int) -> Loss:
+    """The loss at an integer shift D of noise like e^(-a |x|), a = 1 / scale: the same in both orders.
+
+    It is a (D - 2 x) for x = 0 .. D.
+
+    P(a D) = 1 / (1 + e^-a), P(-a D) = e^(-a D) / (1 + e^-a), P(a (D - 2 x)) = tanh(a / 2) e^(-a x) between. For D = 1
+    it is randomized response.
+    """
+    rate, shift = 1 / scale, abs(shift)
+    if shift == 1:
+        return TwoPointLoss(rate, ulps=0 if math.frexp(scale)[0] == 0.5 else 1)
+    if not rate * shift <= LARGEST_LOSS:
+        raise UnsupportedError(
+            f"DiscreteLaplace({scale!r}, shift={shift})",
+            f"its loss of {rate * shift:.4g} nats is beyond {LARGEST_LOSS:g}",
+            "Use BlackBox(shift / scale)",
+        )
+    whole = 1 / (1 + math.exp(-rate))
+    masses = [
+        whole,
+        *(math.tanh(rate / 2) * math.exp(-rate * x) for x in range(1, shift)),
+        whole * math.exp(-rate * shift),
+    ]
+    ratios = tuple(rate * (shift - 2 * x) for x in range(shift + 1))
+    relative_error = U * (24 + 4 * rate * shift)
+    law = DiscreteLaplaceLaw(scale, shift)
+    lattice = Lattice(2 * rate, rate * shift)
+    return AtomicLoss(Atoms(tuple(masses), tuple(reversed(masses)), ratios, lattice, relative_error, law=law))

@@ -18,7 +18,7 @@ from dpcompose.loss.atomic_moments import PromiseLaw
 from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss, both_readings
 from dpcompose.loss.bounded_rows import BoundedRows
-from dpcompose.loss.two_term_moments import TwoPointMoments
+from dpcompose.loss.noise_moments import TwoPointMoments
 from dpcompose.numerics.bound import Bound
 from dpcompose.numerics.elementary import Reals, U
 from dpcompose.proof.ball import Ball, Field

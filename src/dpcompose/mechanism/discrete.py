@@ -14,7 +14,7 @@ from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.priced import TypedAmounts
 from dpcompose.loss.base import Loss
 from dpcompose.loss.discrete_gaussian import DiscreteGaussianLoss
-from dpcompose.loss.discrete_laplace import discrete_laplace
+from dpcompose.loss.laplace import discrete_laplace
 from dpcompose.mechanism.base import Mechanism, quotient, symmetric
 from dpcompose.numerics import check
 from dpcompose.numerics.exact import exact, smaller_reading

@@ -63,13 +63,13 @@ class DominatingPair(Mechanism):
             DomainError: If a mass is negative or not finite, or a sum is farther than 1e-12 from 1: the entry or the
                 sum is named.
         """
+        adjacency = adjacency_of("adjacency", adjacency)
         first, second = _masses("upper", upper), _masses("lower", lower)
         if not isinstance(upper, Mapping) and not isinstance(lower, Mapping) and len(first) != len(second):
             raise DomainError("lower", f"{len(second)} masses", f"as many as upper has: {len(first)}")
         outcomes = list(dict.fromkeys([*first, *second]))
         masses = ([side.get(outcome, 0.0) for outcome in outcomes] for side in (first, second))
         loss = AtomicLoss(Atoms.of(*masses))
-        adjacency_of("adjacency", adjacency)
         return cls(Pair(loss, loss.reverse), adjacency, f"DominatingPair of {len(outcomes)} atoms")
 
     @classmethod
@@ -87,7 +87,7 @@ class DominatingPair(Mechanism):
         """
         if not callable(profile):
             raise DomainError("profile", profile, "a function from epsilon to delta")
-        error = check.probability("error", error)
+        error, adjacency = check.probability("error", error), adjacency_of("adjacency", adjacency)
 
         def enclosed(epsilon: float) -> Bound:
             delta = check.real("profile(epsilon)", profile(epsilon))
@@ -102,7 +102,6 @@ class DominatingPair(Mechanism):
         atoms = atomized(lambda epsilons: [enclosed(epsilon) for epsilon in epsilons], math.inf)
         above, below = map(AtomicLoss, atoms)
         inside = Pair(below, below.reverse)
-        adjacency_of("adjacency", adjacency)
         return cls(Pair(above, above.reverse, False, (inside,)), adjacency, "DominatingPair from a profile")
 
     def pairs(self, adjacency: Adjacency) -> Pairs:

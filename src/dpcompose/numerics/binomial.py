@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcompose.errors import UnsupportedError
-from dpcompose.numerics import fixed_point
+from dpcompose.numerics import exact
 from dpcompose.numerics.elementary import U
 from dpcompose.numerics.exact import STIRLING, digits, log_factorial
 
@@ -259,14 +259,14 @@ class BinomialLaw:
     """The masses of one law, their logarithms in fixed point: good to 1e-20 before they are rounded to floats."""
 
     def __init__(self, epsilon: float, times: int) -> None:
-        self.epsilon, self.times, self.exponent = epsilon, times, fixed_point.of(epsilon)
-        mantissa, power = fixed_point.exponential(-self.exponent)
-        square = mantissa * mantissa >> fixed_point.BITS
-        odds, shrink = mantissa / fixed_point.ONE, square / fixed_point.ONE
+        self.epsilon, self.times, self.exponent = epsilon, times, exact.fixed(epsilon)
+        mantissa, power = exact.fixed_exponential(-self.exponent)
+        square = mantissa * mantissa >> exact.FIXED_BITS
+        odds, shrink = mantissa / exact.FIXED_ONE, square / exact.FIXED_ONE
         self.factors = Ratios(
             math.ldexp(odds, power), math.ldexp(shrink, 2 * power), -math.expm1(-2.0 * epsilon), 5.1 * U
         )
-        self.normal = fixed_point.logarithm(fixed_point.ONE + (mantissa >> -power))
+        self.normal = exact.fixed_logarithm(exact.FIXED_ONE + (mantissa >> -power))
         """log(1 + x) in fixed point."""
         share = self.factors.odds / (1.0 + self.factors.odds)
         self.mode = times * share
@@ -316,17 +316,17 @@ class BinomialLaw:
 
     def _masses(self, place: int, first: int) -> tuple[Reals, Reals]:
         """The masses below a place over that at it, downward, with their errors."""
-        drift = fixed_point.logarithm(self.times - place << fixed_point.BITS) - fixed_point.logarithm(
-            place << fixed_point.BITS
+        drift = exact.fixed_logarithm(self.times - place << exact.FIXED_BITS) - exact.fixed_logarithm(
+            place << exact.FIXED_BITS
         )
-        drift = (drift - self.exponent) / fixed_point.ONE
+        drift = (drift - self.exponent) / exact.FIXED_ONE
         masses, errors = deviance(self.times, anchor=place, first=first, last=place - 1, drift=drift)
         return masses[::-1], errors[::-1]
 
     def guess(self, log_target: float) -> tuple[float, float]:
         """About where D is the target, and how steeply log D rises there: Newton's method from Stirling's formula."""
         times, epsilon, odds = self.times, self.epsilon, self.factors.odds
-        normal = math.lgamma(times + 1.0) - times * (self.normal / fixed_point.ONE)
+        normal = math.lgamma(times + 1.0) - times * (self.normal / exact.FIXED_ONE)
         most, steep = self.far, 1.0
         index = (times - math.sqrt(-2.0 * log_target * times / odds)) * odds / (1.0 + odds)
         index = min(max(index, 0.5), most)
@@ -354,17 +354,17 @@ class BinomialLaw:
         total = -index * self.exponent - times * self.normal
         if index:
             rest = times - index
-            double = (2 * times + 1) * fixed_point.logarithm(times << fixed_point.BITS)
-            double -= (2 * index + 1) * fixed_point.logarithm(index << fixed_point.BITS)
-            double -= (2 * rest + 1) * fixed_point.logarithm(rest << fixed_point.BITS)
+            double = (2 * times + 1) * exact.fixed_logarithm(times << exact.FIXED_BITS)
+            double -= (2 * index + 1) * exact.fixed_logarithm(index << exact.FIXED_BITS)
+            double -= (2 * rest + 1) * exact.fixed_logarithm(rest << exact.FIXED_BITS)
             # Stirling's remainders are below 0.006 and good to 4 u of themselves.
-            total += (double - fixed_point.LN2PI) // 2
-            total += fixed_point.of(_stirling(times) - _stirling(index) - _stirling(rest))
+            total += (double - exact.FIXED_LN2PI) // 2
+            total += exact.fixed(_stirling(times) - _stirling(index) - _stirling(rest))
         unit = 0
-        if total < -600 << fixed_point.BITS:
-            unit = total // fixed_point.LN2
-            total -= unit * fixed_point.LN2
-        leading, rest = fixed_point.split(total)
+        if total < -600 << exact.FIXED_BITS:
+            unit = total // exact.FIXED_LN2
+            total -= unit * exact.FIXED_LN2
+        leading, rest = exact.fixed_split(total)
         return math.exp(leading) * (1.0 + rest), unit
 
     def _omitted(self, first: int, mass: float) -> float:
