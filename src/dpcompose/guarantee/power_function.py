@@ -12,7 +12,7 @@ phi_MQ and phi_PM(phi_MQ), the tests [0, alpha] attain both functions and the co
 For a mixture, P = sum of w_j P_j, P(S) = sum of w_j P_j(S) <= sum of w_j phi_j(Q(S)); attained where one family of
 tests is best for all j, as for shifts of noise with a log-concave density.
 
-Numbers are decimals of 100 digits: their roundings are far below those of the floats that come in and go out.
+Numbers are decimals of at least 100 digits: their roundings are far below those of the floats that come in and go out.
 
 Reference: [DongRothSu2022, Theorem 2.14]
 """
@@ -22,16 +22,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Context, Decimal, localcontext
+from decimal import Context, Decimal, getcontext, localcontext
 from itertools import pairwise
 
 from dpcompose.numerics.bound import Bound
 
-_DIGITS = Context(prec=100)
+_DIGITS = 100
 _ZERO, _ONE = Decimal(0), Decimal(1)
 _SAME, _RESIDUE = Decimal("1e-60"), Decimal("1e-80")
 Piece = tuple[Decimal, Decimal]
 """Its length, and what the power gains over it."""
+
+
+def _digits() -> Context:
+    """The digits of the caller, if these are more than enough: some masses are as small as e^-1600."""
+    return Context(prec=max(_DIGITS, getcontext().prec))
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ class PowerCurve:
     @classmethod
     def of_atoms(cls, upper: Sequence[float], lower: Sequence[float], *, lost: float = 0.0) -> PowerCurve:
         """Of the pair with these masses; `lost` is a mass of either that may be anywhere, and is detected here."""
-        with localcontext(_DIGITS):
+        with localcontext(_digits()):
             masses = [(Decimal(q), Decimal(p)) for p, q in zip(upper, lower, strict=True)]
             finite = [each for each in masses if min(each) > 0]
             finite.sort(key=lambda each: each[1] / each[0], reverse=True)
@@ -62,12 +67,12 @@ class PowerCurve:
     @classmethod
     def of_segments(cls, start: Decimal, pieces: Iterable[Piece], rest: Decimal) -> PowerCurve:
         """From its parts, those of equal slope joined."""
-        with localcontext(_DIGITS):
+        with localcontext(_digits()):
             return cls(start, tuple(_merged(pieces)), rest)
 
     def after(self, inner: PowerCurve) -> PowerCurve:
         """This function of the other one: the pairs in a row."""
-        with localcontext(_DIGITS):
+        with localcontext(_digits()):
             pieces = list(self._cut(inner))
             shown = [(length, gain) for length, gain in pieces if gain > 0]
             rest = inner.rest + sum((length for length, gain in pieces if gain == 0), _ZERO)
@@ -89,7 +94,7 @@ class PowerCurve:
 
     def least(self, other: PowerCurve) -> PowerCurve:
         """The smaller of both at every level."""
-        with localcontext(_DIGITS):
+        with localcontext(_digits()):
             pieces = tuple(_merged(_lower_of(self, other)))
             return PowerCurve(min(self.start, other.start), pieces, min(self.rest, other.rest))
 
@@ -101,7 +106,7 @@ class PowerCurve:
         stride = -(-len(self.pieces) // max(most, 2))
         if stride < 2:
             return self
-        with localcontext(_DIGITS):
+        with localcontext(_digits()):
             pieces = _split(self.pieces, stride) if above else _joined(self.pieces, stride)
             return PowerCurve(self.start, tuple(pieces), self.rest)
 
@@ -140,7 +145,7 @@ IDENTITY = PowerCurve(_ZERO, ((_ONE, _ONE),), _ZERO)
 
 def mixture(weights: Sequence[Decimal], curves: Sequence[PowerCurve]) -> PowerCurve:
     """The weighted sum of power functions against the same distribution."""
-    with localcontext(_DIGITS):
+    with localcontext(_digits()):
         start = sum((weight * curve.start for weight, curve in zip(weights, curves, strict=True)), _ZERO)
         return PowerCurve(start, tuple(_merged(_summed(weights, curves))), min(curve.rest for curve in curves))
 
@@ -161,7 +166,7 @@ def enclosing(
         limits: Both profiles' limits, the probabilities of an infinite loss.
     """
     # Next to 0 the profile is 1 - a, up to e^-epsilon delta(epsilon).
-    with localcontext(Context(prec=_DIGITS.prec + math.ceil(epsilons[-1]))):
+    with localcontext(Context(prec=_DIGITS + math.ceil(epsilons[-1]))):
         ratios = [Decimal(epsilon).exp() for epsilon in epsilons]
         x = [_ZERO, *(1 / ratio for ratio in reversed(ratios[1:])), *ratios]
         ends: list[list[Decimal]] = []

@@ -66,10 +66,6 @@ class AtomicLoss(Loss):
     def transform(self, times: int) -> Transform:
         return AtomicSum(self.table, float(times))
 
-    @property
-    def has_profile(self) -> bool:
-        return True
-
     def profile(self, epsilon: float) -> Bound:
         """delta(epsilon) = sum of (p - e^epsilon q)_+, each term with the error of its own rounding."""
         p, _, ratio = self.table.common

@@ -45,14 +45,14 @@ class Loss(ABC):
         return cls.infinite_mass is Loss.infinite_mass and cls.unplaced_mass is Loss.unplaced_mass
 
     @property
-    @abstractmethod
     def maximum(self) -> float:
-        """The largest finite loss, or an upper bound on it, in nats."""
+        """The largest finite loss, or an upper bound on it, in nats; inf if there is none."""
+        return math.inf
 
     @property
-    @abstractmethod
     def minimum(self) -> float:
-        """The smallest loss, or a lower bound on it, in nats."""
+        """The smallest loss, or a lower bound on it, in nats; -inf if there is none."""
+        return -math.inf
 
     @property
     def largest(self) -> Bound:
@@ -78,7 +78,7 @@ class Loss(ABC):
     @property
     def has_profile(self) -> bool:
         """Whether `profile` knows the answer."""
-        return False
+        return type(self).profile is not Loss.profile
 
     @property
     def composed(self) -> Loss:

@@ -57,10 +57,6 @@ class BoundedRangeLoss(Loss):
     def zcdp_of_parts(self) -> bool:
         return True
 
-    @property
-    def has_profile(self) -> bool:
-        return True
-
     def profile(self, epsilon: float) -> Bound:
         """For negative epsilon by symmetry: delta(e) = 1 - e^e + e^e delta(-e)."""
         size = abs(epsilon)

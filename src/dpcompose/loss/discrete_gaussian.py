@@ -34,14 +34,6 @@ class DiscreteGaussianLoss(Loss):
     shift: int
 
     @property
-    def maximum(self) -> float:
-        return math.inf
-
-    @property
-    def minimum(self) -> float:
-        return -math.inf
-
-    @property
     def zcdp(self) -> float:
         return self.shift * self.shift / (2 * self.sigma * self.sigma) * (1 + 16 * U)
 

@@ -30,20 +30,8 @@ class GaussianLoss(Loss):
     mu: float
     ulps: int = 1
 
-    @property
-    def maximum(self) -> float:
-        return math.inf
-
-    @property
-    def minimum(self) -> float:
-        return -math.inf
-
     def transform(self, times: int) -> Transform:
         return GaussianSum(self.mu * self.mu * times)
-
-    @property
-    def has_profile(self) -> bool:
-        return True
 
     def profile(self, epsilon: float) -> Bound:
         """delta(epsilon), increasing in mu: both ends of mu are taken."""

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from functools import singledispatch
-from itertools import pairwise
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from dpcompose.contour.transform import Lattice
 from dpcompose.errors import UnsupportedError
 from dpcompose.guarantee.power_function import PowerCurve, enclosing
 from dpcompose.loss.atomic import AtomicLoss
-from dpcompose.loss.atoms import Atoms
+from dpcompose.loss.atoms import TINY, Atoms
 from dpcompose.loss.base import Loss, Pair
 from dpcompose.loss.bounded_range import BoundedRangeLoss, attained_losses
 from dpcompose.loss.discrete_gaussian import DiscreteGaussianLoss
@@ -31,7 +30,7 @@ LARGEST_SHIFT = 10**6
 NODES = 2048
 LARGEST_CHAIN, LARGEST_LOSS = 690.0, 200.0
 """Beyond these a float, or 100 digits on both sides of 1, no longer holds a likelihood ratio."""
-_NEGLIGIBLE = 1e-30
+_NEGLIGIBLE, _RESIDUE = 1e-30, 1e-50
 
 
 @singledispatch
@@ -71,6 +70,9 @@ def _(loss: DiscreteGaussianLoss, size: int) -> Pair:
 def _(loss: TwoPointLoss, size: int) -> Pair | None:
     if loss.times > 1:
         return None
+    if not loss.epsilon * size <= LARGEST_CHAIN:
+        reason = f"a loss of {loss.epsilon * size:.4g} nats is beyond {LARGEST_CHAIN:g}"
+        raise UnsupportedError(f"a group of {size} at epsilon = {loss.epsilon!r}", reason, "Use book.group")
     relative_error = 4 * U * loss.ulps * size * (1 + loss.epsilon)
     return _both(chained(loss.epsilon, delta=loss.delta, categories=2, steps=size, relative_error=relative_error))
 
@@ -102,79 +104,16 @@ def chained(epsilon: float, *, delta: float, categories: int, steps: int, relati
     """
     if epsilon == 0 and delta == 0:
         return TwoPointLoss(0.0)
-    if not epsilon * steps <= LARGEST_CHAIN:
-        reason = f"a loss of {epsilon * steps:.4g} nats is beyond {LARGEST_CHAIN:g}"
-        raise UnsupportedError(f"a group of {steps} at epsilon = {epsilon!r}", reason, "Use book.group")
-    with localcontext(Context(prec=60)):
+    # Masses from 1 down to e^(-steps epsilon) stand side by side. Beyond 1,600 nats the smallest are below any float.
+    with localcontext(Context(prec=60 + math.ceil(0.45 * min(epsilon * steps, 1600.0)))):
         growth, rest = Decimal(epsilon).exp(), 1 - Decimal(delta)
         other = rest / (growth + categories - 1)
         middle = (categories - 2) * other
         pieces = [(other, other * growth), (middle, middle), (other * growth, other)]
-    curve = PowerCurve.of_segments(Decimal(delta), pieces, Decimal(delta)).repeated(steps)
-    return atoms_of(curve, relative_error=relative_error, lattice=Lattice(epsilon, 0.0) if epsilon > 0 else None)
-
-
-def group_of_two(epsilon: float, *, delta: float, categories: int) -> Loss:
-    """The loss with power curve phi(phi(a)), phi the largest power at level a of k-ary randomized response with delta.
-
-    phi is concave and piecewise linear with slopes e^epsilon, 1 (k > 2) and e^-epsilon after a start at delta; so is
-    its iterate, with slopes e^(n epsilon), n from -2 to 2: an atomic loss. A group of two of any mechanism that the
-    pair dominates is dominated by it.
-
-    Reference: [DongRothSu2022, Theorem 2.14]
-    """
-    if epsilon == 0 and delta == 0:
-        return TwoPointLoss(0.0)
-    # Masses from 1 down to e^(-2 epsilon) stand side by side. Beyond 800 nats the smallest are far below any float.
-    with localcontext(Context(prec=60 + math.ceil(0.9 * min(epsilon, 800.0)))):
-        growth = Decimal(epsilon).exp()
-        rest = 1 - Decimal(delta)
-        other = rest / (growth + categories - 1)
-        # Level by level: (length of the level, power gained over it in units of length, n).
-        pieces = [(other, growth, 1), ((categories - 2) * other, Decimal(1), 0), (other * growth, 1 / growth, -1)]
-        segments = [piece for piece in pieces if piece[0] > 0]
-        return _iterated(Decimal(delta), segments, epsilon, growth)
-
-
-def _iterated(start: Decimal, segments: list[tuple[Decimal, Decimal, int]], epsilon: float, growth: Decimal) -> Loss:
-    """phi after phi: cut the first curve where its power crosses a corner of the second."""
-    corners = [Decimal(0)]
-    for length, _, _ in segments:
-        corners.append(corners[-1] + length)
-    lower: dict[int, Decimal] = {}
-    infinite = _power(start, start, segments, corners)
-    level, power = Decimal(0), start
-    for length, slope, degree in segments:
-        top = power + length * slope
-        inner = sorted({power, top, *(corner for corner in corners if power < corner < top)})
-        for low, high in pairwise(inner):
-            second = next((s[2] for s, a, b in zip(segments, corners, corners[1:], strict=False) if a <= low < b), None)
-            size = (high - low) / slope
-            if second is not None:
-                lower[degree + second] = lower.get(degree + second, Decimal(0)) + size
-        level, power = level + length, top
-    orders = sorted(lower, reverse=True)
-    gained = {n: lower[n] * growth**n for n in orders}
-    upper, under = [float(gained[n]) for n in orders], [float(lower[n]) for n in orders]
-    ratios = [n * epsilon for n in orders]
-    logs = [float(gained[n].ln(Context(prec=30))) for n in orders] if epsilon > 300 else []
-    missing = float(1 - sum(lower.values(), Decimal(0)))
-    for only_p, only_q in ((float(infinite), 0.0), (0.0, missing if missing > 1e-50 else 0.0)):  # but for rounding
-        if only_p + only_q > 0:
-            upper, under = [*upper, only_p], [*under, only_q]
-            ratios, logs = [*ratios, math.inf if only_p > 0 else -math.inf], [*logs, 0.0] if logs else []
-    lattice = Lattice(math.gcd(*orders) * epsilon, 0.0)  # with two categories every second place is empty
-    return AtomicLoss(Atoms(tuple(upper), tuple(under), tuple(ratios), lattice, 8 * U, log_upper=tuple(logs)))
-
-
-def _power(
-    level: Decimal, start: Decimal, segments: list[tuple[Decimal, Decimal, int]], corners: list[Decimal]
-) -> Decimal:
-    """phi at a level."""
-    power = start
-    for (length, slope, _), corner in zip(segments, corners, strict=False):
-        power += slope * min(max(level - corner, Decimal(0)), length)
-    return power
+        curve = PowerCurve.of_segments(Decimal(delta), pieces, Decimal(delta)).repeated(steps)
+    # With two categories every second place is empty.
+    spacing = 2 * epsilon if categories == 2 and steps % 2 == 0 else epsilon
+    return atoms_of(curve, relative_error=relative_error, lattice=Lattice(spacing, 0.0) if epsilon > 0 else None)
 
 
 @dataclass(frozen=True)
@@ -242,9 +181,13 @@ def atoms_of(curve: PowerCurve, *, relative_error: float = 0.0, lattice: Lattice
     upper, lower = [float(gain) for _, _, gain in places], [float(length) for _, length, _ in places]
     if curve.start > 0:
         upper, lower, ratios = [*upper, float(curve.start)], [*lower, 0.0], [*ratios, math.inf]
-    if curve.rest > 0:
+    if curve.rest > _RESIDUE:
         upper, lower, ratios = [*upper, 0.0], [*lower, float(curve.rest)], [*ratios, -math.inf]
-    return AtomicLoss(Atoms(tuple(upper), tuple(lower), tuple(ratios), lattice, relative_error + 8 * U))
+    faint = any(max(length, gain) < TINY for _, length, gain in places)
+    logs = [float(gain.ln(Context(prec=30))) for _, _, gain in places] if faint else []
+    logs += [0.0] * (len(ratios) - len(logs)) if faint else []
+    relative_error += 8 * U
+    return AtomicLoss(Atoms(tuple(upper), tuple(lower), tuple(ratios), lattice, relative_error, log_upper=tuple(logs)))
 
 
 def _logarithm(length: Decimal, gain: Decimal) -> float:

@@ -77,10 +77,6 @@ class LaplaceLoss(Loss):
     def transform(self, times: int) -> Transform:
         return LaplaceSum(np.array([[self.epsilon]]), np.array([[float(times)]]))
 
-    @property
-    def has_profile(self) -> bool:
-        return True
-
     def profile(self, epsilon: float) -> Bound:
         if epsilon <= -self.epsilon:
             return around(-math.expm1(epsilon), relative=8 * U)
@@ -157,10 +153,6 @@ class LaplaceFoldLoss(Loss):
 
     def transform(self, times: int) -> Transform:
         return LaplaceSum(np.array([[self.epsilon]]), np.array([[float(self.times * times)]]))
-
-    @property
-    def has_profile(self) -> bool:
-        return True
 
     @cached_property
     def _spline(self) -> LaplaceSpline:

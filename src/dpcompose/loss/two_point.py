@@ -63,10 +63,6 @@ class TwoPointLoss(Loss):
     def transform(self, times: int) -> Transform:
         return TwoPointSum(np.array([[self.epsilon]]), np.array([[float(self.times * times)]]))
 
-    @property
-    def has_profile(self) -> bool:
-        return True
-
     def profile(self, epsilon: float) -> Bound:
         return self._between(
             lambda end: optimal.homogeneous_delta(epsilon, epsilon=end, delta=self.delta, times=self.times)

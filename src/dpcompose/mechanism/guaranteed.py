@@ -11,7 +11,7 @@ from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.guarantee.priced import TypedAmounts
 from dpcompose.loss.gaussian import GaussianLoss
-from dpcompose.loss.group import group_of_two
+from dpcompose.loss.group import chained
 from dpcompose.loss.two_point import TwoPointLoss
 from dpcompose.mechanism.base import Stated, adjacency_of, alike, set_fields
 from dpcompose.numerics import check
@@ -67,7 +67,7 @@ class BlackBox(Stated):
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """The two-point loss, or the pair of its trade-off function iterated twice."""
         if self._doubled(adjacency):
-            return alike(group_of_two(self.stated.epsilon, delta=self.stated.delta, categories=2))
+            return alike(chained(self.stated.epsilon, delta=self.stated.delta, categories=2, steps=2))
         return alike(TwoPointLoss(self.stated.epsilon, self.stated.delta))
 
 

@@ -14,7 +14,7 @@ from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atomic_moments import ResponseLaw
 from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss
-from dpcompose.loss.group import group_of_two
+from dpcompose.loss.group import chained
 from dpcompose.loss.two_point import TwoPointLoss
 from dpcompose.mechanism.base import Stated, adjacency_of, alike, set_fields
 from dpcompose.mechanism.guaranteed import bounded_epsilon, described
@@ -83,7 +83,7 @@ class RandomizedResponse(Stated):
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """+epsilon, -epsilon, or 0 for an answer that is neither the one truth nor the other."""
         if self._doubled(adjacency):
-            return alike(group_of_two(self.stated, delta=0.0, categories=self.categories))
+            return alike(chained(self.stated, delta=0.0, categories=self.categories, steps=2))
         return alike(_loss(self.stated, self.categories))
 
 
