@@ -55,6 +55,7 @@ QUESTIONS = {
     "200 phases": "compose(*[Gaussian(.8 + i / 200).sampled(.01) * 50 for i in range(200)]).epsilon(delta=1e-6)",
     "1,000 Laplace": "(Laplace(30.0) * 1000).epsilon(delta=1e-6)",
     "1,000 distinct Laplace": "compose(*[Laplace(50 + i / 10) for i in range(1000)]).epsilon(delta=1e-6)",
+    "50 distinct Laplace": "compose(*[Laplace(5 + i / 10) for i in range(50)]).epsilon(delta=1e-6)",
     "1,000 distinct Gaussian": "compose(*[Gaussian(50 + i / 10) for i in range(1000)]).epsilon(delta=1e-6)",
     "100 Gaussian": "(Gaussian(10.0) * 100).epsilon(delta=1e-5)",
     "100 BlackBox": "(BlackBox(.1) * 100).epsilon(delta=1e-6)",

@@ -25,10 +25,6 @@ _FARTHEST = 2.0**20 * math.pi
 _FURTHER = np.concatenate([[1.0, 1.25, 1.5], 2.0 ** np.arange(1, 18)])
 # With more nodes than that a coarse line of both directions is no cheaper than two.
 _FEW = 64
-# From so many nodes on, terms may be evaluated in single precision, at that share of the error.
-_MANY, _SINGLE_PRECISION = 256, 0.05
-# No line is used at an error of this size.
-_TOO_LARGE = 100.0
 
 
 def draw(transform: Transform, placement: Placement) -> Contour:
@@ -207,7 +203,7 @@ def mollified(transform: Transform, placement: Placement) -> Contour:
     deviation, error = mollifier.deviation, mollifier.error
     count = math.ceil(_faded(deviation, error) / step) + 1
     end, variance = count * step, deviation * deviation
-    frequency, line = _screened(transform, order, step * np.arange(count), variance, error / step)
+    frequency, line = _screened(transform, order, step * np.arange(count), variance)
     log, scale = centered(line.log)
     lift = variance * order * (order + 1) / 2
     log = log + lift - variance * frequency**2 / 2 + 1j * variance * frequency * (order + 0.5)
@@ -241,16 +237,14 @@ def mollified(transform: Transform, placement: Placement) -> Contour:
     )
 
 
-def _screened(
-    transform: Transform, order: float, frequency: Reals, variance: float, error: float
-) -> tuple[Reals, Line]:
+def _screened(transform: Transform, order: float, frequency: Reals, variance: float) -> tuple[Reals, Line]:
     """The line at the significant nodes: after each term, those whose product is below e^(-NEGLIGIBLE) are dropped."""
     frequency = significant(transform, order, frequency, variance)
     log = np.zeros(len(frequency), dtype=np.complex128)
     total = np.zeros(len(frequency))
-    scale, terms = 0.0, transform.summands
-    for term in terms:
-        line = _precise(term, order, frequency, log.real - scale - variance * frequency**2 / 2, error / len(terms))
+    scale = 0.0
+    for term in transform.summands:
+        line = term.line(order, frequency)
         scale += float(line.log[0].real)
         log = log + line.log
         total = total + line.error + U * np.abs(log)
@@ -259,33 +253,6 @@ def _screened(
             keep = ~negligible
             frequency, log, total = frequency[keep], log[keep], total[keep]
     return frequency, Line(log, total)
-
-
-def _precise(term: Transform, order: float, frequency: Reals, magnitude: Reals, error: float) -> Line:
-    """A term's line, from its rough line where the error of that is not noticed.
-
-    Args:
-        term: One of the independent summands.
-        order: The real part of the line.
-        frequency: The nodes, shape (n,).
-        magnitude: log of the product of the terms before it, shape (n,).
-        error: The sum of errors that all nodes may have, of which a share is spent here.
-    """
-    rough = term.rough_line(order, frequency) if len(frequency) > _MANY else None
-    if rough is None:
-        return term.line(order, frequency)
-    exact = term.line(order, frequency[:1])
-    size = np.exp(np.minimum(magnitude + (rough.log.real - exact.log[0].real), 1.0)) / (
-        order * (order + 1) + frequency**2
-    )
-    # An error this large counts as infinite however small the node: a sum gives up at it.
-    moved = np.where(rough.error < _TOO_LARGE, size * np.expm1(rough.error), np.inf)
-    ranks = np.argsort(moved)
-    noticed = ranks[~(np.cumsum(moved[ranks]) <= _SINGLE_PRECISION * error)]
-    noticed = np.sort(np.append(noticed, 0)) if 0 not in noticed else np.sort(noticed)
-    line = term.line(order, frequency[noticed])
-    rough.log[noticed], rough.error[noticed] = line.log, line.error
-    return rough
 
 
 def draw_on(transform: Transform, contour: Contour) -> Contour | None:

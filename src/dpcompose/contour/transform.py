@@ -124,10 +124,6 @@ class Transform(ABC):
         """`line`, where the reverse will be asked for the same one."""
         return self.line(order, frequencies)
 
-    def rough_line(self, order: float, frequencies: Reals) -> Line | None:
-        """A cheaper line of single precision, whose arrays the caller may overwrite; None if there is none."""
-        return None
-
     @abstractmethod
     def log_envelope(self, order: float, edges: Reals) -> Reals:
         """For each edge, a bound on log |M(order + iu) / M(order)| for u up to the next; the last holds ever after."""
