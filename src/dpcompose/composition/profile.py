@@ -70,11 +70,8 @@ class Profile:
 
     def __call__(self, epsilon: ArrayLike) -> Curve:
         """delta at each entry of an array of epsilons, of any shape; DomainError if an entry is not a real number."""
-        return self._at(self.question.fresh(), epsilon)
-
-    def _at(self, question: PrivacyQuestion, epsilon: ArrayLike) -> Curve:
         points = _entries("epsilon", epsilon, check.real)
-        bounds = question.deltas(points.ravel().tolist())
+        bounds = self.question.deltas(points.ravel().tolist())
         lower = np.array([bound.lower for bound in bounds]).reshape(points.shape)
         upper = np.array([bound.upper for bound in bounds]).reshape(points.shape)
         return Curve(lower, upper)
@@ -115,10 +112,9 @@ class Profile:
 
     def _test(self, alpha: ArrayLike) -> BestTest:
         levels = _entries("alpha", alpha, check.probability)
-        question = self.question.fresh()
 
         def ends(epsilon: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            curve = self._at(question, epsilon)
+            curve = self(epsilon)
             return curve.lower, curve.upper
 
         return best_test(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 
 from dpcompose.composition import adversarial
@@ -15,7 +15,7 @@ from dpcompose.composition.part import Pairs, Parts
 from dpcompose.composition.renyi import RenyiCurve, Samples
 from dpcompose.errors import UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
-from dpcompose.loss.product import Product
+from dpcompose.loss.product import Product, Readings
 from dpcompose.loss.proved_product import ProvedProduct
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound, Certificate
@@ -48,14 +48,6 @@ class PrivacyQuestion:
     rounds: Rounds = ()
     compared: bool = True
 
-    def fresh(self) -> PrivacyQuestion:
-        """The same question with nothing remembered of earlier points: an answer then depends on its point alone."""
-        if self.proof or all(product.single is not None for product in (*self.dominating, *self.attained)):
-            return self
-        products = _fresh(self.dominating)
-        same = self.attained is self.dominating
-        return replace(self, dominating=products, attained=products if same else _fresh(self.attained))
-
     @property
     def tight(self) -> bool:
         """Whether both ends come from the same losses."""
@@ -71,16 +63,17 @@ class PrivacyQuestion:
         """The largest delta(epsilon) of the directions, at most what an elementary theorem says."""
         if math.isinf(epsilon):
             return self._at_infinity(epsilon)
-        found = self._delta(epsilon)
-        return self._least_delta(found, epsilon) if wide(found, self.tolerance) else found
+        readings = Readings()
+        found = self._delta(epsilon, readings)
+        return self._least_delta(found, epsilon, readings) if wide(found, self.tolerance) else found
 
-    def _delta(self, epsilon: float) -> Bound:
+    def _delta(self, epsilon: float, readings: Readings) -> Bound:
         if self.losses.promises:
-            return apart(self._deltas(self.attained, epsilon), self.curve.delta(epsilon))
-        upper = _largest(self._deltas(self.dominating, epsilon))
-        return upper if self.tight else apart(self._deltas(self.attained, epsilon), upper)
+            return apart(self._deltas(self.attained, epsilon, readings), self.curve.delta(epsilon))
+        upper = _largest(self._deltas(self.dominating, epsilon, readings))
+        return upper if self.tight else apart(self._deltas(self.attained, epsilon, readings), upper)
 
-    def _least_delta(self, found: Bound, epsilon: float) -> Bound:
+    def _least_delta(self, found: Bound, epsilon: float, readings: Readings) -> Bound:
         if self.proof or epsilon < 0:
             return found
         if self.elementary:
@@ -89,7 +82,8 @@ class PrivacyQuestion:
                 return found
         others: list[Bound] = []
         if not self.losses.promises and not self._in_closed_form:
-            hopeless = self.curve.hopeless(epsilon, found.upper, attained=self._moments_attained)
+            start = readings.order(self.dominating[0])
+            hopeless = self.curve.hopeless(epsilon, found.upper, attained=self._moments_attained, start=start)
             others = [] if hopeless else [self.curve.delta(epsilon)]
         return least(found, [*others, *(self.elementary.delta(epsilon) if self.elementary else ())])
 
@@ -103,7 +97,8 @@ class PrivacyQuestion:
             lower = self._shared(self.attained, order)
             known = {at: apart([low], known[at]) for at, low in zip(order, lower, strict=True)}
         known = {
-            at: self._least_delta(bound, at) if wide(bound, self.tolerance) else bound for at, bound in known.items()
+            at: self._least_delta(bound, at, Readings()) if wide(bound, self.tolerance) else bound
+            for at, bound in known.items()
         }
         return [known[epsilon] if epsilon in known else self.delta(epsilon) for epsilon in epsilons]
 
@@ -114,25 +109,27 @@ class PrivacyQuestion:
 
     def epsilon(self, delta: float) -> Bound:
         """The largest epsilon(delta) of the directions, at most what an elementary theorem says."""
-        found = self._epsilon(delta)
+        readings = Readings()
+        found = self._epsilon(delta, readings)
         if wide(found, self.tolerance):
-            return found if self.proof else self._least_epsilon(found, delta)
+            return found if self.proof else self._least_epsilon(found, delta, readings)
         exact = self.proof or (delta == 0 and not self.rounds)
         if not exact and self.compared and not self.losses.promises and self._at_the_top(found.upper):
             return least(found, largest_losses(self.losses, delta, known=found.upper))
         return found
 
-    def _least_epsilon(self, found: Bound, delta: float) -> Bound:
+    def _least_epsilon(self, found: Bound, delta: float, readings: Readings) -> Bound:
         others: list[Bound] = []
         if not self.losses.promises and not self._in_closed_form:
-            others = self.curve.epsilons(delta, known=found.upper, attained=self._moments_attained)
+            start = readings.order(self.dominating[0])
+            others = self.curve.epsilons(delta, known=found.upper, attained=self._moments_attained, start=start)
         return least(found, [*others, *(self.elementary.epsilon(delta, known=found.upper) if self.elementary else ())])
 
-    def _epsilon(self, delta: float) -> Bound:
+    def _epsilon(self, delta: float, readings: Readings) -> Bound:
         if self.losses.promises:
-            return apart(self._epsilons(self.attained, delta), self.curve.epsilon(delta))
-        upper = _largest(self._epsilons(self.dominating, delta))
-        return upper if self.tight else apart(self._epsilons(self.attained, delta), upper)
+            return apart(self._epsilons(self.attained, delta, readings), self.curve.epsilon(delta))
+        upper = _largest(self._epsilons(self.dominating, delta, readings))
+        return upper if self.tight else apart(self._epsilons(self.attained, delta, readings), upper)
 
     def _at_the_top(self, epsilon: float) -> bool:
         """Whether the largest losses, added up exactly, may be less by a rounding."""
@@ -152,20 +149,20 @@ class PrivacyQuestion:
         single = [product.single for product in self.dominating]
         return all(loss is not None and (self.tight_alone or not loss.zcdp_of_parts) for loss in single)
 
-    def _deltas(self, products: tuple[Product, ...], epsilon: float) -> list[Bound]:
+    def _deltas(self, products: tuple[Product, ...], epsilon: float, readings: Readings) -> list[Bound]:
         """delta of each direction, but for those that an upper end proves to be below the first."""
         found: list[Bound] = []
         for product in products:
-            if not found or not product.at_most(epsilon, found[0].lower):
-                found.append(product.delta(epsilon, tolerance=self.tolerance))
+            if not found or not product.at_most(epsilon, found[0].lower, readings=readings):
+                found.append(product.delta(epsilon, tolerance=self.tolerance, readings=readings))
         return found
 
-    def _epsilons(self, products: tuple[Product, ...], delta: float) -> list[Bound]:
+    def _epsilons(self, products: tuple[Product, ...], delta: float, readings: Readings) -> list[Bound]:
         """epsilon of each direction, but for those that an upper end proves to be below the first."""
         found = [Bound(0.0, 0.0, Certificate("delta is 1"))] if delta == 1 else []
         for product in products if delta < 1 else ():
-            if not found or not product.at_most(found[0].lower, delta):
-                found.append(product.epsilon(delta, tolerance=self.tolerance))
+            if not found or not product.at_most(found[0].lower, delta, readings=readings):
+                found.append(product.epsilon(delta, tolerance=self.tolerance, readings=readings))
         return found
 
     def _at_infinity(self, epsilon: float) -> Bound:
@@ -301,15 +298,6 @@ def _attained(pairs: Pairs, *, oriented: bool = False) -> tuple[Product, ...]:
         )
         found.extend(_directions(chosen))
         found.extend(adversarial.fixed_beforehand(chosen) if oriented else ())
-    return tuple(found)
-
-
-def _fresh(products: tuple[Product, ...]) -> tuple[Product, ...]:
-    """The products anew, each beside the one of the other order if that was just before it."""
-    found: list[Product] = []
-    for at, product in enumerate(products):
-        reverse = found[-1] if at and product.other is products[at - 1] else None
-        found.append(product.anew(reverse))
     return tuple(found)
 
 

@@ -203,7 +203,7 @@ class RenyiCurve:
             return None
         return self._terms[0][0][0] if len(self._terms[0][0]) == 1 else None
 
-    def hopeless(self, epsilon: float, delta: float, *, attained: bool) -> bool:
+    def hopeless(self, epsilon: float, delta: float, *, attained: bool, start: float | None = None) -> bool:
         """Whether no order gives less than delta at epsilon >= 0, as far as moments are known for planning.
 
         Then there is no need to look at many orders, each with its error.
@@ -212,6 +212,7 @@ class RenyiCurve:
             epsilon: Where.
             delta: What is known.
             attained: Whether the products' divergences are the composition's own.
+            start: An order near the best one, if known.
         """
         if self._promises or self.lost or not (attained or self._one_family) or not (delta > 0 and epsilon < math.inf):
             return False
@@ -220,25 +221,24 @@ class RenyiCurve:
                 return False
             if self._one_family.loose and not _exceeds(self._one_family.gaussian, epsilon, math.log(delta), 1.0):
                 return False
-        return self._moments_exceed(epsilon, math.log(delta))
+        return self._moments_exceed(epsilon, math.log(delta), start)
 
-    def _moments_exceed(self, epsilon: float, log_delta: float) -> bool:
-        product = self._products[0]
-        return _exceeds(product.transform.cumulants, epsilon, log_delta, product.order or 1.0)
+    def _moments_exceed(self, epsilon: float, log_delta: float, start: float | None) -> bool:
+        return _exceeds(self._products[0].transform.cumulants, epsilon, log_delta, start or 1.0)
 
-    def epsilons(self, delta: float, *, known: float, attained: bool) -> list[Bound]:
-        """Upper ends for epsilon that may be below what is known; the lower ends are 0."""
+    def epsilons(self, delta: float, *, known: float, attained: bool, start: float | None) -> list[Bound]:
+        """Upper ends for epsilon that may be below what is known; the lower ends are 0. `start`: as in `hopeless`."""
         if not 0 < delta < 1 or not 0 < known < math.inf:
             return [self.epsilon(delta)]
         share = delta * _EXACT
-        if self.hopeless(known, share, attained=attained):
+        if self.hopeless(known, share, attained=attained, start=start):
             return []
         if attained or not self._one_family or not self._one_family.loose or known > self.largest:
             return [self.epsilon(delta)]
         # What is known of the mechanisms below a pair is asked first: it needs no moments.
         rho = self._one_family.rho
         found = renyi.best_epsilon(lambda order: up(rho * order), delta=delta).epsilon
-        if self._moments_exceed(min(found, known), math.log(share)):
+        if self._moments_exceed(min(found, known), math.log(share), start):
             return [Bound(0.0, found, _BEST_ORDER)]
         return [self.epsilon(delta)]
 

@@ -33,11 +33,24 @@ class _Pool:
     terms: Sequence[Transform]
 
 
-@dataclass
-class Latest:
-    """The reading behind the latest answer of a product; `Product.anew` starts another one for another question."""
+class Readings:
+    """The readings behind the answers of several products at one point: a question owns one for each point."""
 
-    reading: LineReading | None = None
+    def __init__(self) -> None:
+        self._found: dict[int, LineReading] = {}
+
+    def note(self, product: Product, reading: LineReading) -> None:
+        """Keep the reading of a product."""
+        self._found[id(product)] = reading
+
+    def of(self, product: Product | None) -> LineReading | None:
+        """The reading of a product, if it has been read."""
+        return self._found.get(id(product))
+
+    def order(self, product: Product) -> float | None:
+        """The order of the contour that the product was read from, if it was one."""
+        reading = self.of(product)
+        return None if reading is None or reading.contour is None else reading.contour.order
 
 
 @dataclass(frozen=True)
@@ -46,25 +59,15 @@ class Product:
 
     Args:
         group: Losses with their counts, in any order.
-        other: The same pairs in the other order: what it has found for the same question is used again.
-        merged: What `reduced` is, where that is known.
-        latest: Where the latest answer was read, for the other order to start from.
+        other: The same pairs in the other order, whose transforms are shared and whose readings are used again.
     """
 
     group: Group
     other: Product | None = field(default=None, compare=False, repr=False)
-    merged: Group | None = field(default=None, compare=False, repr=False)
-    latest: Latest = field(default_factory=Latest, compare=False, repr=False)
-
-    def anew(self, other: Product | None = None) -> Product:
-        """The same product with nothing remembered of earlier questions but its group, merged."""
-        return Product(self.group, other, self.reduced)
 
     @cached_property
     def reduced(self) -> Group:
         """The same sum, each family merged as far as it can be; an enumeration where the states are few."""
-        if self.merged is not None:
-            return self.merged
         families: dict[type[Loss], list[tuple[Loss, int]]] = defaultdict(list)
         for loss, times in self.group:
             if times > 0:
@@ -142,9 +145,9 @@ class Product:
         """About the largest finite value, without a look at every loss."""
         return self.transform.maximum if self.single is None else self.single.maximum
 
-    def delta(self, epsilon: float, *, tolerance: float) -> Bound:
-        """E[(1 - e^(epsilon - L))_+], never outside [max(0, 1 - e^epsilon), 1]."""
-        return self._clipped(epsilon, tolerance, None)
+    def delta(self, epsilon: float, *, tolerance: float, readings: Readings | None = None) -> Bound:
+        """E[(1 - e^(epsilon - L))_+], never outside [max(0, 1 - e^epsilon), 1]. `readings`: where to note a reading."""
+        return self._clipped(epsilon, tolerance, None, readings)
 
     def deltas(self, epsilons: Sequence[float], *, tolerance: float) -> list[Bound]:
         """`delta` at many epsilons in increasing order, sharing lines between neighbors."""
@@ -154,15 +157,17 @@ class Product:
         readings = dict(zip(inside, found, strict=True))
         return [self._clipped(epsilon, tolerance, readings.get(epsilon)) for epsilon in epsilons]
 
-    def _clipped(self, epsilon: float, tolerance: float, reading: LineReading | None) -> Bound:
+    def _clipped(
+        self, epsilon: float, tolerance: float, reading: LineReading | None, readings: Readings | None = None
+    ) -> Bound:
         floor = max(down(-math.expm1(epsilon)), 0.0) if epsilon < 0 else 0.0
         if epsilon < -40:
             return Bound(floor, 1.0, Certificate("1 - e^epsilon <= delta <= 1"))
-        bound = self._delta(epsilon, tolerance, reading)
+        bound = self._delta(epsilon, tolerance, reading, readings)
         upper = min(bound.upper, 1.0)
         return Bound(min(max(bound.lower, floor), upper), upper, bound.certificate)
 
-    def _delta(self, epsilon: float, tolerance: float, reading: LineReading | None) -> Bound:
+    def _delta(self, epsilon: float, tolerance: float, reading: LineReading | None, readings: Readings | None) -> Bound:
         if not self.reduced:
             exact = max(-math.expm1(min(epsilon, 0.0)), 0.0)
             return Bound(
@@ -174,7 +179,7 @@ class Product:
             return Bound(bound.lower, bound.upper, _closed(bound.certificate))
         if self.infinite.lower == 1.0:
             return Bound(1.0, 1.0)
-        reading = self._noted(reading or invert.value_at(self.transform, epsilon, tolerance=tolerance))
+        reading = self._noted(reading or invert.value_at(self.transform, epsilon, tolerance=tolerance), readings)
         low, high = self.infinite.lower, self.infinite.upper
         rounding = 4 * UNIT_ROUNDOFF
         lower, upper = (
@@ -183,8 +188,8 @@ class Product:
         )
         return Bound(max(down(lower), 0.0), min(up(upper) if upper > 0 else 0.0, 1.0), _certificate(reading))
 
-    def epsilon(self, delta: float, *, tolerance: float) -> Bound:
-        """The smallest epsilon >= 0 at which `delta` is not exceeded."""
+    def epsilon(self, delta: float, *, tolerance: float, readings: Readings | None = None) -> Bound:
+        """The smallest epsilon >= 0 at which `delta` is not exceeded. `readings`: where to note a reading."""
         if not self.reduced or delta >= 1:
             return Bound(0.0, 0.0, Certificate("nothing composed" if delta < 1 else "delta is 1"))
         if self.single is not None:
@@ -209,7 +214,7 @@ class Product:
             return Bound(
                 max(reading.lower, 0.0), math.inf if low < 0 else max(self.extremes.upper, 0.0), _certificate(reading)
             )
-        reading = self._noted(invert.point_of(self.transform, low, high, tolerance=tolerance))
+        reading = self._noted(invert.point_of(self.transform, low, high, tolerance=tolerance), readings)
         upper = min(reading.upper, self.extremes.upper) if self._near_the_top(reading.upper) else reading.upper
         return Bound(max(reading.lower, 0.0), max(upper, 0.0), _certificate(reading))
 
@@ -217,18 +222,16 @@ class Product:
         """Whether the largest value, which takes a look at every loss, may matter."""
         return not epsilon < 0.999 * self.transform.maximum
 
-    @property
-    def order(self) -> float | None:
-        """The order of the contour that the latest answer was read from, if it was one."""
-        reading = self.latest.reading
-        return None if reading is None or reading.contour is None else reading.contour.order
-
-    def _noted(self, reading: LineReading) -> LineReading:
-        self.latest.reading = reading
+    def _noted(self, reading: LineReading, readings: Readings | None) -> LineReading:
+        if readings is not None:
+            readings.note(self, reading)
         return reading
 
-    def at_most(self, epsilon: float, delta: float) -> bool:
-        """Whether an upper end alone, to a percent, proves delta(epsilon) <= delta: cheaper than a two-sided answer."""
+    def at_most(self, epsilon: float, delta: float, *, readings: Readings | None = None) -> bool:
+        """Whether an upper end alone, to a percent, proves delta(epsilon) <= delta: cheaper than a two-sided answer.
+
+        `readings`: those at this point, of which the other order's is tried first.
+        """
         if not self.reduced or not math.isfinite(epsilon):
             return False
         if self.single is not None:
@@ -236,7 +239,7 @@ class Product:
         low = _remaining(delta, self.infinite.upper) * (1 - 4 * UNIT_ROUNDOFF)
         if self._near_the_top(epsilon) and epsilon >= self.extremes.upper:
             return low >= 0
-        reverse = None if self.other is None else self.other.latest.reading
+        reverse = None if readings is None else readings.of(self.other)
         return low > 0 and invert.at_most(self.transform, epsilon, low, reverse=reverse)
 
     def _inverted(self, delta: float, largest: Bound) -> Bound:

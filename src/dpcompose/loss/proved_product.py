@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from dpcompose.loss.base import Loss
-from dpcompose.loss.product import Product
+from dpcompose.loss.product import Product, Readings
 from dpcompose.numerics.bound import Bound, Certificate
 from dpcompose.proof import ball
 from dpcompose.proof.ball import Field
@@ -42,7 +42,7 @@ class ProvedProduct(Product):
             return Bound(0.0, 0.0)
         return Bound(self._field.down(self._below.largest), self._field.up(self._above.largest))
 
-    def delta(self, epsilon: float, *, tolerance: float) -> Bound:
+    def delta(self, epsilon: float, *, tolerance: float, readings: Readings | None = None) -> Bound:
         field = self._field
         level = field.exact(epsilon)
         if not self._counted or epsilon < -40:
@@ -60,7 +60,7 @@ class ProvedProduct(Product):
         end = min(field.up(most), 1.0)
         return Bound(min(max(field.down(least), 0.0), end), end, self._certificate(high, upper))
 
-    def epsilon(self, delta: float, *, tolerance: float) -> Bound:
+    def epsilon(self, delta: float, *, tolerance: float, readings: Readings | None = None) -> Bound:
         if not self._counted or delta >= 1:
             return Bound(0.0, 0.0, Certificate("nothing composed" if delta < 1 else "delta is 1"))
         field, (below, above) = self._field, self._sides
@@ -84,7 +84,7 @@ class ProvedProduct(Product):
         enclosure = None if proved is None else proved.enclosure(field.exact(min(max(guess, lower), upper)))
         return Bound(min(lower, upper), upper, self._certificate(proved, enclosure))
 
-    def at_most(self, epsilon: float, delta: float) -> bool:
+    def at_most(self, epsilon: float, delta: float, *, readings: Readings | None = None) -> bool:
         if not self._counted or not math.isfinite(epsilon):
             return False
         with self._field.precision(512):
