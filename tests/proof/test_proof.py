@@ -18,8 +18,7 @@ from dpcompose.loss.sampled_gaussian_moments import (
     ReplacedMoments,
     SampledGaussianMoments,
 )
-from dpcompose.proof.ball import Ball, field
-from dpcompose.proof.crossing import crossing
+from dpcompose.proof.ball import Ball, crossing, field
 from dpcompose.proof.finite_sums import Residues, expanded
 from dpcompose.proof.line import draw
 from dpcompose.proof.moments import Moments, exponential_sums

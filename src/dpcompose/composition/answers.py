@@ -13,7 +13,7 @@ from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound
 
 
-class Answers(ABC):
+class Askable(ABC):
     """Whatever can be asked for its privacy. A member turns the arguments of a question into the question."""
 
     @abstractmethod

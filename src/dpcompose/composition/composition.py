@@ -10,7 +10,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, ClassVar, cast
 
-from dpcompose.composition.answers import Answers
+from dpcompose.composition.answers import Askable
 from dpcompose.composition.compare import Comparison
 from dpcompose.composition.group import Group, group
 from dpcompose.composition.group_loss import joint_rate, sampled_group_losses
@@ -40,7 +40,7 @@ MOST_TYPED = 64
 _REMEDY = "Build it with compose, + and *"
 
 
-class Composable(Answers):
+class Composable(Askable):
     """The common face of a mechanism and a composition: both can be composed, sampled and asked."""
 
     @abstractmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from dpcompose.composition.answers import Answers
+from dpcompose.composition.answers import Askable
 from dpcompose.composition.compare import Comparison, group_theorems
 from dpcompose.composition.group_loss import group_losses
 from dpcompose.composition.losses import gathered
@@ -21,7 +21,7 @@ LARGEST = 10**5
 
 
 @dataclass(frozen=True)
-class Group(Answers):
+class Group(Askable):
     """A composition asked about `size` people at once: all of them in one world, none in the other, or some in each.
 
     What holds of one neighbor holds of every step of a path from one world to the other (`composition.group_loss`).

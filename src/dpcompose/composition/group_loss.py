@@ -29,7 +29,7 @@ from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.power_function import IDENTITY, PowerCurve, mixture
 from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.base import Loss, Pair
-from dpcompose.loss.group import NODES, Enclosed, atoms_of, curves_of, grouped
+from dpcompose.loss.group import NODES, EnclosedPower, atoms_of, curves_of, grouped
 from dpcompose.loss.product import Product
 from dpcompose.numerics.bound import UNIT_ROUNDOFF
 
@@ -126,13 +126,13 @@ def _iterated(pair: Pair, size: int) -> GroupLoss:
     return GroupLoss(attained if same else Pair(first, second, False, (attained,)), mixed, exact)
 
 
-def _curves(pair: Pair) -> tuple[Enclosed, Enclosed]:
+def _curves(pair: Pair) -> tuple[EnclosedPower, EnclosedPower]:
     remove, add = Product(((pair.remove, 1),)), Product(((pair.add, 1),))
     one = curves_of(remove, add)
     return one, one if pair.symmetric else curves_of(add, remove)
 
 
-def _together(pairs: Pairs, size: int) -> Enclosed:
+def _together(pairs: Pairs, size: int) -> EnclosedPower:
     """The power function of a group of `size`, all of it removed, under a composition of these losses."""
     if len(pairs) == 1 and pairs[0][1] == 1 and _closed(pairs[0][0], size) is None:
         return _curves(pairs[0][0])[0].repeated(size)

@@ -26,6 +26,7 @@ from decimal import Context, Decimal, getcontext, localcontext
 from itertools import pairwise
 
 from dpcompose.numerics.bound import Bound
+from dpcompose.numerics.exact import lower_hull
 
 _DIGITS = 100
 _ZERO, _ONE = Decimal(0), Decimal(1)
@@ -184,24 +185,11 @@ def enclosing(
 
 def _of_profile(points: list[Piece]) -> PowerCurve:
     """From corners (a, H) of a convex profile, (0, 1) first: the length of a piece is a change of slope."""
-    corners = _hull(points)
+    corners = lower_hull(points)
     slopes = [(y2 - y1) / (x2 - x1) for (x1, y1), (x2, y2) in pairwise(corners)]
     lengths = [after - before for before, after in zip(slopes, [*slopes[1:], _ZERO], strict=True)]
     pieces = [(length, x * length) for (x, _), length in zip(corners[1:], lengths, strict=True) if length > 0]
     return PowerCurve(corners[-1][1], tuple(reversed(pieces)), max(slopes[0] + 1, _ZERO))
-
-
-def _hull(points: list[Piece]) -> list[Piece]:
-    """The corners of the greatest convex function below the points."""
-    kept: list[Piece] = []
-    for x, y in points:
-        while len(kept) > 1:
-            (x1, y1), (x2, y2) = kept[-2:]
-            if (y2 - y1) * (x - x2) < (y - y2) * (x2 - x1):
-                break
-            kept.pop()
-        kept.append((x, y))
-    return kept
 
 
 def _underside(

@@ -29,6 +29,7 @@ from dpcompose.loss.base import Loss
 from dpcompose.loss.product import Product
 from dpcompose.numerics.bound import Bound, up
 from dpcompose.numerics.elementary import Reals, U
+from dpcompose.numerics.exact import lower_hull
 
 POINTS = 2048
 REACH, LARGEST = 600.0, 1e5
@@ -73,7 +74,7 @@ def atomized(
     below = _underside(x, lower, upper)
     if high < maximum and lower[-1] > 0:  # what the grid does not reach ends with it
         below = [*(point for point in below if point[0] < x[-1]), (x[-1], Fraction(0))]
-    return _losses(_hull(above)), _losses(_hull(below))
+    return _losses(lower_hull(above)), _losses(lower_hull(below))
 
 
 def _exponential(loss: float) -> Fraction:
@@ -93,19 +94,6 @@ def _reach(profile: Callable[[float], Bound], end: float, done: Callable[[float,
     while point < min(end, REACH) and not done(point, profile(point)):
         point = min(1.5 * point, end, REACH)
     return point
-
-
-def _hull(points: list[Point]) -> list[Point]:
-    """The greatest convex function below the points, by its corners (Andrew's monotone chain), in exact arithmetic."""
-    keep: list[Point] = []
-    for point in points:
-        while len(keep) > 1:
-            (ax, ay), (bx, by) = keep[-2:]
-            if (by - ay) * (point[0] - bx) < (point[1] - by) * (bx - ax):
-                break
-            keep.pop()
-        keep.append(point)
-    return keep
 
 
 def _underside(x: list[Fraction], lower: list[Fraction], upper: list[Fraction]) -> list[Point]:
@@ -172,7 +160,7 @@ def envelope(losses: tuple[Loss, ...]) -> AtomicLoss:
     kinks = [loss.atoms().common[2] if 0 < loss.support <= MOST_KINKS else None for loss in losses]
     known = [kink for kink in kinks if kink is not None]
     nodes = _at_kinks(losses, known) if len(known) == len(losses) else _refined(losses)
-    return _dominating(_hull(_points(losses, nodes)))
+    return _dominating(lower_hull(_points(losses, nodes)))
 
 
 def _values(loss: Loss, nodes: Reals) -> Reals:

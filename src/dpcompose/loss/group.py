@@ -117,7 +117,7 @@ def chained(epsilon: float, *, delta: float, categories: int, steps: int, relati
 
 
 @dataclass(frozen=True)
-class Enclosed:
+class EnclosedPower:
     """Power functions above and below that of a pair.
 
     Args:
@@ -135,27 +135,27 @@ class Enclosed:
         """Whether both are the function itself, up to the masses' stated error."""
         return self.below is self.above
 
-    def repeated(self, times: int) -> Enclosed:
+    def repeated(self, times: int) -> EnclosedPower:
         """Iterated; an error of the masses is an error of the power at most as large, once for every iteration."""
         above = self.above.repeated(times)
         below = above if self.exact else None if self.below is None else self.below.repeated(times)
-        return Enclosed(above, below, 2 * times * self.relative_error)
+        return EnclosedPower(above, below, 2 * times * self.relative_error)
 
 
-def curves_of(remove: Product, add: Product, *, nodes: int = NODES) -> Enclosed:
+def curves_of(remove: Product, add: Product, *, nodes: int = NODES) -> EnclosedPower:
     """Power functions above and below that of a pair, from its losses in both orders."""
     ends = [product.extremes.upper for product in (remove, add)]
     loss = remove.single
     atoms = loss.atoms() if loss is not None and loss.support and max(ends) <= LARGEST_LOSS else None
     if atoms is not None:
         exact = PowerCurve.of_atoms(atoms.upper, atoms.lower, lost=atoms.unplaced_mass)
-        return Enclosed(exact, exact if atoms.unplaced_mass == 0.0 else None, atoms.relative_error)
+        return EnclosedPower(exact, exact if atoms.unplaced_mass == 0.0 else None, atoms.relative_error)
     reach = max(_reach(_profile(product), end) for product, end in zip((remove, add), ends, strict=True))
     special = [end * (1 + 4 * U) for end in ends if 0.0 < end < reach]
     grid = np.unique(np.concatenate([np.linspace(0.0, reach * (1 + 4 * U), nodes // 2), special])).tolist()
     deltas = [_profile(remove)(epsilon) for epsilon in grid]
     mirrored = deltas if add == remove else [_profile(add)(epsilon) for epsilon in grid]
-    return Enclosed(*enclosing(grid, deltas, mirrored, (remove.infinite, add.infinite)))
+    return EnclosedPower(*enclosing(grid, deltas, mirrored, (remove.infinite, add.infinite)))
 
 
 def atoms_of(curve: PowerCurve, *, relative_error: float = 0.0, lattice: Lattice | None = None) -> AtomicLoss:

@@ -49,7 +49,7 @@ def moment(epsilon: float, order: float) -> tuple[float, float, float]:
 
 
 @dataclass(frozen=True)
-class Rows:
+class Terms:
     """The coefficients of A_q at shifts from `first` to `cells`, for q up to `last`, in units of C(k, cells).
 
     `weights`, shape (last + 1, cells - first + 1), are multiplied by (epsilon unit)^(q - 1) / (q - 1)!. What is left
@@ -72,7 +72,7 @@ class LaplaceSpline:
     times: int
 
     @np.errstate(all="ignore")  # what overflows ends as an infinite or undefined value, which certifies nothing
-    def values(self, places: Reals, order: float, kept: Rows | None = None) -> tuple[Reals, Reals, Rows] | None:
+    def values(self, places: Reals, order: float, kept: Terms | None = None) -> tuple[Reals, Reals, Terms] | None:
         """delta from below and above at y = `places`, all close together, and the rows to be used again close by.
 
         Args:
@@ -180,7 +180,7 @@ class LaplaceSpline:
         last = max(math.ceil((whole - log_delta + _DEPTH) / math.log(stretch)), 3)
         return last, whole - last * math.log(stretch) * (1.0 - 1e-12), log_delta
 
-    def _rows(self, first: int, cells: int, last: int, highest: float, log_left: float) -> Rows:
+    def _rows(self, first: int, cells: int, last: int, highest: float, log_left: float) -> Terms:
         """Weights for somewhat more than what is asked."""
         times = self.times
         cells, last, unit = min(cells + 1, times), last + 2 + last // 16, max(highest, 1.0)
@@ -202,7 +202,7 @@ class LaplaceSpline:
                 pair[:] = spread[:2]
             np.cumsum(pair, axis=1, out=pair)
             np.cumsum(pair, axis=1, out=pair)
-        return Rows(weights[: last + 1], first, cells, last, unit, log_left)
+        return Terms(weights[: last + 1], first, cells, last, unit, log_left)
 
 
 def _kernel(order: float) -> float:
@@ -210,7 +210,7 @@ def _kernel(order: float) -> float:
     return math.log1p(order) + order * math.log1p(1.0 / order)
 
 
-def _splines(shares: Reals, rows: Rows) -> Reals:
+def _splines(shares: Reals, rows: Terms) -> Reals:
     """(q - 1)! N_q(p + share) / unit^(q - 1), shape (last + 1, cells - first + 1, n)."""
     cells, last, unit = rows.cells - rows.first, rows.last, rows.unit
     cell = np.arange(cells + 1.0)[:, None]
@@ -298,7 +298,7 @@ def _guess(spline: LaplaceSpline, log_target: float) -> tuple[float, float]:
     return (order, place) if place <= bound else (max(order, 0.5 / (epsilon * bound)), bound)
 
 
-def _approached(spline: LaplaceSpline, target: float, order: float, place: float) -> tuple[float, float, Rows] | None:
+def _approached(spline: LaplaceSpline, target: float, order: float, place: float) -> tuple[float, float, Terms] | None:
     """A place closer to the root, how steep log delta is there in log y, and rows for the neighborhood."""
     rows, steep = None, max(2.0 * spline.epsilon * place * order, 1.0)
     under, over = 0.0, spline.times * 0.75

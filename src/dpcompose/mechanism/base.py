@@ -44,14 +44,15 @@ class Mechanism(ComposablePart):
         return self._amounts(adjacency) if _states_its_own(type(self)) else None
 
     def costlier(self) -> Composable:
-        return self._costlier() if _states_its_own(type(self)) else self
+        found = self._costlier() if _states_its_own(type(self)) else self
+        return self if found == self else found
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts | None:
         """See `typed`."""
         return None
 
     def _costlier(self) -> Mechanism:
-        """See `costlier`."""
+        """See `costlier`; an equal mechanism will do."""
         return self
 
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
@@ -143,8 +144,6 @@ class ContinuousNoise(Mechanism):
     def _costlier(self) -> Self:
         noise, one, two = smaller_reading(self._noise), larger_reading(self.sensitivity), self.replace_sensitivity
         two = None if two is None else min(larger_reading(two), 2 * one)
-        if (noise, one, two) == (self._noise, self.sensitivity, self.replace_sensitivity):
-            return self
         return dataclasses.replace(self, sensitivity=one, replace_sensitivity=two, **{self.noise_name: noise})
 
 

@@ -94,8 +94,7 @@ class DiscreteLaplace(_Integer):
         return TypedAmounts(quotient(self.scale, float(distance), None, Adjacency.ADD_REMOVE))
 
     def _costlier(self) -> DiscreteLaplace:
-        scale = smaller_reading(self.scale)
-        return self if scale == self.scale else replace(self, scale=scale)
+        return replace(self, scale=smaller_reading(self.scale))
 
     def _loss(self, shift: int) -> Loss:
         return discrete_laplace(self.scale, shift)

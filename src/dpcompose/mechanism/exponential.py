@@ -57,8 +57,7 @@ class Exponential(Stated):
         return TypedAmounts(exact(self.stated) * (2 if self._doubled(adjacency) else 1))
 
     def _costlier(self) -> Exponential:
-        epsilon = larger_reading(self.stated)
-        return self if epsilon == self.stated else Exponential(epsilon, holds_under=self.holds_under)
+        return Exponential(larger_reading(self.stated), holds_under=self.holds_under)
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """The dominating loss, with the two-point losses that are attained inside it."""

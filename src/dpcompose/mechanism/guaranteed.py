@@ -60,8 +60,6 @@ class BlackBox(Stated):
 
     def _costlier(self) -> BlackBox:
         epsilon, delta = larger_reading(self.stated.epsilon), min(larger_reading(self.stated.delta), 1.0)
-        if (epsilon, delta) == (self.stated.epsilon, self.stated.delta):
-            return self
         return BlackBox(epsilon, delta=delta, holds_under=self.holds_under)
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
@@ -107,8 +105,6 @@ class Concentrated(Stated):
 
     def _costlier(self) -> Concentrated:
         rho, delta = larger_reading(self.stated.rho), min(larger_reading(self.stated.delta), 1.0)
-        if (rho, delta) == (self.stated.rho, self.stated.delta):
-            return self
         return Concentrated(rho, delta=delta, holds_under=self.holds_under)
 
     def pairs(self, adjacency: Adjacency) -> Pairs | None:
@@ -159,8 +155,7 @@ class GaussianDP(Stated):
         return TypedAmounts(rho=square / 2, mu_squared=square)
 
     def _costlier(self) -> GaussianDP:
-        mu = larger_reading(self.mu)
-        return self if mu == self.mu else GaussianDP(mu, holds_under=self.holds_under)
+        return GaussianDP(larger_reading(self.mu), holds_under=self.holds_under)
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """The Gaussian loss of mu, or of 2 mu."""

@@ -12,8 +12,11 @@ from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
+from typing import TypeVar
 
 from dpcompose.numerics.bound import down, up
+
+Number = TypeVar("Number", Decimal, Fraction)
 
 
 def exact(value: float | Fraction) -> Fraction:
@@ -84,6 +87,19 @@ def nearest(number: Fraction) -> float:
         return float(number)
     except OverflowError:
         return math.nextafter(math.inf, 0.0)
+
+
+def lower_hull(points: Iterable[tuple[Number, Number]]) -> list[tuple[Number, Number]]:
+    """The corners of the greatest convex function below points by rising x (Andrew's monotone chain)."""
+    kept: list[tuple[Number, Number]] = []
+    for x, y in points:
+        while len(kept) > 1:
+            (x1, y1), (x2, y2) = kept[-2:]
+            if (y2 - y1) * (x - x2) < (y - y2) * (x2 - x1):
+                break
+            kept.pop()
+        kept.append((x, y))
+    return kept
 
 
 _HALF_LOG_TWO_PI = Decimal("0.9189385332046727417803297364056176398613974736377834128171515404827657")

@@ -10,7 +10,6 @@ Read it in this order:
   line         the contour sum along it, with a bound on each error;
   tail         the bound on the nodes left out;
   finite_sums  closed forms instead of a line: enumeration and residues;
-  crossing     where a function known by brackets falls to a target;
   sum          the cheapest of these proofs for a sum of variables.
 """
 

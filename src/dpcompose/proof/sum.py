@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dpcompose.contour.transform import Transform
-from dpcompose.proof.ball import Ball, Field
-from dpcompose.proof.crossing import Crossing, crossing
+from dpcompose.proof.ball import Ball, Crossing, Field, crossing
 from dpcompose.proof.finite_sums import Enumeration, Residues, expanded, states
 from dpcompose.proof.line import Enclosure, ProvedLine, draw
 from dpcompose.proof.moments import Factors
