@@ -169,6 +169,17 @@ def _exp_minus_linear(x: Reals, y: Reals) -> tuple[Complexes, Reals]:
     return real + 1j * imaginary, np.minimum(small, large) + flat
 
 
+def _waves(rate: Reals, frequencies: Reals) -> Complexes:
+    """e^(-i rate u) for each row: over a grid, products of the waves at its blocks and within one."""
+    count = len(frequencies)
+    if count < 64 or not bool(np.all(np.diff(frequencies) == frequencies[1] - frequencies[0])):
+        return np.exp(-1j * (rate * frequencies))
+    block = math.isqrt(count)
+    within = np.exp(-1j * (rate * (frequencies[:block] - frequencies[0])))
+    blocks = np.exp(-1j * (rate * frequencies[::block]))
+    return (blocks[:, :, None] * within[:, None, :]).reshape(len(rate), -1)[:, :count]
+
+
 def _product(epsilon: Reals, times: Reals, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
     """M = e^(t epsilon) mass phi, mass = M(order) e^(-order epsilon): one logarithm for all rows of the same count.
 
@@ -182,16 +193,15 @@ def _product(epsilon: Reals, times: Reals, order: float, frequencies: Reals) -> 
     line = order + 1j * frequencies
     far = np.exp(-(2 * order + 1) * epsilon)
     mass = (order + 1 + order * far) / (2 * order + 1)
-    angle = 2 * epsilon * frequencies
-    phi_error = (U / mass) * (40 + 16 * (2 * order + 1) * epsilon * far + 8 * far * angle)
-    phi = np.empty(angle.shape, dtype=np.complex128)
-    phi.real, phi.imag = np.cos(angle), -np.sin(angle)
+    phi = _waves(2 * epsilon, frequencies)
     phi *= far / mass
     phi *= line / (2 * line + 1)
     phi += ((line + 1) / (2 * line + 1)) / mass
-    size = np.abs(phi)
-    vanishing = ~(phi_error <= size / 4)
-    error = 2 * phi_error / np.maximum(size, 1e-300)
+    phi_error = (U / mass) * (40 + 16 * (2 * order + 1) * epsilon * far) + (U / mass * 16 * far * epsilon) * frequencies
+    size = np.maximum(np.abs(phi), 1e-300)
+    error = phi_error / size
+    vanishing = ~(error <= 0.25)
+    error *= 2
     if vanishing.any():
         phi[vanishing], error[vanishing] = (size + 2 * phi_error)[vanishing], math.log(3.0)
     alike = len(starts) == 1  # where one reduction is ten times as fast
