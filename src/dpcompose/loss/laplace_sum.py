@@ -15,7 +15,7 @@ from dpcompose.contour.transform import Cumulants, Line
 from dpcompose.loss.bounded_rows import BoundedRows
 from dpcompose.numerics.elementary import Complexes, Reals, U, exp_minus_linear, sine_minus_linear
 
-_LARGEST_BLOCK, _LARGEST_SINGLE, _LARGEST_LINE = 1 << 13, 1 << 15, 1 << 14
+_LARGEST_BLOCK, _LARGEST_SINGLE, _LARGEST_LINE = 1 << 13, 1 << 15, 1 << 15
 """Entries of an array that stays in the cache of the processor; of single precision, and of a line."""
 _SWINGS = (0.8, 0.3)
 """How far the phase 2 epsilon u of a row of the mean epsilon may move to either side over a stretch."""
@@ -169,14 +169,15 @@ def _exp_minus_linear(x: Reals, y: Reals) -> tuple[Complexes, Reals]:
     return real + 1j * imaginary, np.minimum(small, large) + flat
 
 
-def _waves(rate: Reals, frequencies: Reals) -> Complexes:
-    """e^(-i rate u) for each row: over a grid, products of the waves at its blocks and within one."""
+def _waves(amplitude: Reals, rate: Reals, frequencies: Reals) -> Complexes:
+    """amplitude e^(-i rate u) for each row: over a grid, products of the waves at its blocks and within one."""
     count = len(frequencies)
     if count < 64 or not bool(np.all(np.diff(frequencies) == frequencies[1] - frequencies[0])):
-        return np.exp(-1j * (rate * frequencies))
+        waves: Complexes = np.exp(-1j * (rate * frequencies))
+        return np.multiply(amplitude, waves, out=waves)
     block = math.isqrt(count)
     within = np.exp(-1j * (rate * (frequencies[:block] - frequencies[0])))
-    blocks = np.exp(-1j * (rate * frequencies[::block]))
+    blocks = amplitude * np.exp(-1j * (rate * frequencies[::block]))
     return (blocks[:, :, None] * within[:, None, :]).reshape(len(rate), -1)[:, :count]
 
 
@@ -186,17 +187,16 @@ def _product(epsilon: Reals, times: Reals, order: float, frequencies: Reals) -> 
     |phi| is at most 1. A phi that may vanish is replaced by a bound on it, as is a product too small for floats.
     """
     starts = np.zeros(1, dtype=np.intp)
-    if times.min() < times.max():
+    if len(times) > 1 and times.min() < times.max():
         ranks = np.argsort(times[:, 0], kind="stable")
         epsilon, times = epsilon[ranks], times[ranks]
         starts = np.flatnonzero(np.diff(times[:, 0], prepend=0.0))
     line = order + 1j * frequencies
     far = np.exp(-(2 * order + 1) * epsilon)
     mass = (order + 1 + order * far) / (2 * order + 1)
-    phi = _waves(2 * epsilon, frequencies)
-    phi *= far / mass
+    phi = _waves(far / mass, 2 * epsilon, frequencies)
     phi *= line / (2 * line + 1)
-    phi += ((line + 1) / (2 * line + 1)) / mass
+    phi += ((line + 1) / (2 * line + 1)) * (1 / mass)
     phi_error = (U / mass) * (40 + 16 * (2 * order + 1) * epsilon * far) + (U / mass * 16 * far * epsilon) * frequencies
     size = np.maximum(np.abs(phi), 1e-300)
     error = phi_error / size
