@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,50 +19,42 @@ if TYPE_CHECKING:
     from dpcompose.release import Answer, Question, Session, Table
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """One question, as given by options."""
+Options = Mapping[str, str | bool | None]
 
-    kinds: dict[str, str | bool | None]
-    grid: dict[str, str | None]
-    by: Sequence[str]
-    keys: Sequence[Any] | None
-    spend: dict[str, str] | None
 
-    def all(self, file: Path | None, out: Path | None) -> Sequence[Question]:
-        """The questions of the file, or the one of the options."""
-        from dpcompose.release.file import questions
+def _asked(kinds: Options, grid: Options, *, file: Path | None, out: Path | None, **common: Any) -> Sequence[Question]:
+    """The questions of the file, or the one of the options; `common` are the arguments that every question takes."""
+    from dpcompose.release.file import questions
 
-        spelled = [name for name, value in {**self.kinds, **self.grid}.items() if value not in (None, False)]
-        spelled += ["by"] if self.by else []
-        if file is not None and spelled:
-            raise DomainError("--questions", str(file), f"either that file or --{spelled[0]}, not both")
-        asked = questions(file) if file is not None else (self.question(),)
-        if self.spend is None and any(question.spend is None for question in asked):
-            raise DomainError("--spend", None, "what it may cost, such as epsilon=0.1, or epsilon=0.1,delta=1e-6")
-        if out is not None and len(asked) > 1 and out.suffix != ".json":
-            raise DomainError("--out", str(out), "a .json file for several questions")
-        return asked
+    spelled = [name for name, value in {**kinds, **grid, "by": common["by"]}.items() if value not in (None, False, ())]
+    if file is not None and spelled:
+        raise DomainError("--questions", str(file), f"either that file or --{spelled[0]}, not both")
+    asked = questions(file) if file is not None else (_question(kinds, grid, **common),)
+    if common["spend"] is None and any(question.spend is None for question in asked):
+        raise DomainError("--spend", None, "what it may cost, such as epsilon=0.1, or epsilon=0.1,delta=1e-6")
+    if out is not None and len(asked) > 1 and out.suffix != ".json":
+        raise DomainError("--out", str(out), "a .json file for several questions")
+    return asked
 
-    def question(self) -> Question:
-        from dpcompose.release.file import KINDS
 
-        chosen = [kind for kind, column in self.kinds.items() if column]
-        if len(chosen) != 1:
-            options = ", ".join(f"--{kind}" for kind in self.kinds)
-            raise DomainError("question", chosen or None, f"exactly one of {options}, or --questions FILE")
-        kind = chosen[0]
-        make, needed, optional = KINDS[kind]
-        column = self.kinds[kind]
-        grid = {name: value for name, value in self.grid.items() if value is not None}
-        fields: dict[str, Any] = {**({"column": column} if isinstance(column, str) else {}), **grid}
-        for name in sorted(needed - set(fields)):
-            raise DomainError(f"--{name}", None, f"a value; --{kind} needs it")
-        for name in sorted(set(fields) - needed - optional):
-            raise DomainError(f"--{name}", fields[name], f"nothing beside --{kind}")
-        if "edges" in fields:
-            fields["edges"] = fields["edges"].split(",")
-        return make(**fields, by=tuple(self.by), keys=self.keys, spend=self.spend)
+def _question(kinds: Options, grid: Options, **common: Any) -> Question:
+    from dpcompose.release.file import KINDS, arguments_of
+
+    chosen = [kind for kind, column in kinds.items() if column]
+    if len(chosen) != 1:
+        options = ", ".join(f"--{kind}" for kind in kinds)
+        raise DomainError("question", chosen or None, f"exactly one of {options}, or --questions FILE")
+    kind = chosen[0]
+    needed, optional = arguments_of(kind)
+    fields: dict[str, Any] = {"column": kinds[kind]} if isinstance(kinds[kind], str) else {}
+    fields |= {name: value for name, value in grid.items() if value is not None}
+    for name in sorted(needed - set(fields)):
+        raise DomainError(f"--{name}", None, f"a value; --{kind} needs it")
+    for name in sorted(set(fields) - needed - optional):
+        raise DomainError(f"--{name}", fields[name], f"nothing beside --{kind}")
+    if "edges" in fields:
+        fields["edges"] = fields["edges"].split(",")
+    return KINDS[kind](**fields, **common)
 
 
 def release(
@@ -110,7 +101,8 @@ def release(
         grid = {"lower": lower, "upper": upper, "granularity": granularity, "edges": edges, "q": q}
         named = None if spend is None else pairs("--spend", spend.split(","))
         listed = _keys(keys, [data.column(each).kind for each in by or []])
-        asked = _Asked(kinds, grid, by or (), listed, named).all(questions, out)
+        common = {"by": tuple(by or ()), "keys": listed, "spend": named}
+        asked = _asked(kinds, grid, file=questions, out=out, **common)
         session = _session(data, ledger, scope=scope, actor=actor, answers=answers)
         shared = session.part(asked, named) if named is not None and questions is not None else None
         if quote:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,18 +16,14 @@ from dpcompose.release.sums import Mean, Sum
 
 LARGEST_FILE = 1_000_000
 _COMMON = {"kind", "by", "keys", "spend"}
-_GRID = {"column", "lower", "upper"}
+KINDS: Mapping[str, type[Question]] = {each.kind: each for each in (Count, Units, Sum, Mean, Histogram, Quantile)}
 
-Kind = tuple[Callable[..., Question], set[str], set[str]]
-KINDS: Mapping[str, Kind] = {
-    "count": (Count, set(), set()),
-    "units": (Units, set(), set()),
-    "sum": (Sum, _GRID, {"granularity"}),
-    "mean": (Mean, _GRID, {"granularity"}),
-    "histogram": (Histogram, {"column", "edges"}, set()),
-    "quantile": (Quantile, {*_GRID, "q", "granularity"}, set()),
-}
-"""The class that each kind of question makes, the keys it needs, and those it may have."""
+
+def arguments_of(kind: str) -> tuple[set[str], set[str]]:
+    """The arguments of its own that a kind of question needs, and those it may have."""
+    own = {each.name: each.default is MISSING for each in fields(KINDS[kind]) if each.name not in _COMMON}
+    needed = {name for name, required in own.items() if required}
+    return needed, set(own) - needed
 
 
 def questions(path: str | Path) -> tuple[Question, ...]:
@@ -57,18 +54,18 @@ def _question(table: object, file: str, place: str) -> Question:
     kind = given.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
         raise PlanError(file, place, "kind", kind, f"one of {', '.join(KINDS)}")
-    make, needed, optional = KINDS[kind]
+    needed, optional = arguments_of(kind)
     for name in sorted(needed - set(given)):
         raise PlanError(file, place, name, None, f"a value; a {kind} needs it")
     for name in sorted(set(given) - needed - optional - _COMMON):
         raise PlanError(file, place, name, given[name], f"one of {', '.join(sorted(needed | optional | _COMMON))}")
-    fields = {name: value for name, value in given.items() if name != "kind"}
-    if "by" in fields and not _names(fields["by"]):
-        raise PlanError(file, place, "by", fields["by"], "the name of a column, or a list of names")
-    if "keys" in fields:
-        fields["keys"] = _keys(fields["keys"], file, place)
+    given = {name: value for name, value in given.items() if name != "kind"}
+    if "by" in given and not _names(given["by"]):
+        raise PlanError(file, place, "by", given["by"], "the name of a column, or a list of names")
+    if "keys" in given:
+        given["keys"] = _keys(given["keys"], file, place)
     try:
-        return make(**fields)
+        return KINDS[kind](**given)
     except (DomainError, TypeError) as error:
         raise PlanError(file, place, "", None, str(error)) from None
 
