@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 from hypothesis import strategies as st
 
@@ -109,3 +112,23 @@ def test_every_building_block_has_a_member() -> None:
         if not any(type(one.build(0.5, 0)).__name__ == name for one in MEMBERS)
     }
     assert not missing
+
+
+def test_a_sum_of_many_terms_is_their_composition_however_it_is_nested() -> None:
+    terms = [Gaussian(1.0 + index % 1500) for index in range(3000)]
+    left = right = compose(terms[0])
+    for term in terms[1:]:
+        left, right = left + term, term + right
+    assert pickle.loads(pickle.dumps(left)).parts == compose(*terms).parts
+    assert copy.deepcopy(right).parts == compose(*reversed(terms)).parts
+    assert left == right and left.count == 3000 and left.parts[0] == (Gaussian(1.0), 2)
+    assert (left + left).parts == (left * 2).parts and (left + right) + (right + left) == left * 4
+
+
+def test_doubling_a_sum_doubles_its_counts_and_refuses_too_many() -> None:
+    doubled = compose(Gaussian(1.0), Laplace(1.0))
+    for _ in range(49):
+        doubled = doubled + doubled
+    assert doubled.parts == ((Gaussian(1.0), 2**49), (Laplace(1.0), 2**49))
+    with pytest.raises(dpcompose.DomainError, match="10\\^15"):
+        _ = doubled + doubled

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any, ClassVar, cast
 
@@ -16,6 +16,7 @@ from dpcompose.composition.group import Group, group
 from dpcompose.composition.group_loss import joint_rate, sampled_group_losses
 from dpcompose.composition.losses import gathered
 from dpcompose.composition.part import (
+    MOST_TIMES,
     GroupLosses,
     Pairs,
     Part,
@@ -58,7 +59,7 @@ class Composable(Askable):
     def __add__(self, other: Composable) -> Composition:
         if not isinstance(other, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
             return NotImplemented
-        return _composition(merged((*self._counted(), *other._counted())))
+        return _sum(self, other)
 
     @abstractmethod
     def __mul__(self, times: int) -> Composition:
@@ -172,24 +173,24 @@ class Uncomposable:
     """The remedy that an error names."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class Composition(Composable):
     """A multiset of parts with counts, order-free and flat. Build it with `compose`, `+` and `*`.
+
+    A sum is added up when it is first asked for its parts: a sum of n terms takes n steps, not n^2.
 
     Args:
         parts: Distinct parts with their counts, in order of first appearance.
     """
 
-    parts: tuple[tuple[ComposablePart, int], ...] = ()
-
-    def __post_init__(self) -> None:
+    def __init__(self, parts: tuple[tuple[ComposablePart, int], ...] = ()) -> None:
         """Refuse all that `compose` refuses, and all that it would join or leave out.
 
         Raises:
             DomainError: If an entry is not a mechanism with a count of at least 1, or a mechanism is there twice.
         """
         counts: dict[Any, int] = {}
-        for part, times in _entries(self.parts):
+        for part, times in _entries(parts):
             if not isinstance(part, ComposablePart):
                 raise DomainError("part", part, "a mechanism", _REMEDY)
             if not checked_times("count", times) >= 1:
@@ -197,16 +198,36 @@ class Composition(Composable):
             if part in counts:
                 raise DomainError("part", part, "a mechanism that is there once", _REMEDY)
             counts[part] = int(times)
-        object.__setattr__(self, "parts", tuple(counts.items()))
+        self.__dict__["parts"] = tuple(counts.items())
+
+    _terms: ClassVar[tuple[Composable, Composable] | None] = None
+
+    @cached_property
+    def parts(self) -> tuple[tuple[ComposablePart, int], ...]:
+        """Distinct parts with their counts, in order of first appearance."""
+        entries: list[tuple[ComposablePart, int]] = []
+        waiting: list[Composable] = [self]
+        while waiting:
+            one = waiting.pop()
+            if isinstance(one, Composition) and one._terms is not None:
+                waiting += reversed(one._terms)
+            else:
+                entries += one._counted()
+        parts = self.__dict__["parts"] = merged(entries)  # before the terms go: another thread may be asking
+        self.__dict__.pop("_terms", None)
+        return parts
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"parts": self.parts}
 
     def _counted(self) -> tuple[tuple[ComposablePart, int], ...]:
         return self.parts
 
     def __mul__(self, times: int) -> Composition:
         times = checked_times("times", times)
-        if not times:
-            return _composition(())
-        return _composition(tuple([(part, checked_times("times", count * times)) for part, count in self.parts]))
+        return _composition(
+            tuple([(part, checked_times("times", count * times)) for part, count in self.parts if times])
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Composition) and dict(self.parts) == dict(other.parts)
@@ -235,7 +256,7 @@ class Composition(Composable):
             return self
         return compose(*[part * times for part, times in found])
 
-    @property
+    @cached_property
     def count(self) -> int:
         """How many mechanisms, counted with multiplicity."""
         return sum(times for _, times in self.parts)
@@ -283,6 +304,17 @@ def _composition(parts: tuple[tuple[ComposablePart, int], ...]) -> Composition:
     """The composition of parts that are checked."""
     made = object.__new__(Composition)
     object.__setattr__(made, "parts", parts)
+    return made
+
+
+def _sum(*terms: Composable) -> Composition:
+    """The composition of two terms, added up later unless neither of them, or the count, is ready for that."""
+    waiting = [isinstance(term, Composition) and term._terms is not None for term in terms]  # pyright: ignore[reportPrivateUsage]
+    count = sum(term.count if isinstance(term, Composition) else 1 for term in terms)
+    if all(waiting) or count > MOST_TIMES:
+        return compose(*terms)
+    made = object.__new__(Composition)
+    made.__dict__.update(count=count, _terms=terms)
     return made
 
 
