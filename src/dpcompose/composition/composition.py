@@ -198,7 +198,7 @@ class Composition(Composable):
             if part in counts:
                 raise DomainError("part", part, "a mechanism that is there once", _REMEDY)
             counts[part] = int(times)
-        self.__dict__["parts"] = tuple(counts.items())
+        vars(self)["parts"] = tuple(counts.items())
 
     _terms: ClassVar[tuple[Composable, Composable] | None] = None
 
@@ -213,8 +213,8 @@ class Composition(Composable):
                 waiting += reversed(one._terms)
             else:
                 entries += one._counted()
-        parts = self.__dict__["parts"] = merged(entries)  # before the terms go: another thread may be asking
-        self.__dict__.pop("_terms", None)
+        parts = vars(self)["parts"] = merged(entries)  # before the terms go: another thread may be asking
+        vars(self).pop("_terms", None)
         return parts
 
     def __getstate__(self) -> dict[str, Any]:
@@ -314,7 +314,7 @@ def _sum(*terms: Composable) -> Composition:
     if all(waiting) or count > MOST_TIMES:
         return compose(*terms)
     made = object.__new__(Composition)
-    made.__dict__.update(count=count, _terms=terms)
+    vars(made).update(count=count, _terms=terms)
     return made
 
 
