@@ -78,7 +78,7 @@ class Composable(Askable):
 
     def group(self, size: int) -> Group:
         """The same questions for a group of that size: all of it in one world and none in the other, or mixed."""
-        return group(compose(self), size)
+        return group(compose(self), size)  # pyright: ignore[reportArgumentType]
 
     def _question(
         self, adjacency: Adjacency, orientation: Orientation, tolerance: float, proof: bool
