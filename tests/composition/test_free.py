@@ -183,7 +183,7 @@ def test_with_a_part_that_has_no_loss() -> None:
     mixed = RandomizedResponse(1.0).sampled(0.1) + Concentrated(0.01)
     same, free = mixed.epsilon(delta=1e-5), mixed.epsilon(delta=1e-5, orientation=FREE)
     assert same.lower <= free.upper
-    assert free.upper <= same.upper * (1 + 1e-9)
+    assert free.upper <= same.upper * 1.001  # the one round may be turned after the answer of the other part
 
 
 def test_groups_may_be_turned_too() -> None:

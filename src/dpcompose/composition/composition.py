@@ -156,7 +156,7 @@ class ComposablePart(Composable, Part):
 
     def __mul__(self, times: int) -> Composition:
         times = checked_times("times", times)
-        return _composition(((self, times),) if times else ())
+        return _composition(parts=((self, times),) if times else ())
 
     def typed(self, *, adjacency: Adjacency) -> TypedAmounts | None:
         check.member("adjacency", adjacency, Adjacency)
@@ -226,7 +226,7 @@ class Composition(Composable):
     def __mul__(self, times: int) -> Composition:
         times = checked_times("times", times)
         return _composition(
-            tuple([(part, checked_times("times", count * times)) for part, count in self.parts if times])
+            parts=tuple([(part, checked_times("times", count * times)) for part, count in self.parts if times])
         )
 
     def __eq__(self, other: object) -> bool:
@@ -284,7 +284,7 @@ def compose(*items: Composable) -> Composition:
             item = next(item for item in items if type(item) is kind)
             remedy = item.instead_of_composing if isinstance(item, Uncomposable) else ""
             raise DomainError("item", item, "a mechanism or a composition", remedy)
-    return _composition(merged(chain.from_iterable([item._counted() for item in items])))  # pyright: ignore[reportPrivateUsage]
+    return _composition(parts=merged(chain.from_iterable([item._counted() for item in items])))  # pyright: ignore[reportPrivateUsage]
 
 
 def compare(
@@ -300,10 +300,10 @@ def compare(
     return whole.compare(delta=delta, adjacency=adjacency, orientation=orientation, tolerance=tolerance)
 
 
-def _composition(parts: tuple[tuple[ComposablePart, int], ...]) -> Composition:
-    """The composition of parts that are checked."""
+def _composition(**known: Any) -> Composition:
+    """The composition of which this is known: its parts, checked, or its terms."""
     made = object.__new__(Composition)
-    object.__setattr__(made, "parts", parts)
+    vars(made).update(known)
     return made
 
 
@@ -313,9 +313,7 @@ def _sum(*terms: Composable) -> Composition:
     count = sum(term.count if isinstance(term, Composition) else 1 for term in terms)
     if all(waiting) or count > MOST_TIMES:
         return compose(*terms)
-    made = object.__new__(Composition)
-    vars(made).update(count=count, _terms=terms)
-    return made
+    return _composition(count=count, _terms=terms)
 
 
 def _entries(parts: object) -> tuple[tuple[Any, Any], ...]:

@@ -45,6 +45,11 @@ class Losses(NamedTuple):
         """The one pair, if nothing else is composed."""
         return self.pairs[0][0] if len(self.pairs) == 1 and self.pairs[0][1] == 1 and not self.promises else None
 
+    @property
+    def sworn(self) -> list[tuple[ConcentratedDP, int]]:
+        """The promises with their counts."""
+        return [(promise, times) for _, promise, times in self.promises]
+
     def one_by_one(self) -> list[tuple[Losses, int]]:
         """The losses of each part, with its count; a part is asked again only where many were summed at once."""
         known = {id(part): Losses(((part, 1),), self.adjacency, pairs, (), ()) for part, pairs in self.by_part}

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from dpcompose.composition import adversarial
 from dpcompose.composition.adversarial import Rounds
+from dpcompose.composition.converted import attained as attained_promises
+from dpcompose.composition.converted import converted, curved
 from dpcompose.composition.elementary import Elementary, apart, largest_losses, least, wide
 from dpcompose.composition.losses import Losses, gathered
 from dpcompose.composition.part import Pairs, Parts
 from dpcompose.composition.renyi import RenyiCurve, Samples
 from dpcompose.errors import UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
+from dpcompose.loss.base import Pair
 from dpcompose.loss.product import Product, Readings
 from dpcompose.loss.proved_product import ProvedProduct
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound, Certificate
 
 TOLERANCE = 1e-9
+_CONVERTED = "parts with a Renyi curve as one pair, by the profile of that curve"
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,8 @@ class PrivacyQuestion:
 
     def _delta(self, epsilon: float, readings: Readings) -> Bound:
         if self.losses.promises:
-            return apart(self._deltas(self.attained, epsilon, readings), self.curve.delta(epsilon))
+            found = [self.curve.delta(epsilon), *self._converted_delta(epsilon, readings)]
+            return apart(self._deltas(self.attained, epsilon, readings), _smallest(found))
         upper = _largest(self._deltas(self.dominating, epsilon, readings))
         return upper if self.tight else apart(self._deltas(self.attained, epsilon, readings), upper)
 
@@ -85,6 +90,7 @@ class PrivacyQuestion:
             start = readings.order(self.dominating[0])
             hopeless = self.curve.hopeless(epsilon, found.upper, attained=self._moments_attained, start=start)
             others = [] if hopeless else [self.curve.delta(epsilon)]
+            others += self._converted_delta(epsilon, readings)
         return least(found, [*others, *(self.elementary.delta(epsilon) if self.elementary else ())])
 
     def deltas(self, epsilons: Sequence[float]) -> list[Bound]:
@@ -123,11 +129,13 @@ class PrivacyQuestion:
         if not self.losses.promises and not self._in_closed_form:
             start = readings.order(self.dominating[0])
             others = self.curve.epsilons(delta, known=found.upper, attained=self._moments_attained, start=start)
+            others += self._converted_epsilon(delta, readings)
         return least(found, [*others, *(self.elementary.epsilon(delta, known=found.upper) if self.elementary else ())])
 
     def _epsilon(self, delta: float, readings: Readings) -> Bound:
         if self.losses.promises:
-            return apart(self._epsilons(self.attained, delta, readings), self.curve.epsilon(delta))
+            found = [self.curve.epsilon(delta), *self._converted_epsilon(delta, readings)]
+            return apart(self._epsilons(self.attained, delta, readings), _smallest(found))
         upper = _largest(self._epsilons(self.dominating, delta, readings))
         return upper if self.tight else apart(self._epsilons(self.attained, delta, readings), upper)
 
@@ -147,7 +155,29 @@ class PrivacyQuestion:
     def _in_closed_form(self) -> bool:
         """Whether every upper end is a closed profile, of which no moment says more."""
         single = [product.single for product in self.dominating]
-        return all(loss is not None and (self.tight_alone or not loss.zcdp_of_parts) for loss in single)
+        return all(loss is not None and (self.tight_alone or not curved(loss)) for loss in single)
+
+    def _converted_delta(self, epsilon: float, readings: Readings) -> list[Bound]:
+        return [_named(_largest(self._deltas(self._converted, epsilon, readings)))] if self._converted else []
+
+    def _converted_epsilon(self, delta: float, readings: Readings) -> list[Bound]:
+        return [_named(_largest(self._epsilons(self._converted, delta, readings)))] if self._converted else []
+
+    @cached_property
+    def _converted(self) -> tuple[Product, ...]:
+        """Products with one pair for all parts of which a Renyi curve says more; empty if there are no others."""
+        promises = self.losses.sworn
+        rounds = self.rounds or tuple(((pair.remove, pair.add), times) for pair, times in self.losses.pairs)
+        kept = [len(set(losses)) > 1 or not curved(losses[0]) for losses, _ in rounds]
+        if not any(kept) or (all(kept) and not promises):
+            return ()
+        group = tuple((losses[0], times) for (losses, times), keep in zip(rounds, kept, strict=True) if not keep)
+        one = converted(group, promises)
+        if self.rounds:
+            rest = tuple(entry for entry, keep in zip(rounds, kept, strict=True) if keep)
+            return (adversarial.dominating((*rest, *(((loss,), times) for loss, times in one))),)
+        pairs = tuple(entry for entry, keep in zip(self.losses.pairs, kept, strict=True) if keep)
+        return _directions((*pairs, *((Pair(loss, loss), times) for loss, times in one)))
 
     def _deltas(self, products: tuple[Product, ...], epsilon: float, readings: Readings) -> list[Bound]:
         """delta of each direction, but for those that an upper end proves to be below the first."""
@@ -188,9 +218,8 @@ class PrivacyQuestion:
 
     @cached_property
     def _curve(self) -> RenyiCurve:
-        promises = [(promise, times) for _, promise, times in self.losses.promises]
         exact = not self.tight_alone and all(pair.attained for pair, _ in self.losses.pairs)
-        return RenyiCurve(self.dominating, promises, rounds=self.rounds, samples=self._samples, exact=exact)
+        return RenyiCurve(self.dominating, self.losses.sworn, rounds=self.rounds, samples=self._samples, exact=exact)
 
     def _samples(self) -> Samples:
         return self.elementary.samples if self.elementary else ()
@@ -261,10 +290,13 @@ def directed(
         dominating = attained = _directions(pairs)
         if not (single and single.tight_alone) and False in [pair.attained for pair, _ in pairs]:
             attained = _attained(pairs)
+    if losses.promises:
+        pairs = (*pairs, *attained_promises(losses.sworn))
+        attained = _attained(pairs)
     rounds: Rounds = ()
     if orientation is Orientation.FREE:
         if alternatives is None:
-            alternatives = tuple(((pair.remove, pair.add), times) for pair, times in pairs)
+            alternatives = tuple(((pair.remove, pair.add), times) for pair, times in losses.pairs)
         rounds = adversarial.oriented(alternatives, complete=not losses.promises)
     if rounds:
         dominating, attained = (adversarial.dominating(rounds),), _attained(pairs, oriented=True)
@@ -299,6 +331,16 @@ def _attained(pairs: Pairs, *, oriented: bool = False) -> tuple[Product, ...]:
         found.extend(_directions(chosen))
         found.extend(adversarial.fixed_beforehand(chosen) if oriented else ())
     return tuple(found)
+
+
+def _named(bound: Bound) -> Bound:
+    """The upper end of a composition with a converted Renyi curve in it."""
+    certificate = bound.certificate
+    return replace(bound, certificate=replace(certificate, method=f"{certificate.method}; {_CONVERTED}"))
+
+
+def _smallest(bounds: list[Bound]) -> Bound:
+    return min(bounds, key=lambda bound: bound.upper)
 
 
 def _largest(bounds: list[Bound]) -> Bound:

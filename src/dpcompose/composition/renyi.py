@@ -12,7 +12,7 @@ import numpy as np
 
 from dpcompose.composition.adversarial import Rounds
 from dpcompose.contour import saddle
-from dpcompose.contour.transform import Line
+from dpcompose.contour.transform import Cumulants, Line
 from dpcompose.guarantee import failure, renyi
 from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.loss.base import Loss
@@ -219,28 +219,16 @@ class RenyiCurve:
         if self._one_family and not attained:
             if epsilon < self.largest and not -math.expm1(epsilon - self.largest) > delta:
                 return False
-            if self._one_family.loose and not _exceeds(self._one_family.gaussian, epsilon, math.log(delta), 1.0):
-                return False
-        return self._moments_exceed(epsilon, math.log(delta), start)
-
-    def _moments_exceed(self, epsilon: float, log_delta: float, start: float | None) -> bool:
-        return _exceeds(self._products[0].transform.cumulants, epsilon, log_delta, start or 1.0)
+            if self._one_family.loose:
+                return _exceeds(self._one_family.cumulants, epsilon, math.log(delta), 1.0)
+        return _exceeds(self._products[0].transform.cumulants, epsilon, math.log(delta), start or 1.0)
 
     def epsilons(self, delta: float, *, known: float, attained: bool, start: float | None) -> list[Bound]:
         """Upper ends for epsilon that may be below what is known; the lower ends are 0. `start`: as in `hopeless`."""
         if not 0 < delta < 1 or not 0 < known < math.inf:
             return [self.epsilon(delta)]
-        share = delta * _EXACT
-        if self.hopeless(known, share, attained=attained, start=start):
-            return []
-        if attained or not self._one_family or not self._one_family.loose or known > self.largest:
-            return [self.epsilon(delta)]
-        # What is known of the mechanisms below a pair is asked first: it needs no moments.
-        rho = self._one_family.rho
-        found = renyi.best_epsilon(lambda order: up(rho * order), delta=delta).epsilon
-        if self._moments_exceed(min(found, known), math.log(share), start):
-            return [Bound(0.0, found, _BEST_ORDER)]
-        return [self.epsilon(delta)]
+        hopeless = self.hopeless(known, delta * _EXACT, attained=attained, start=start)
+        return [] if hopeless else [self.epsilon(delta)]
 
     def epsilon(self, delta: float) -> Bound:
         """An upper end for epsilon; the lower end is 0."""
@@ -305,26 +293,33 @@ class _Term:
 
     @cached_property
     def rho(self) -> float:
-        """A rho of theirs, infinite if none is known: it may be less than that of the pair."""
+        """A rho of theirs, infinite if none is known."""
         rhos = [(loss.zcdp, times) for loss, times in self.product.group]
         known = [times * rho for rho, times in rhos if rho is not None]
         return up(math.fsum(known) * (1 + 4 * UNIT_ROUNDOFF)) if len(known) == len(rhos) else math.inf
 
     @cached_property
     def loose(self) -> bool:
-        """Whether rho may say less than a moment."""
-        return any(loss.zcdp_of_parts for loss, _ in self.product.group)
+        """Whether the mechanisms below the losses have lower moments."""
+        return self._below(1.0) is not None
 
-    def gaussian(self, order: float) -> tuple[float, float, float]:
-        """K of a Gaussian with this rho, and its first two derivatives."""
-        return self.rho * order * (order + 1), self.rho * (2 * order + 1), 2 * self.rho
+    def _below(self, exponent: float) -> Cumulants | None:
+        group = self.product.group
+        return type(group[0][0]).moments_below(group, np.array([exponent]))
+
+    def cumulants(self, exponent: float) -> tuple[float, float, float]:
+        """K of the mechanisms below, and its first two derivatives."""
+        below = self._below(exponent)
+        assert below is not None
+        return float(below.log_m[0]), float(below.first[0]), float(below.second[0])
 
     def divergence(self, order: float) -> float:
-        """Their moment, or rho times the order where that may be less."""
+        """The divergence of the mechanisms below, their moment, or rho times the order where that is infinite."""
+        below = self._below(order - 1)
+        if below is not None:
+            return up(float(below.log_m[0]) / (order - 1) * (1 + 16 * UNIT_ROUNDOFF))
         moment = _moment(self.product, order)
-        if moment < math.inf and not self.loose:
-            return moment
-        return min(moment, up(self.rho * order))
+        return moment if moment < math.inf else up(self.rho * order)
 
 
 def _terms(product: Product) -> list[_Term]:

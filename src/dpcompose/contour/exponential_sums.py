@@ -139,8 +139,8 @@ class WeightedPoints:
         frequencies: Reals,
         *,
         sign: Reals | float,
-        drift: float = 0.0,
-        mass: float = 1.0,
+        drift: Reals | float = 0.0,
+        mass: Reals | float = 1.0,
         omitted: Reals | float = 0.0,
         careful: int = _CAREFUL,
         plain: bool = False,
@@ -151,8 +151,9 @@ class WeightedPoints:
             power: Real part of p, outside [0, 1]; of each row, shape (m, 1), or of all.
             frequencies: u >= 0, shape (m,).
             sign: 1 if p = t + 1, -1 if p = -t; likewise.
-            drift: The part linear in t where the two measures put different mass outside their common support.
-            mass: The mass that makes the transform 1 at t = 0.
+            drift: The part linear in t where the two measures put different mass outside their common support;
+                likewise.
+            mass: The mass that makes the transform 1 at t = 0; likewise.
             omitted: A bound on the part of the sum that the points omit (quadrature, truncation), in units of the
                 largest term if that is above 1, shape (m,) or a float.
             careful: How many of the first frequencies keep their distance from 1; many later ones only their size.
@@ -172,8 +173,8 @@ class WeightedPoints:
                     _part(power, rows),
                     frequencies,
                     sign=_part(sign, rows),
-                    drift=drift,
-                    mass=mass,
+                    drift=_part(drift, rows),
+                    mass=_part(mass, rows),
                     omitted=omitted[rows],
                     careful=careful,
                     plain=plain,
@@ -279,7 +280,9 @@ class WeightedPoints:
         linear = row_dots(relative, rise * size + self.deficit)
         return np.minimum(second * frequencies**2, flat + slanted * frequencies) + linear * frequencies
 
-    def _steep(self, at: _Powers, frequencies: Reals, sign: Reals | float, mass: float, omitted: Reals | float) -> Line:
+    def _steep(
+        self, at: _Powers, frequencies: Reals, sign: Reals | float, mass: Reals | float, omitted: Reals | float
+    ) -> Line:
         """The same where E r^p is far from 1, so that 1 + p y does not matter to it: a plain scaled sum."""
         power, shifted, exponent, top = at
         size, shifted = np.abs(self.ratio), np.abs(shifted)
@@ -295,7 +298,7 @@ class WeightedPoints:
         value = exponential_sums(frequencies, tilted, sign * 1j * self.ratio)
         line = logarithm_of_excess(value.real - 1, value.imag, error)
         error = line.error + 8 * U * (np.abs(top) + 1)
-        return Line(line.log + (top - math.log(mass)), np.where(known, error, np.inf))
+        return Line(line.log + (top - np.log(mass)), np.where(known, error, np.inf))
 
 
 def _part(each: Reals | float, rows: Any) -> Reals | float:

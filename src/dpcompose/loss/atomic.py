@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement
+from typing import Self
 
 import numpy as np
 
-from dpcompose.contour.exponential_sums import WeightedPoints, careful_nodes
-from dpcompose.contour.transform import Lattice, Line, Transform, blockwise
+from dpcompose.contour.transform import Lattice, Transform
+from dpcompose.loss.atomic_sum import AtomicSum
 from dpcompose.loss.atoms import TINY, Atoms
 from dpcompose.loss.base import Loss
 from dpcompose.numerics.bound import Bound, up
-from dpcompose.numerics.elementary import Reals, U, minus_log1p
+from dpcompose.numerics.elementary import Reals, U
 from dpcompose.proof.ball import Field
 from dpcompose.proof.moments import Ends
+
+_TOGETHER = 2048
+"""Values that share arrays."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,23 @@ class AtomicLoss(Loss):
         return Bound(float(ratio[-1]) - self.table.ratio_error, float(ratio[-1]) + self.table.ratio_error)
 
     def transform(self, times: int) -> Transform:
-        return AtomicSum(self.table, float(times))
+        return AtomicSum((self.table,), np.array([[float(times)]]))
+
+    @classmethod
+    def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:
+        """Losses with equally many values in rows of one transform, a few thousand values at once."""
+        sizes: dict[int, list[tuple[Self, int]]] = defaultdict(list)
+        for loss, times in group:
+            sizes[len(loss.table.rows[0])].append((loss, times))
+        found: list[Transform] = []
+        for size, members in sizes.items():
+            most = max(_TOGETHER // size, 1)
+            for at in range(0, len(members), most):
+                tables, counts = zip(
+                    *[(loss.table, float(times)) for loss, times in members[at : at + most]], strict=True
+                )
+                found.append(AtomicSum(tables, np.array(counts)[:, None]))
+        return found
 
     def profile(self, epsilon: float) -> Bound:
         """delta(epsilon) = sum of (p - e^epsilon q)_+, each term with the error of its own rounding."""
@@ -96,101 +117,6 @@ class AtomicLoss(Loss):
 
     def ball(self, field: Field) -> Ends:
         return self.table.moments(field)
-
-
-@dataclass(frozen=True, eq=False)
-class AtomicSum(Transform):
-    """`times` copies of the finite part of an atomic loss, through the exponential sum over Q."""
-
-    atoms: Atoms
-    times: float
-
-    @property
-    def maximum(self) -> float:
-        return self.atoms.maximum * self.times if self.atoms.maximum < 0 else up(self.atoms.maximum * self.times)
-
-    @property
-    def minimum(self) -> float:
-        return self.atoms.minimum * self.times
-
-    @property
-    def lattice(self) -> Lattice | None:
-        one = self.atoms.lattice
-        return None if one is None else Lattice(one.spacing, one.offset * self.times)
-
-    @cached_property
-    def _points(self) -> WeightedPoints:
-        p, q, ratio, _, log_q = self.atoms.rows
-        near = np.clip(ratio, -2.0, 2.0)
-        deficit = np.where(np.abs(ratio) < 2.0, q * minus_log1p(np.expm1(near)), p - q - q * ratio)
-        # A third of the error of the deficit: p, q and q ln(p / q) are at most three times the deficit.
-        relative_error = np.full(len(q), self.atoms.relative_error + 1.5 * self.atoms.ratio_relative_error + 64 * U)
-        return WeightedPoints(
-            log_q, ratio, deficit, relative_error, np.full(len(q), self.atoms.ratio_relative_error + 16 * U)
-        )
-
-    @cached_property
-    def _mass(self) -> tuple[float, float]:
-        p, q, _ = self.atoms.common
-        return math.fsum(p), math.fsum(p) - math.fsum(q)
-
-    def cumulants(self, order: float) -> tuple[float, float, float]:
-        _, _, ratio, log_p, _ = self.atoms.rows
-        exponent = log_p + order * ratio
-        top = float(np.max(exponent))
-        tilted = np.exp(exponent - top)
-        total = float(np.sum(tilted))
-        mean = float(tilted @ ratio) / total
-        spread = float(tilted @ (ratio - mean) ** 2) / total
-        log_m = top + math.log(total / self._mass[0])
-        return self.times * log_m, self.times * mean, self.times * max(spread, 1e-300)
-
-    @property
-    def _drift(self) -> float:
-        """Sum of w y over the common support: P's mass there minus Q's."""
-        return self._mass[1]
-
-    @cached_property
-    def _mass_error(self) -> float:
-        """By how much the masses of P and of Q may be off as a whole: what is linear in t then does not cancel."""
-        off = (
-            0.0
-            if self.atoms.omitted_mass
-            else sum(abs(math.fsum([*side, -1.0])) for side in (self.atoms.upper, self.atoms.lower))
-        )
-        return (self.atoms.relative_error + 2 * U if self.atoms.relative_error else 0.0) + off
-
-    def _outside(self, order: float, frequencies: Reals) -> Reals:
-        """An error of (2 |t| + 1) `_mass_error` max(M(order), 1), in the units of `WeightedPoints.line`.
-
-        It is of the size of M where all masses are off by a factor, and of that of 1 where they are off as a whole:
-        M is smaller than 1 where the infinite loss left hardly more than negative ones.
-        """
-        points = self._points
-        top = max(float((points.log_weight + (order + 1) * points.ratio).max()), 0.0)
-        log_m = max(self.cumulants(order)[0] / self.times, 0.0) + 1e-6
-        return (2 * (order + frequencies) + 1) * (self._mass_error * self._mass[0] * math.exp(min(log_m - top, 700.0)))
-
-    def line(self, order: float, frequencies: Reals) -> Line:
-        one = self._points.line(
-            order + 1,
-            frequencies,
-            sign=1.0,
-            drift=self._drift,
-            mass=self._mass[0],
-            omitted=self._outside(order, frequencies),
-            careful=careful_nodes(self.times),
-        )
-        return Line(self.times * one.log, self.times * one.error + 4 * U * self.times * np.abs(one.log))
-
-    def log_envelope(self, order: float, edges: Reals) -> Reals:
-        nodes = np.concatenate([[0.0], edges])
-        outside = self._outside(order, nodes)
-        one = self._points.line(order + 1, nodes, sign=1.0, drift=self._drift, mass=self._mass[0], omitted=outside)
-        magnitude = np.exp(one.log.real[1:] + one.error[1:] - one.floor)
-        _, _, ratio = self.atoms.common
-        variance = min(self.cumulants(order)[2] / self.times * 1.01, float(ratio[-1] - ratio[0]) ** 2 / 4 + 1e-12)
-        return self.times * blockwise(magnitude, variance, edges)
 
 
 MOST_STATES, MOST_COUNTS = 1 << 14, 1 << 21

@@ -160,7 +160,7 @@ def envelope(losses: tuple[Loss, ...]) -> AtomicLoss:
     kinks = [loss.atoms().common[2] if 0 < loss.support <= MOST_KINKS else None for loss in losses]
     known = [kink for kink in kinks if kink is not None]
     nodes = _at_kinks(losses, known) if len(known) == len(losses) else _refined(losses)
-    return _dominating(lower_hull(_points(losses, nodes)))
+    return dominating(lower_hull(_points(losses, nodes)))
 
 
 def _values(loss: Loss, nodes: Reals) -> Reals:
@@ -270,7 +270,7 @@ def _span(losses: Sequence[Loss]) -> tuple[float, float]:
     return left, right
 
 
-def _dominating(corners: list[Point]) -> AtomicLoss:
+def dominating(corners: list[Point]) -> AtomicLoss:
     """The atoms of the polygon through the corners, from (0, 1): q is the change of slope, p = a q, exact but for the
     last rounding; where both are too small for floats, p counts as infinite."""
     slopes = [Fraction(-1), *((b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(corners)), Fraction(0)]

@@ -9,10 +9,11 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from dpcompose.contour.transform import Transform
+from dpcompose.contour.transform import Cumulants, Transform
 from dpcompose.errors import UnsupportedError
 from dpcompose.loss.atoms import Atoms
 from dpcompose.numerics.bound import Bound
+from dpcompose.numerics.elementary import Reals
 from dpcompose.proof.ball import Field
 from dpcompose.proof.moments import Ends
 
@@ -143,10 +144,13 @@ class Loss(ABC):
             "proof=True", f"{type(self).__name__} has no moments in ball arithmetic", "Ask without proof"
         )
 
-    @property
-    def zcdp_of_parts(self) -> bool:
-        """Whether `zcdp` is that of the mechanisms below this loss, and may be less than its own."""
-        return False
+    @classmethod
+    def moments_below(cls, group: Sequence[tuple[Any, int]], orders: Reals) -> Cumulants | None:
+        """Upper bounds on K of whatever mechanisms lie below these losses, each so many times, at orders > 0.
+
+        None where nothing less is known than K of the losses themselves. The derivatives are for planning.
+        """
+        return None
 
     @property
     def gdp(self) -> float | None:

@@ -37,15 +37,16 @@ class Readings:
     """The readings behind the answers of several products at one point: a question owns one for each point."""
 
     def __init__(self) -> None:
-        self._found: dict[int, LineReading] = {}
+        self._found: dict[int, tuple[Product, LineReading]] = {}
 
     def note(self, product: Product, reading: LineReading) -> None:
         """Keep the reading of a product."""
-        self._found[id(product)] = reading
+        self._found[id(product)] = product, reading
 
     def of(self, product: Product | None) -> LineReading | None:
         """The reading of a product, if it has been read."""
-        return self._found.get(id(product))
+        found = self._found.get(id(product))
+        return None if found is None else found[1]
 
     def order(self, product: Product) -> float | None:
         """The order of the contour that the product was read from, if it was one."""

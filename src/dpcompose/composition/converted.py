@@ -1,0 +1,77 @@
+"""Parts of which a Renyi curve says more than their losses do, as one pair of distributions.
+
+Renyi divergences add up over adaptive rounds, so all such parts together are one interactive mechanism with one curve.
+That curve is converted once (`loss.renyi_pair`), and the pair is composed with the losses of all other parts.
+
+Reference: [Mironov2017, Proposition 1], [VadhanZhang2023, Theorem 1.5]
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from dpcompose.composition.part import Pairs
+from dpcompose.guarantee.concentrated import ConcentratedDP
+from dpcompose.loss.atomic import AtomicLoss
+from dpcompose.loss.base import Loss, Pair
+from dpcompose.loss.gaussian import GaussianLoss
+from dpcompose.loss.product import Group
+from dpcompose.loss.renyi_pair import renyi_pair
+from dpcompose.loss.two_point import TwoPointLoss
+from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
+from dpcompose.numerics.elementary import Reals
+
+Promises = Sequence[tuple[ConcentratedDP, int]]
+
+
+def curved(loss: Loss) -> bool:
+    """Whether the mechanisms below a loss have lower moments than the loss itself."""
+    return type(loss).moments_below([(loss, 1)], np.ones(1)) is not None
+
+
+def converted(group: Group, promises: Promises) -> Group:
+    """Losses that dominate these parts together; empty if there are none.
+
+    Args:
+        group: Losses that are `curved`, with their counts.
+        promises: The promises of parts without losses. Their deltas are infinite losses of their own.
+    """
+    rho = up(math.fsum(times * promise.rho for promise, times in promises) * (1 + 4 * UNIT_ROUNDOFF))
+    if not group and not promises:
+        return ()
+    return ((_one_pair(group, rho), 1), *_failing(promises))
+
+
+@lru_cache(maxsize=32)
+def _one_pair(group: Group, rho: float) -> AtomicLoss:
+    families: dict[type[Loss], list[tuple[Loss, int]]] = defaultdict(list)
+    for loss, times in group:
+        families[type(loss)].append((loss, times))
+
+    def moments(orders: Reals) -> Reals:
+        total = rho * orders * (orders + 1)
+        for family, members in families.items():
+            below = family.moments_below(members, orders)
+            assert below is not None
+            total = total + below.log_m
+        return total * (1 + 16 * UNIT_ROUNDOFF)
+
+    return renyi_pair(moments)
+
+
+def attained(promises: Promises) -> Pairs:
+    """Mechanisms that keep these promises: Gaussian noise with mu^2 / 2 = rho, which fails with probability delta."""
+    rho = math.fsum(times * promise.rho for promise, times in promises)
+    if not promises or not 0 < rho < 1e11:
+        return ()
+    mechanisms = ((GaussianLoss(math.sqrt(2 * rho), ulps=8), 1), *_failing(promises))
+    return tuple((Pair(loss, loss), times) for loss, times in mechanisms)
+
+
+def _failing(promises: Promises) -> Group:
+    return tuple((TwoPointLoss(0.0, promise.delta), times) for promise, times in promises if promise.delta > 0)
