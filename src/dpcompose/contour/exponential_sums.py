@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpcompose.contour.grid_sums import on_grid, turned_on_grid
 from dpcompose.contour.transform import Cumulants, Line
 from dpcompose.numerics.elementary import (
     ULPS,
@@ -229,6 +230,10 @@ class WeightedPoints:
         if not len(frequencies) or frequencies[-1] == 0:
             return logarithm_of_excess(real, np.zeros_like(error), error)
         error = error + self._angular(relative, tilted + weight, np.abs(rise), frequencies)
+        if on_grid(self.ratio, frequencies):
+            turned, imaginary = turned_on_grid(self.ratio, (tilted, rise, weight), frequencies)
+            imaginary = imaginary - frequencies * self._total_deficit
+            return logarithm_of_excess(real - turned, sign * imaginary, error)
         error = error + frequencies * (20 * U * row_dots(weight, size))
         turned, imaginary = np.empty(error.shape), np.empty(error.shape)
         chunk = max(1, _CHUNK // self.ratio.size)
@@ -251,6 +256,9 @@ class WeightedPoints:
 
     def _turned(self, tilted: Reals, rise: Reals, weight: Reals, frequencies: Reals) -> tuple[Reals, Reals]:
         """The part of the real sum that the angle u log r takes away, and the imaginary part."""
+        if on_grid(self.ratio, frequencies):
+            turned, imaginary = turned_on_grid(self.ratio, (tilted, rise, weight), frequencies)
+            return turned, imaginary - frequencies * self._total_deficit
         real = np.empty((*self.ratio.shape[:-1], len(frequencies)))
         imaginary = np.empty(real.shape)
         chunk = max(1, _CHUNK // self.ratio.size)
@@ -277,7 +285,7 @@ class WeightedPoints:
         slanting = errors * size
         second = 1.3 * row_dots(slanting, size)
         flat, slanted = 3 * row_sums(errors), row_sums(slanting)
-        linear = row_dots(relative, rise * size + self.deficit)
+        linear = row_dots(relative, (2 if on_grid(self.ratio, frequencies) else 1) * rise * size + self.deficit)
         return np.minimum(second * frequencies**2, flat + slanted * frequencies) + linear * frequencies
 
     def _steep(

@@ -24,7 +24,7 @@ _SMALL = 1e-2
 # So many entries of an array at once, and so many without a matrix product.
 _CHUNK, _SERIAL = 1 << 18, 1 << 15
 # With fewer frequencies than that a grid saves nothing.
-_GRID = 256
+_GRID, _FEW = 256, 32
 
 
 def between(x: Reals, low: Any, high: Any) -> Reals:
@@ -149,7 +149,8 @@ def exponential_sums(frequencies: Reals, amplitude: Complexes | Reals, rate: Com
     (4 n + 64 + 16 u |rate|) U times the sum of the moduli, either way.
     """
     count = len(frequencies)
-    if count > _GRID and bool(np.all(np.diff(frequencies) == frequencies[1] - frequencies[0])):
+    many = count > _GRID or (rate.ndim > 1 and count > _FEW)
+    if many and bool(np.all(np.diff(frequencies) == frequencies[1] - frequencies[0])):
         block = math.isqrt(count)
         within = np.exp(rate[..., :, None] * (frequencies[:block] - frequencies[0]))
         blocks = np.exp(frequencies[::block, None] * rate[..., None, :]) * amplitude[..., None, :]
@@ -179,8 +180,8 @@ def _on_grid(frequencies: Reals) -> Any:
 
 
 def applied(matrix: Any, vector: Any) -> Any:
-    """matrix @ vector over the last axes, rows apart; small products do not wake the threads of a BLAS."""
-    if matrix.size <= _SERIAL:
+    """matrix @ vector over the last axes, rows apart; small products, and rows, do not wake the threads of a BLAS."""
+    if matrix.size <= _SERIAL or matrix.ndim > 2:
         if matrix.dtype == vector.dtype == np.float64:
             return np.vecdot(matrix, vector[..., None, :])
         return np.einsum("...ij,...j->...i", matrix, vector)
