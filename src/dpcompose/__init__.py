@@ -10,6 +10,7 @@ pair), `mechanism` (the building blocks), `composition`, `divergence`, `book` (D
 ledger), `release` (answers about tables), `experiment`, `plan` (TOML files), `report`, `cli`. Losses: in nats.
 """
 
+from dpcompose.composition.batch import deltas, epsilons
 from dpcompose.composition.calibrate import Calibration, calibrate
 from dpcompose.composition.composition import Composition, compose
 from dpcompose.composition.group import Group
@@ -40,6 +41,7 @@ from dpcompose.mechanism import (
 )
 from dpcompose.moved import install
 from dpcompose.numerics.bound import Bound, Certificate
+from dpcompose.numerics.bounds import Bounds
 
 __version__ = "0.1.0"
 
@@ -50,6 +52,7 @@ __all__ = [
     "Adjacency",
     "BlackBox",
     "Bound",
+    "Bounds",
     "Calibration",
     "Certificate",
     "Composition",
@@ -76,5 +79,7 @@ __all__ = [
     "UnsupportedError",
     "calibrate",
     "compose",
+    "deltas",
+    "epsilons",
     "parallel",
 ]

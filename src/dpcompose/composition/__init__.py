@@ -1,5 +1,6 @@
 """A multiset of parts becomes a guarantee: certified numerically, or by the theorems that apply."""
 
+from dpcompose.composition.batch import deltas, epsilons
 from dpcompose.composition.calibrate import Calibration, calibrate
 from dpcompose.composition.choice import Choice, one_of
 from dpcompose.composition.compare import Comparison
@@ -26,6 +27,8 @@ __all__ = [
     "calibrate",
     "compare",
     "compose",
+    "deltas",
+    "epsilons",
     "one_of",
     "parallel",
 ]

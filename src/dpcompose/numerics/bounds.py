@@ -1,0 +1,78 @@
+"""Many bounds at once: arrays of lower and upper ends, and the questions among them that were refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcompose.errors import DPComposeError
+from dpcompose.numerics.bound import EXACT, Bound, Certificate
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds(Sequence[Bound]):
+    """Numbers with lower[i] <= truth[i] <= upper[i]; an index gives a `Bound`, a slice gives `Bounds`.
+
+    >>> found = Bounds(np.array([0.25, 1.0]), np.array([0.5, 1.5]))
+    >>> found[1].contains(1.25), len(found), found.width.tolist()
+    (True, 2, [0.25, 0.5])
+
+    Args:
+        lower: The lower ends, shape (n,); not to be written to. NaN where the question was refused.
+        upper: The upper ends, likewise.
+        certificates: How each was obtained; empty if all are exact.
+        refusals: The error of each question that was refused, by its index.
+    """
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    certificates: tuple[Certificate, ...] = field(default=(), repr=False)
+    refusals: Mapping[int, DPComposeError] = field(default_factory=dict[int, DPComposeError])
+
+    def __post_init__(self) -> None:
+        """Keep copies that nobody can write to."""
+        for name in ("lower", "upper"):
+            ends = np.array(self.__dict__[name], dtype=np.float64)
+            ends.setflags(write=False)
+            object.__setattr__(self, name, ends)
+        object.__setattr__(self, "refusals", MappingProxyType(dict(self.refusals)))
+
+    @property
+    def width(self) -> NDArray[np.float64]:
+        """upper - lower; 0 where both ends are the same infinity, NaN where the question was refused."""
+        same = self.lower == self.upper
+        return np.where(same, 0.0, self.upper - np.where(same, 0.0, self.lower))
+
+    @property
+    def refused(self) -> NDArray[np.bool_]:
+        """Which questions were refused, shape (n,)."""
+        found = np.zeros(len(self), dtype=bool)
+        found[list(self.refusals)] = True
+        return found
+
+    def __len__(self) -> int:
+        return len(self.lower)
+
+    @overload
+    def __getitem__(self, index: int) -> Bound: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Bounds: ...
+
+    def __getitem__(self, index: int | slice) -> Bound | Bounds:
+        """One bound, or those of a slice. Raises the error of a question that was refused."""
+        if isinstance(index, slice):
+            kept = {
+                at: self.refusals[place] for at, place in enumerate(range(len(self))[index]) if place in self.refusals
+            }
+            return Bounds(self.lower[index], self.upper[index], self.certificates[index], kept)
+        place = range(len(self))[index]
+        if place in self.refusals:
+            raise self.refusals[place]
+        certificate = self.certificates[place] if self.certificates else EXACT
+        return Bound(float(self.lower[place]), float(self.upper[place]), certificate)

@@ -1,0 +1,101 @@
+"""Many questions in one call: the single answers, whatever else is asked and in whichever order; and bad input."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpcompose import (
+    Adjacency,
+    BlackBox,
+    Bounds,
+    Concentrated,
+    DiscreteGaussian,
+    DomainError,
+    Gaussian,
+    Laplace,
+    UnsupportedError,
+    deltas,
+    epsilons,
+)
+from dpcompose.composition import Composable
+
+MIXED: list[Composable] = [
+    Gaussian(2.0) * 3,
+    Gaussian(1.0).sampled(0.01) * 1000,
+    Laplace(10.0) + BlackBox(0.1) * 4,
+    Gaussian(2.0).sampled(0.02) * 500 + Gaussian(1.5).sampled(0.01) * 300,
+    Concentrated(0.01) * 3,
+    Gaussian(1.0) * 0,
+]
+
+
+def test_each_answer_overlaps_the_single_one() -> None:
+    given = [1e-5, 1e-6, 0.0, 1e-9, 1e-3, 0.5]
+    found = epsilons(MIXED, delta=given)
+    back = deltas(MIXED, epsilon=[0.0, 2.0, -1.0, 1.0, math.inf, -math.inf])
+    for index, (composition, delta, epsilon) in enumerate(
+        zip(MIXED, given, [0.0, 2.0, -1.0, 1.0, math.inf, -math.inf], strict=True)
+    ):
+        one = composition.epsilon(delta=delta)
+        assert max(one.lower, found[index].lower) <= min(one.upper, found[index].upper)
+        other = composition.delta(epsilon=epsilon)
+        assert max(other.lower, back[index].lower) <= min(other.upper, back[index].upper)
+
+
+def test_an_answer_depends_on_its_question_alone() -> None:
+    together, order = epsilons(MIXED, delta=1e-6), [3, 1, 5, 0, 4, 2]
+    shuffled = epsilons([MIXED[at] for at in order], delta=1e-6)
+    assert shuffled.lower.tolist() == together.lower[order].tolist()
+    assert shuffled.upper.tolist() == together.upper[order].tolist()
+
+
+def test_nothing_asked_is_nothing_answered() -> None:
+    for found in (epsilons([], delta=1e-5), deltas([], epsilon=[])):
+        assert len(found) == 0 and list(found) == [] and found.refused.tolist() == []
+
+
+@pytest.mark.parametrize("given", [[1e-5], [1e-5] * 3, [[1e-5, 1e-5]], np.zeros((2, 1)), []])
+def test_arrays_of_other_lengths_are_refused(given: Any) -> None:
+    with pytest.raises(DomainError, match="shape of delta"):
+        epsilons([Gaussian(1.0)] * 2, delta=given)
+
+
+@pytest.mark.parametrize("bad", [math.nan, -0.1, 1.5, "1", None, True])
+def test_a_bad_number_is_named_by_its_index(bad: Any) -> None:
+    asked: list[Any] = [1e-5, 1e-6, bad, 1e-5]
+    with pytest.raises(DomainError, match=r"delta\[2\]"):
+        epsilons([Gaussian(1.0)] * 4, delta=asked)
+    found = epsilons([Gaussian(1.0)] * 4, delta=asked, masked=True)
+    assert found.refused.tolist() == [False, False, True, False]
+    assert np.isnan(found.upper[2]) and found[1] == Gaussian(1.0).epsilon(delta=1e-6)
+    with pytest.raises(DomainError, match=r"delta\[2\]"):
+        _ = found[2]
+
+
+def test_a_refused_composition_is_named_by_its_index() -> None:
+    asked: list[Any] = [Gaussian(1.0), DiscreteGaussian(1.0).sampled(0.1), "no mechanism"]
+    under = Adjacency.REPLACE
+    with pytest.raises(DomainError, match=r"compositions\[2\]"):
+        epsilons(asked, delta=1e-5)
+    with pytest.raises(UnsupportedError, match=r"compositions\[1\]"):
+        epsilons(asked[:2], delta=1e-5, adjacency=under)
+    found = epsilons(asked, delta=1e-5, adjacency=under, masked=True)
+    assert found.refused.tolist() == [False, True, True] and sorted(found.refusals) == [1, 2]
+    assert found[:1].refused.tolist() == [False] and found[1:].refused.tolist() == [True, True]
+
+
+def test_the_ends_cannot_be_written_to() -> None:
+    found = epsilons([Gaussian(1.0)], delta=1e-5)
+    assert isinstance(found, Bounds)
+    with pytest.raises(ValueError, match="read-only"):
+        found.lower[0] = 0.0
+
+
+def test_progress_counts_every_question() -> None:
+    seen: list[tuple[int, int]] = []
+    epsilons(MIXED, delta=1e-5, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (len(MIXED), len(MIXED)) and seen == sorted(seen)
