@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,13 @@ from dpcompose import (
     Gaussian,
     Laplace,
     UnsupportedError,
+    compose,
     deltas,
     epsilons,
 )
 from dpcompose.composition import Composable
+from oracles import contour
+from oracles.normal import Direction, SampledGaussian
 
 MIXED: list[Composable] = [
     Gaussian(2.0) * 3,
@@ -99,3 +103,59 @@ def test_progress_counts_every_question() -> None:
     seen: list[tuple[int, int]] = []
     epsilons(MIXED, delta=1e-5, progress=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (len(MIXED), len(MIXED)) and seen == sorted(seen)
+
+
+Phase = tuple[float, float, int]
+
+
+def _drawn(seed: int, count: int) -> tuple[list[list[Phase]], list[float]]:
+    """Schedules of one or two phases (sigma, rate, steps), and a delta for each."""
+    rng = np.random.default_rng(seed)
+
+    def phase() -> Phase:
+        sigma, rate = np.exp(rng.uniform(np.log([0.7, 2e-3]), np.log([5.0, 0.4]))).round(5).tolist()
+        return sigma, rate, int(np.exp(rng.uniform(4.0, 10.0)))
+
+    phases = [[phase(), phase()] if index % 4 == 3 else [phase()] for index in range(count)]
+    return phases, (10.0 ** -rng.uniform(3.0, 11.0, count)).tolist()
+
+
+def _composed(phases: list[Phase]) -> Composable:
+    return compose(*(Gaussian(sigma).sampled(rate) * steps for sigma, rate, steps in phases))
+
+
+def test_schedules_are_answered_together_within_the_tolerance() -> None:
+    drawn, given = _drawn(1, 48)
+    schedules = [_composed(phases) for phases in drawn]
+    found = epsilons(schedules, delta=given)
+    together = [certificate.method.startswith("contour, many") for certificate in found.certificates]
+    assert sum(together) >= 40
+    assert np.all(found.width[together] <= 1e-9 * np.maximum(found.upper[together], 1e-3))
+    for schedule, delta, bound in zip(schedules[:16], given, found, strict=False):
+        one = schedule.epsilon(delta=delta)
+        assert max(one.lower, bound.lower) <= min(one.upper, bound.upper)
+    back = deltas(schedules, epsilon=found.upper)
+    assert np.all(back.lower <= given) and np.all(back.upper[together] >= np.array(given)[together] * (1 - 1e-5))
+
+
+def test_shuffled_and_split_batches_agree_to_the_last_bit() -> None:
+    drawn, given = _drawn(2, 60)
+    schedules = [_composed(phases) for phases in drawn]
+    whole = epsilons(schedules, delta=given)
+    order = np.random.default_rng(3).permutation(len(schedules))
+    parts = [order[:1], order[1:8], order[8:]]
+    split = [epsilons([schedules[at] for at in part], delta=np.array(given)[part]) for part in parts]
+    assert np.concatenate([part.lower for part in split]).tolist() == whole.lower[order].tolist()
+    assert np.concatenate([part.upper for part in split]).tolist() == whole.upper[order].tolist()
+
+
+def test_answers_hold_the_truth_by_ball_arithmetic() -> None:
+    drawn, given = _drawn(5, 12)
+    found = epsilons([_composed(phases) for phases in drawn], delta=given)
+    for phases, delta, bound in zip(drawn, given, found, strict=True):
+        directions = [
+            [(SampledGaussian(rate, 1 / Fraction(sigma), direction), steps) for sigma, rate, steps in phases]
+            for direction in (Direction.REMOVE, Direction.ADD)
+        ]
+        assert any(contour.delta(bound.lower, laws) > delta for laws in directions)
+        assert all(contour.delta(bound.upper, laws) < delta for laws in directions)

@@ -15,16 +15,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcompose.composition.answers import Answers
-from dpcompose.composition.question import TOLERANCE, checked
+from dpcompose.composition.question import TOLERANCE, PrivacyQuestion, checked
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
+from dpcompose.loss import sampled_gaussian_many
+from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound, Certificate
 from dpcompose.numerics.bounds import Bounds
 
 Progress = Callable[[int, int], None]
 """Called with how many questions are done, and how many there are."""
-_REMEDY = "With masked=True the others are answered"
+CHUNK = 1 << 12
+"""Questions that are planned together: enough to fill arrays, few enough for memory."""
+_MOST_PARTS = 8
+_FARTHEST = 600.0
+_TOGETHER, _REFUSED = Certificate("contour, many questions at once"), Certificate("refused")
 
 
 def epsilons(
@@ -107,6 +113,7 @@ class _Batch:
         masked: Whether questions without an answer are marked.
         progress: Told how much is done.
         refusals: The errors of questions without an answer.
+        found: The answers.
     """
 
     given: str
@@ -116,6 +123,7 @@ class _Batch:
     masked: bool
     progress: Progress | None
     refusals: dict[int, DPComposeError] = field(default_factory=dict[int, DPComposeError])
+    found: dict[int, Bound] = field(default_factory=dict[int, Bound])
 
     def answered(self, compositions: Iterable[Answers], given: ArrayLike) -> Bounds:
         """The bounds of all questions."""
@@ -123,16 +131,18 @@ class _Batch:
         check.flag("masked", self.masked)
         subjects = self._subjects(compositions)
         numbers = self._numbers(given, len(subjects))
-        ends = np.full((2, len(subjects)), np.nan)
-        certificates = [Certificate("refused")] * len(subjects)
-        for index, subject in enumerate(subjects):
-            if index not in self.refusals:
-                bound = self._one(index, subject, numbers[index])
-                if bound is not None:
-                    ends[:, index], certificates[index] = (bound.lower, bound.upper), bound.certificate
-            if self.progress is not None:
-                self.progress(index + 1, len(subjects))
-        return Bounds(ends[0], ends[1], tuple(certificates), self.refusals)
+        asked = [index for index in range(len(subjects)) if index not in self.refusals]
+        for start in range(0, len(asked), CHUNK):
+            some = asked[start : start + CHUNK]
+            questions = {index: question for index in some if (question := self._asked(index, subjects[index]))}
+            self._together(questions, numbers)
+            for index, question in questions.items():
+                if index not in self.found:
+                    one = question.epsilon if self.given == "delta" else question.delta
+                    self.found[index] = one(numbers[index])
+                    self._tell(len(subjects))
+            self._tell(len(subjects))
+        return self._bounds(len(subjects))
 
     def _subjects(self, compositions: Iterable[Answers]) -> Sequence[Answers]:
         if isinstance(compositions, Answers | str | bytes) or not isinstance(compositions, Iterable):  # pyright: ignore
@@ -164,19 +174,52 @@ class _Batch:
                 found.append(math.nan)
         return found
 
-    def _one(self, index: int, subject: Answers, number: float) -> Bound | None:
-        """The answer to one question by itself; None if it is refused."""
+    def _asked(self, index: int, subject: Answers) -> PrivacyQuestion | None:
+        """The question about one composition; None if it is refused."""
         try:
-            question = subject._question(self.adjacency, self.orientation, self.tolerance, False)  # pyright: ignore[reportPrivateUsage]
-            return question.epsilon(number) if self.given == "delta" else question.delta(number)
+            return subject._question(self.adjacency, self.orientation, self.tolerance, False)  # pyright: ignore[reportPrivateUsage]
         except UnsupportedError as error:
             self._refused(index, UnsupportedError(f"compositions[{index}], {error.what}", error.reason, error.remedy))
-        except DomainError as error:
-            named = f"compositions[{index}], {error.name}"
-            self._refused(index, DomainError(named, error.value, error.domain, error.remedy))
         return None
+
+    def _together(self, questions: dict[int, PrivacyQuestion], numbers: list[float]) -> None:
+        """Answer those that share arrays, where that is as narrow as wanted."""
+        for_delta = self.given == "epsilon"
+        rows: dict[int, sampled_gaussian_many.Question] = {}
+        for index, question in questions.items():
+            losses, number = _sampled_gaussians(question), numbers[index]
+            if losses is not None and (0 <= number <= _FARTHEST if for_delta else 0 < number < 1):
+                rows[index] = sampled_gaussian_many.Question(losses, number)
+        ends = sampled_gaussian_many.answered(list(rows.values()), for_delta=for_delta, tolerance=self.tolerance)
+        for index, lower, upper in zip(rows, *(each.tolist() for each in ends), strict=True):
+            if upper - lower <= self.tolerance * (10 * upper if for_delta else max(upper, 1e-3)):
+                self.found[index] = Bound(lower, upper, _TOGETHER)
+
+    def _bounds(self, count: int) -> Bounds:
+        ends = np.full((2, count), np.nan)
+        certificates = [_REFUSED] * count
+        for index, bound in self.found.items():
+            ends[:, index], certificates[index] = (bound.lower, bound.upper), bound.certificate
+        return Bounds(ends[0], ends[1], tuple(certificates), self.refusals)
 
     def _refused(self, index: int, error: DPComposeError) -> None:
         if not self.masked:
             raise error
         self.refusals[index] = error
+
+    def _tell(self, total: int) -> None:
+        if self.progress is not None:
+            self.progress(len(self.found) + len(self.refusals), total)
+
+
+def _sampled_gaussians(question: PrivacyQuestion) -> tuple[tuple[SampledGaussianLoss, int], ...] | None:
+    """The losses in one order, if both ends come from few sampled Gaussians and their reverses; else None."""
+    if not question.tight or len(question.dominating) != 2:
+        return None
+    remove, add = (product.group for product in question.dominating)
+    found: list[tuple[SampledGaussianLoss, int]] = []
+    for (one, times), (other, _) in zip(remove, add, strict=True):
+        if not isinstance(one, SampledGaussianLoss) or one.shared_reverse != other or not one.remove:
+            return None
+        found.append((one, times))
+    return tuple(found) if len(found) <= _MOST_PARTS and sum(times for _, times in found) > 1 else None

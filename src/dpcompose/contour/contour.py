@@ -270,7 +270,7 @@ def _listed(each: Reals | float, count: int) -> list[float]:
     return each.tolist() if isinstance(each, np.ndarray) else [float(each)] * count
 
 
-def simple_kernel(order: float, frequency: Reals) -> Complexes:
+def simple_kernel(order: Reals | float, frequency: Reals) -> Complexes:
     """2 / (t (t + 1)), halved at frequency 0."""
     line = order + 1j * frequency
     weight = np.where(frequency == 0, 1.0, 2.0)

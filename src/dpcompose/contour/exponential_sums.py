@@ -18,6 +18,7 @@ from dpcompose.contour.grid_sums import on_grid, turned_on_grid
 from dpcompose.contour.transform import Cumulants, Line
 from dpcompose.numerics.elementary import (
     ULPS,
+    Complexes,
     Reals,
     U,
     applied,
@@ -347,6 +348,12 @@ def logarithm_of_excess(x: Reals, y: Reals, error: Reals) -> Line:
     modulus = np.exp(log.real)
     if modulus.min(initial=1.0) > 0.25 and error.max(initial=0.0) < 0.0625:
         return Line(log, (2 * error + 32 * U * (np.abs(x) + np.abs(y))) / modulus)
+    return guarded(x, y, error, log)
+
+
+def guarded(x: Reals, y: Reals, error: Reals, log: Complexes) -> Line:
+    """`logarithm_of_excess` entry by entry, from log(1 + x + iy)."""
+    modulus = np.exp(log.real)
     size = np.maximum(modulus, 1e-300)
     relative = error / size
     log_error = 2 * relative + 32 * U * np.minimum(np.hypot(x, y) / size, 1 + np.abs(log))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,7 @@ class Grid:
     low: Reals
     high: Reals
 
-    def __getitem__(self, rows: slice) -> Grid:
+    def __getitem__(self, rows: Any) -> Grid:
         """Some of the rows."""
         return Grid(self.x[rows], self.points[rows], self.step[rows], self.low[rows], self.high[rows])
 
@@ -75,7 +76,12 @@ def on_shifted(noise: Reals | float, rate: Reals | float, x: Reals, theta: Reals
 
 def built(noise: Reals, rate: Reals, low: Reals, high: Reals, step: Reals, ulps: int) -> Grid:
     """The grid of each row, its noise good to `ulps` units of roundoff; all shapes (m, 1)."""
-    x = positions(low, high, step)
+    return built_at(positions(low, high, step), noise, rate, (low, high, step), ulps)
+
+
+def built_at(x: Reals, noise: Reals, rate: Reals, ends: tuple[Reals, Reals, Reals], ulps: int) -> Grid:
+    """`built` at given multiples of the step, shape (m, n), that reach beyond both ends; `ends`: low, high, step."""
+    low, high, step = ends
     s2 = noise * noise
     square = x * x
     norm = np.log(step / noise) - 0.5 * math.log(2 * math.pi)

@@ -1,8 +1,8 @@
 """Differences of elementary functions without cancellation, each with a bound on its error.
 
-The one assumption of the float engine stands here: numpy's real exp, expm1, log, log1p, sin, cos and arctan2 err by at
-most `ULPS` units in the last place (their own test-suite asserts as much). Everything else is IEEE arithmetic and is
-derived.
+The one assumption of the float engine stands here: numpy's real exp, expm1, log, log1p, sin, cos, tan and arctan2 err
+by at most `ULPS` units in the last place (their own test-suite asserts as much). Everything else is IEEE arithmetic and
+is derived.
 """
 
 from __future__ import annotations

@@ -1,0 +1,160 @@
+"""Many lines of equally many nodes in rows: `contour` and `invert`, row by row, for one call.
+
+Every row is summed by itself, in steps whose number is fixed: what a row says does not depend on the others.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dpcompose.contour.contour import kernel_peak, simple_kernel
+from dpcompose.numerics.elementary import Complexes, Reals, U, row_dots, row_sums
+
+_NEWTON = 7
+_OFFSETS = (1.25, 4.0)
+_EXPONENT = 600.0
+_ANGLE_ERROR = 24
+
+
+@dataclass(frozen=True)
+class ContourRows:
+    """m lines of n nodes each, ready to be summed at one x each. Formulas and proofs are those of `Contour`.
+
+    Args:
+        order: The real parts, shape (m, 1).
+        step: The distances of the nodes.
+        log: log M at the nodes, shape (m, n).
+        error: Bounds on its error, shape (m, n).
+        tail: Bounds on the nodes left out, as multiples of M(order) e^(-order x) step / (2 pi).
+        outer: Orders beyond `order`.
+        outer_log: Upper bounds on log M there.
+    """
+
+    order: Reals
+    step: Reals
+    log: Complexes
+    error: Reals
+    tail: Reals
+    outer: Reals
+    outer_log: Reals
+
+    def __getitem__(self, chosen: Any) -> ContourRows:
+        """Some of the rows."""
+        return ContourRows(**{each.name: self.__dict__[each.name][chosen] for each in fields(self)})
+
+    @cached_property
+    def _scale(self) -> Reals:
+        return self._real[:, :1]
+
+    @cached_property
+    def _real(self) -> Reals:
+        return self.log.real
+
+    @cached_property
+    def _frequency(self) -> Reals:
+        return self.step * np.arange(self.log.shape[1], dtype=float)
+
+    @cached_property
+    def _size(self) -> Reals:
+        return np.exp(self._real - self._scale)
+
+    @cached_property
+    def _kernel(self) -> Complexes:
+        return simple_kernel(self.order, self._frequency)
+
+    @cached_property
+    def _cosine(self) -> tuple[Reals, Reals]:
+        """The factors of cosine and sine in g, shape (m, n) each."""
+        return self._size * self._kernel.real, self._size * self._kernel.imag
+
+    @cached_property
+    def _slanted(self) -> tuple[Reals, Reals]:
+        """The same in -g'."""
+        kernel = self._kernel * (self.order + 1j * self._frequency)
+        return self._size * kernel.real, self._size * kernel.imag
+
+    def _turned(self, x: Reals) -> tuple[Reals, Reals]:
+        """Cosine and sine of the phases at x, good to `_ANGLE_ERROR` U.
+
+        With t = tan(v / 2) they are (1 - t^2) / (1 + t^2) and 2 t / (1 + t^2), and as smooth in t as that.
+        """
+        tangent = np.tan(0.5 * (self.log.imag - self._frequency * x))
+        share = 2 / (1 + tangent * tangent)
+        return share - 1, share * tangent
+
+    def _sum(self, factors: tuple[Reals, Reals], turned: tuple[Reals, Reals]) -> Reals:
+        return row_sums(factors[0] * turned[0] - factors[1] * turned[1])
+
+    def _unit(self, x: Reals) -> Reals:
+        """The factor of the sums; NaN where it is beyond what is evaluated here."""
+        exponent = self._scale - self.order * x
+        return np.where(np.abs(exponent) < _EXPONENT, np.exp(exponent), np.nan) * self.step / (2 * math.pi)
+
+    def _errors(self, reach: Reals) -> Reals:
+        """A bound on the error of the sum for |x| up to `reach`, in its units; NaN if it is too large."""
+        relative = self.error + U * (4 * np.abs(self.log.imag) + 2 * np.abs(self._real) + 2 * np.abs(self._scale))
+        relative = relative + U * (24 + 3 * reach * self._frequency)
+        rounded = np.expm1(np.minimum(relative, 1.0)) + U * (64 + 2 * _ANGLE_ERROR)
+        found = row_dots(np.abs(self._kernel) * self._size, np.where(relative < 1, rounded, np.nan))
+        return np.where(np.isfinite(found), found * (1 + 1e-9), np.nan)
+
+    def _aliases(self, x: Reals) -> Reals:
+        """A bound on the aliases: below x each is at most e^(-order W |n|); above, Chernoff's."""
+        period = 2 * math.pi / self.step * (1 - 4 * U)
+        moved = self.outer * x
+        chernoff = self.outer_log - moved + kernel_peak(self.outer)
+        chernoff = chernoff + U * (8 * np.abs(self.outer_log) + 8 * np.abs(moved) + 64) + 1e-12
+        falling = (self.outer - self.order) * period
+        return (_geometric(0.0, -self.order * period) + _geometric(chernoff, -falling)) * (1 + 1e-12)
+
+    def ends(self, x: Reals) -> tuple[Reals, Reals]:
+        """lower <= g(x) <= upper, shape (m, 1) each; NaN where nothing is known."""
+        value, unit = self._sum(self._cosine, self._turned(x)), self._unit(x)
+        around = self._around(x, value, unit)
+        return value * unit - around - self._aliases(x), value * unit + around
+
+    def _around(self, x: Reals, value: Reals, unit: Reals) -> Reals:
+        """Rounding and truncation."""
+        shift = U * (4 * np.abs(self._scale) + (6 * self.order + 4) * (np.abs(x) + 1.0) + 24)
+        errors = self._errors(np.abs(x))
+        tail = self.tail * np.exp(np.minimum(self.error[:, :1], 1.0))
+        found = (errors + shift * (np.abs(value) + errors) + tail) * unit
+        return np.where(np.isfinite(found), found, np.nan) * (1 + 1e-12)
+
+    def solved(self, mass: Reals, x: Reals) -> tuple[Reals, Reals]:
+        """The x with g(x) = mass between two floats, shape (m, 1) each; NaN where one is not proved.
+
+        Args:
+            mass: In (0, 1), shape (m, 1).
+            x: Where to begin.
+        """
+        reach = 4.0 / self.order
+        slope = self.order
+        for _ in range(_NEWTON):
+            turned, unit = self._turned(x), self._unit(x)
+            sums = self._sum(self._cosine, turned)
+            value = sums * unit
+            slope = self._sum(self._slanted, turned) / sums
+            known = (value > 0) & (slope > 0)
+            moved = np.log(np.where(known, value / mass, 1.0)) / np.where(known, slope, 1.0)
+            x = x + np.where(known, np.minimum(np.maximum(moved, -reach), reach), np.nan)
+        unit = self._unit(x)
+        width = (self._around(x, mass / unit, unit) + self._aliases(x)) / mass / slope + 4 * U * np.abs(x)
+        lower = upper = np.full_like(x, np.nan)
+        for offset in _OFFSETS:
+            right, left = x + offset * width, x - offset * width
+            proved_right, proved_left = self.ends(right)[1] <= mass, self.ends(left)[0] >= mass
+            upper = np.where(np.isnan(upper) & proved_right, right, upper)
+            lower = np.where(np.isnan(lower) & proved_left, left, lower)
+        return lower, upper
+
+
+def _geometric(log_first: Reals | float, log_ratio: Reals) -> Reals:
+    """The sum over n >= 1 of e^(log_first + n log_ratio); infinite where that does not fall."""
+    exponent = log_first + log_ratio
+    return np.where(log_ratio < 0, np.exp(np.minimum(exponent, 700.0)) / -np.expm1(log_ratio), np.inf)

@@ -1,0 +1,157 @@
+"""Where the lines of sampled Gaussians end, and how fine their grids over the noise must be: proved, row by row.
+
+Reference: [TrefethenWeideman2014, Theorem 5.1]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dpcompose.loss.sampled_gaussian_grid import Grid
+from dpcompose.loss.sampled_gaussian_plan import Parts, Places, at_place
+from dpcompose.numerics.elementary import Reals, U, between, log_sum, row_dots, row_sums, row_tops
+
+_EDGES = (1.0, 1.15, 1.35), (1.6, 1.9, 2.4), (3.2, 4.5, 7.0), (10.0, 15.0, 25.0)
+_ANGLES = (0.02, 0.05, 0.12, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5)
+_LARGEST_SHIFT, _RIGHT_ANGLE = 0.8, 1.57
+_SHARE = 1e-6
+
+
+@dataclass(frozen=True)
+class Direction:
+    """The integrands n r^p of one direction on the grid for planning, shape (m p, n)."""
+
+    parts: Parts
+    grid: Grid
+    power: Reals
+
+    def __getitem__(self, chosen: Any) -> Direction:
+        """Those of some of the compositions."""
+        rows = self.parts.rows_of(chosen)
+        return Direction(self.parts[chosen], self.grid[rows], self.power[rows])
+
+    @cached_property
+    def exponent(self) -> Reals:
+        """log n r^p, with the step."""
+        return self.grid.points.log_weight + self.power * self.grid.points.ratio
+
+    @cached_property
+    def shares(self) -> Reals:
+        """Their shares in the sum."""
+        found = np.exp(self.exponent - row_tops(self.exponent))
+        return found / row_sums(found)
+
+    def log_envelope(self, edges: Reals) -> Reals:
+        """Bounds on log |M(order + iu) / M(order)| of all copies, each for every u from its edge on, shape (m, e).
+
+        |phi(u)| <= e^(theta^2 s^2 / 2) E |r(x + i theta s^2) / r(x)|^p e^(-u a(x)), a(x) = arg r(x + i theta s^2) >= 0,
+        which falls with u; theta is near the best one for the edge.
+        """
+        edges = self.parts.spread(edges)
+        rows = [self._shifted(edges[:, at : at + 1]) for at in range(edges.shape[1])]
+        return self.parts.total(np.minimum(np.concatenate(rows, axis=1), 0.0))
+
+    def _shifted(self, edges: Reals) -> Reals:
+        """The bound of one copy, shape (m p, 1), from the trapezoid sum over the grid.
+
+        In a strip of half-width `wide` s^2, up to a right angle less theta, Re a >= 0, and |r|^p is bounded by r^p and
+        the moduli at the angles theta + wide and theta - wide.
+        """
+        weight, s2 = self._weight, self.parts.noise**2
+        mean, square, factor, outside = self._sums
+        bend = s2 - self.power * (mean - square) + edges * edges * (square - mean * mean)
+        theta = between(edges * mean / np.maximum(bend, 1e-300), 0.005, _LARGEST_SHIFT)
+        rest = 2 * np.square(np.sin(theta / 2))
+        angle = np.arctan2(weight * np.sin(theta), 1 - weight * rest)
+        shrunk = self.power / 2 * np.log1p(-2 * weight * (1 - weight) * rest)
+        decayed = row_dots(self.shares, np.exp(shrunk - edges * angle))
+        omitted = 1.1 * (outside + self._step_error(theta, _RIGHT_ANGLE - theta))
+        return theta * theta * s2 / 2 + np.log(decayed * factor + omitted) + 1e-14 * (1 + edges)
+
+    def _step_error(self, theta: Reals | float, widest: Reals | float) -> Reals:
+        """A bound, relative to M, on the step's error, by a strip of half-width up to `widest` s^2 around theta s^2."""
+        s2, rate = self.parts.noise**2, 2 * math.pi / self.grid.step
+        wide = np.minimum(widest, rate)
+        sides = np.log(np.cos((theta + wide) / 2)) + np.log(np.cos((theta - wide) / 2))
+        growth = wide * wide * s2 / 2 - np.maximum(-self.power, 0.0) / 2 * sides
+        return 2 * np.exp(growth) / np.expm1(np.minimum(rate * s2 * wide, 700.0))
+
+    @cached_property
+    def _sums(self) -> tuple[Reals, Reals, Reals, Reals]:
+        """Mean and mean square of the weight, a factor for errors of the shares, and the shares beyond the grid."""
+        points, side, s2 = self.grid.points, self.parts.side, self.parts.noise**2
+        mean, square = row_dots(self.shares, self._weight), row_dots(self.shares, self._weight * self._weight)
+        # Beyond the grid terms fall by e^(-step side / s^2) or faster.
+        ends = self.shares[:, :1] + self.shares[:, -1:]
+        outside = ends / np.expm1(np.minimum(self.grid.step * side / s2, 700.0))
+        largest = row_tops(np.abs(points.ratio))
+        rounding = row_tops(points.weight_error) + row_tops(points.ratio_error) * (1 + np.abs(self.power) * largest)
+        rounding = rounding + U * (self.grid.x.shape[1] + 128 + 4 * row_tops(np.abs(points.log_weight)))
+        return mean, square, 1 + 2 * (self._step_error(0.0, _RIGHT_ANGLE) + outside) + 4 * rounding, outside
+
+    @cached_property
+    def _weight(self) -> Reals:
+        """w = q e^z / r, the weight of the sampled part."""
+        return -np.expm1(-np.maximum(self.grid.points.ratio - np.log1p(-self.parts.rate), 0.0))
+
+    def log_strips(self, reach: Reals | float) -> Reals:
+        """For each angle log of a bound on the integral of n |r^(p + iu)| along the edge of that strip, u <= reach.
+
+        A cell's mass is at most its left value times e^(step |d log / dx|), and the argument of r rises with x. The
+        last cell stands for all that is to its right; what is left of the first is below a third of it.
+        """
+        s2, noise = self.parts.noise**2, self.parts.noise
+        lifted = self.exponent + self.grid.step * (np.abs(self.grid.x) + np.abs(self.power) + self.grid.step) / s2
+        weight = np.concatenate([self._weight[:, 1:], np.ones_like(s2)], axis=1)
+        found: list[Reals] = []
+        whole = log_sum(lifted) if np.ndim(reach) == 0 else lifted
+        for theta in _ANGLES:
+            total = whole
+            if np.ndim(reach):
+                angle = np.arctan2(weight * math.sin(theta), 1 - weight * (2 * math.sin(theta / 2) ** 2))
+                total = log_sum(lifted + reach * angle)
+            grown = total + np.minimum(self.power, 0.0) * math.log(math.cos(theta / 2))
+            found.append((theta * noise) ** 2 / 2 + np.logaddexp(grown, 0.0))
+        return np.concatenate(found, axis=1)
+
+
+def ended(remove: Direction, add: Direction, places: Places) -> tuple[Reals, Reals]:
+    """The frequency at which each line ends, infinite where none is good, and the tails of both directions, (m, 2)."""
+    end, tails = np.full_like(places.order, np.inf), np.full((len(places.order), 2), np.inf)
+    left = np.flatnonzero(places.found)
+    for multiples in _EDGES:
+        if len(left):
+            end[left], tails[left] = _ended(remove[left], add[left], places[left], np.array(multiples))
+        left = left[np.isinf(end[left, 0])]
+    return end, tails
+
+
+def _ended(remove: Direction, add: Direction, places: Places, multiples: Reals) -> tuple[Reals, Reals]:
+    """`ended` at one of a few multiples of the frequency at which a Gaussian of that variance would have decayed."""
+    edges = np.sqrt(2 * (np.maximum(-np.log(places.error), 1.0) + 1.0) / places.variance) * multiples
+    # |1 / (t (t + 1))| <= 1 / u^2, and |M| is at most what it may be at the edge.
+    tails = [np.exp(each.log_envelope(edges)) * (1 / edges + places.step / edges**2) for each in (remove, add)]
+    # Adding is nearly always proved to be the smaller one, and for that a share of the height is enough.
+    small = np.maximum(places.error, _SHARE * places.height)
+    excess = np.maximum(tails[0] / (2 * math.pi * places.error), tails[1] / small)
+    first = (excess <= 1).argmax(axis=1)[:, None]
+    end = np.where(at_place(excess, first) <= 1, at_place(edges, first), np.inf)
+    return end, np.concatenate([at_place(each, first) for each in tails], axis=1)
+
+
+def log_step_errors(norms: Reals, noise: Reals, step: Reals) -> Reals:
+    """log of what a step leaves out by the best strip, from the `log_strips`, shape (m p, 1)."""
+    rate = 2 * math.pi * noise**2 / step
+    return (norms - np.array(_ANGLES) * rate).min(axis=1)[:, None] + math.log(2.8)
+
+
+def wanted_step(norms: Sequence[Reals], noise: Reals, depth: Reals) -> Reals:
+    """The largest step for which all of the norms leave out at most e^-depth, shape (m p, 1)."""
+    most = np.maximum.reduce(norms)
+    return (2 * math.pi * noise**2 * np.array(_ANGLES) / (depth + most + 1.1)).max(axis=1)[:, None]
