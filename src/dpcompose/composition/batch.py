@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcompose.composition.answers import Answers
+from dpcompose.composition.answers import Askable
 from dpcompose.composition.question import TOLERANCE, PrivacyQuestion, checked
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
@@ -34,7 +34,7 @@ _TOGETHER, _REFUSED = Certificate("contour, many questions at once"), Certificat
 
 
 def epsilons(
-    compositions: Iterable[Answers],
+    compositions: Iterable[Askable],
     *,
     delta: ArrayLike,
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
@@ -69,7 +69,7 @@ def epsilons(
 
 
 def deltas(
-    compositions: Iterable[Answers],
+    compositions: Iterable[Askable],
     *,
     epsilon: ArrayLike,
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
@@ -125,7 +125,7 @@ class _Batch:
     refusals: dict[int, DPComposeError] = field(default_factory=dict[int, DPComposeError])
     found: dict[int, Bound] = field(default_factory=dict[int, Bound])
 
-    def answered(self, compositions: Iterable[Answers], given: ArrayLike) -> Bounds:
+    def answered(self, compositions: Iterable[Askable], given: ArrayLike) -> Bounds:
         """The bounds of all questions."""
         check.member("adjacency", self.adjacency, Adjacency)
         check.flag("masked", self.masked)
@@ -144,12 +144,12 @@ class _Batch:
             self._tell(len(subjects))
         return self._bounds(len(subjects))
 
-    def _subjects(self, compositions: Iterable[Answers]) -> Sequence[Answers]:
-        if isinstance(compositions, Answers | str | bytes) or not isinstance(compositions, Iterable):  # pyright: ignore
+    def _subjects(self, compositions: Iterable[Askable]) -> Sequence[Askable]:
+        if isinstance(compositions, Askable | str | bytes) or not isinstance(compositions, Iterable):  # pyright: ignore
             raise DomainError("compositions", compositions, "a sequence of mechanisms and compositions")
         subjects = list(compositions)
         for index, subject in enumerate(subjects):
-            if not isinstance(subject, Answers):  # pyright: ignore[reportUnnecessaryIsInstance]
+            if not isinstance(subject, Askable):  # pyright: ignore[reportUnnecessaryIsInstance]
                 self._refused(index, DomainError(f"compositions[{index}]", subject, "a mechanism or a composition"))
         return subjects
 
@@ -174,7 +174,7 @@ class _Batch:
                 found.append(math.nan)
         return found
 
-    def _asked(self, index: int, subject: Answers) -> PrivacyQuestion | None:
+    def _asked(self, index: int, subject: Askable) -> PrivacyQuestion | None:
         """The question about one composition; None if it is refused."""
         try:
             return subject._question(self.adjacency, self.orientation, self.tolerance, False)  # pyright: ignore[reportPrivateUsage]
