@@ -50,8 +50,11 @@ def record(folder: Path, weakness: str, first: int, stop: int, *, kill_at_sync: 
     if shutil.which("strace") is None:
         raise MissingError("strace is not installed: apt-get install strace")
     log = folder.parent / f"{folder.name}.strace"
-    command = ["strace", "-f", "--seccomp-bpf", "-y", "-xx", "-s", "1000000", "-o", log, "-e", f"trace={CALLS}"]
-    if kill_at_sync is not None:
+    command = ["strace", "-f", "-y", "-xx", "-s", "1000000", "-o", log, "-e", f"trace={CALLS}"]
+    if kill_at_sync is None:
+        # Other calls are not stopped. A signal at a call would come after it.
+        command += ["--seccomp-bpf"]
+    else:
         command += ["-e", f"inject=fdatasync:signal=KILL:when={kill_at_sync}"]
     command += [sys.executable, "-B", "-m", "campaigns.ledger.session", folder, weakness, str(first), str(stop)]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
