@@ -47,14 +47,6 @@ class GroupOptions(TypedDict, total=False):
     spend: Required[Mapping[str, Any]]
 
 
-class GridOptions(GroupOptions, total=False):
-    """Those of a question about a column on a grid."""
-
-    lower: Required[Any]
-    upper: Required[Any]
-    granularity: Any
-
-
 @dataclass(frozen=True)
 class Question(ABC):
     """A question: its groups, and what it may cost.

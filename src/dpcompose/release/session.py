@@ -25,7 +25,7 @@ from dpcompose.release.counts import Count, Histogram, Units
 from dpcompose.release.design import Design
 from dpcompose.release.engine import EngineStatement
 from dpcompose.release.quantile import Quantile
-from dpcompose.release.question import GridOptions, GroupOptions, Question, questions_of
+from dpcompose.release.question import GroupOptions, Question, questions_of
 from dpcompose.release.spend import Spend
 from dpcompose.release.sums import Mean, Sum
 from dpcompose.release.table import Table
@@ -83,13 +83,31 @@ class Session:
         """How many units there are; see `Units` and `ask`."""
         return self.ask(Units(**asked), key=key)
 
-    def sum(self, column: str, *, key: str | None = None, **asked: Unpack[GridOptions]) -> Answer:
+    def sum(
+        self,
+        column: str,
+        *,
+        lower: Any,
+        upper: Any,
+        granularity: Any = None,
+        key: str | None = None,
+        **asked: Unpack[GroupOptions],
+    ) -> Answer:
         """The sum of a column; see `Sum` and `ask`."""
-        return self.ask(Sum(column, **asked), key=key)
+        return self.ask(Sum(column, lower=lower, upper=upper, granularity=granularity, **asked), key=key)
 
-    def mean(self, column: str, *, key: str | None = None, **asked: Unpack[GridOptions]) -> Answer:
+    def mean(
+        self,
+        column: str,
+        *,
+        lower: Any,
+        upper: Any,
+        granularity: Any = None,
+        key: str | None = None,
+        **asked: Unpack[GroupOptions],
+    ) -> Answer:
         """The mean of a column; see `Mean` and `ask`."""
-        return self.ask(Mean(column, **asked), key=key)
+        return self.ask(Mean(column, lower=lower, upper=upper, granularity=granularity, **asked), key=key)
 
     def histogram(
         self, column: str, *, edges: Sequence[Any], key: str | None = None, **asked: Unpack[GroupOptions]
@@ -97,9 +115,19 @@ class Session:
         """The number of rows between edges; see `Histogram` and `ask`."""
         return self.ask(Histogram(column, edges=edges, **asked), key=key)
 
-    def quantile(self, column: str, q: Any, *, key: str | None = None, **asked: Unpack[GridOptions]) -> Answer:
+    def quantile(
+        self,
+        column: str,
+        q: Any,
+        *,
+        lower: Any,
+        upper: Any,
+        granularity: Any,
+        key: str | None = None,
+        **asked: Unpack[GroupOptions],
+    ) -> Answer:
         """A quantile of a column; see `Quantile` and `ask`."""
-        return self.ask(Quantile(column, q, **asked), key=key)
+        return self.ask(Quantile(column, q, lower=lower, upper=upper, granularity=granularity, **asked), key=key)
 
     def ask(self, question: Question, *, key: str | None = None) -> Answer:
         """The answer to one question.
