@@ -10,7 +10,8 @@ pair), `mechanism` (the building blocks), `composition`, `divergence`, `book` (D
 ledger), `release` (answers about tables), `experiment`, `plan` (TOML files), `report`, `cli`. Losses: in nats.
 """
 
-from dpcompose.composition.batch import deltas, epsilons
+from dpcompose.composition.batch import deltas, epsilons, running_epsilon
+from dpcompose.composition.batch_calibration import Calibrations, calibrations
 from dpcompose.composition.calibrate import Calibration, calibrate
 from dpcompose.composition.composition import Composition, compose
 from dpcompose.composition.group import Group
@@ -54,6 +55,7 @@ __all__ = [
     "Bound",
     "Bounds",
     "Calibration",
+    "Calibrations",
     "Certificate",
     "Composition",
     "Concentrated",
@@ -78,8 +80,10 @@ __all__ = [
     "UnreachableError",
     "UnsupportedError",
     "calibrate",
+    "calibrations",
     "compose",
     "deltas",
     "epsilons",
     "parallel",
+    "running_epsilon",
 ]

@@ -18,10 +18,14 @@ from dpcompose import (
     DomainError,
     Gaussian,
     Laplace,
+    UnreachableError,
     UnsupportedError,
+    calibrate,
+    calibrations,
     compose,
     deltas,
     epsilons,
+    running_epsilon,
 )
 from dpcompose.composition import Composable
 from oracles import contour
@@ -159,3 +163,43 @@ def test_answers_hold_the_truth_by_ball_arithmetic() -> None:
         ]
         assert any(contour.delta(bound.lower, laws) > delta for laws in directions)
         assert all(contour.delta(bound.upper, laws) < delta for laws in directions)
+
+
+def test_epsilon_after_every_step_is_that_of_the_prefix() -> None:
+    phases = [Gaussian(1.5).sampled(0.01) * 400, Gaussian(1.0).sampled(0.02) * 300, Gaussian(2.0).sampled(0.01) * 100]
+    found = running_epsilon(phases, delta=1e-6)
+    assert len(found) == 800 and np.all(np.diff(found.lower) >= 0) and np.all(np.diff(found.upper) >= 0)
+    for steps in (1, 2, 7, 90, 400, 401, 433, 700, 701, 800):
+        first, second = min(steps, 400), min(max(steps - 400, 0), 300)
+        third = max(steps - 700, 0)
+        prefix = compose(*(phase.parts[0][0] * n for phase, n in zip(phases, (first, second, third), strict=True)))
+        one, bound = prefix.epsilon(delta=1e-6), found[steps - 1]
+        assert max(one.lower, bound.lower) <= min(one.upper, bound.upper)
+        assert bound.width <= max(1.01e-8 * bound.upper, one.width)
+
+
+def test_a_schedule_of_any_mechanisms_runs() -> None:
+    found = running_epsilon(Laplace(10.0) * 3 + BlackBox(0.1) * 2, delta=1e-6)
+    assert len(found) == 5 and found[4] == (Laplace(10.0) * 3 + BlackBox(0.1) * 2).epsilon(delta=1e-6)
+    assert len(running_epsilon([], delta=1e-6)) == 0
+    with pytest.raises(DomainError, match=r"schedule\[1\]"):
+        running_epsilon([Laplace(1.0), 3], delta=1e-6)  # type: ignore[list-item]
+
+
+def test_a_batch_of_calibrations_meets_its_targets() -> None:
+    families = [lambda sigma, rate=rate: Gaussian(sigma).sampled(rate) * 1000 for rate in (0.01, 0.02)]
+    found = calibrations([*families, Gaussian], epsilon=[1.0, 2.0, 1.0], delta=1e-5)
+    for index, (family, target) in enumerate(zip([*families, Gaussian], (1.0, 2.0, 1.0), strict=True)):
+        one = calibrate(family, epsilon=target, delta=1e-5)
+        assert abs(found.value[index] / one.value - 1) < 1e-8
+        assert family(float(found.value[index])).epsilon(delta=1e-5).lower <= target
+
+
+def test_a_calibration_without_an_answer_is_named_by_its_index() -> None:
+    families = [Gaussian, lambda scale: Laplace(scale) * 0 + BlackBox(2.0), Laplace]
+    with pytest.raises(UnreachableError, match=r"families\[1\]"):
+        calibrations(families, epsilon=1.0, delta=0.0001)
+    found = calibrations(families, epsilon=[1.0, 1.0, -1.0], delta=0.0001, masked=True)
+    assert sorted(found.refusals) == [1, 2] and np.isnan(found.value).tolist() == [False, True, True]
+    with pytest.raises(DomainError, match=r"epsilon\[2\]"):
+        _ = found[2]

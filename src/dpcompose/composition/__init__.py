@@ -1,6 +1,7 @@
 """A multiset of parts becomes a guarantee: certified numerically, or by the theorems that apply."""
 
-from dpcompose.composition.batch import deltas, epsilons
+from dpcompose.composition.batch import deltas, epsilons, running_epsilon
+from dpcompose.composition.batch_calibration import Calibrations, calibrations
 from dpcompose.composition.calibrate import Calibration, calibrate
 from dpcompose.composition.choice import Choice, one_of
 from dpcompose.composition.compare import Comparison
@@ -13,6 +14,7 @@ from dpcompose.composition.risk import Risk
 
 __all__ = [
     "Calibration",
+    "Calibrations",
     "Choice",
     "Comparison",
     "Composable",
@@ -25,10 +27,12 @@ __all__ = [
     "Profile",
     "Risk",
     "calibrate",
+    "calibrations",
     "compare",
     "compose",
     "deltas",
     "epsilons",
     "one_of",
     "parallel",
+    "running_epsilon",
 ]

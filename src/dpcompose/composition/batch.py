@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcompose.composition.answers import Askable
-from dpcompose.composition.question import TOLERANCE, PrivacyQuestion, checked
-from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
+from dpcompose.composition.composition import Composable, ComposablePart, compose
+from dpcompose.composition.question import TOLERANCE, PrivacyQuestion, ask, checked
+from dpcompose.errors import DomainError, DPComposeError, UnreachableError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
 from dpcompose.loss import sampled_gaussian_many
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
+from dpcompose.loss.sampled_gaussian_running import MOST_PHASES, running
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound, Certificate
 from dpcompose.numerics.bounds import Bounds
@@ -30,6 +32,7 @@ CHUNK = 1 << 12
 """Questions that are planned together: enough to fill arrays, few enough for memory."""
 _MOST_PARTS = 8
 _FARTHEST = 600.0
+Guard = Callable[[str, Any], float]
 _TOGETHER, _REFUSED = Certificate("contour, many questions at once"), Certificate("refused")
 
 
@@ -101,6 +104,80 @@ def deltas(
     return batch.answered(compositions, epsilon)
 
 
+def running_epsilon(
+    schedule: Composable | Iterable[Composable],
+    *,
+    delta: float,
+    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    orientation: Orientation = Orientation.SAME,
+    tolerance: float = TOLERANCE,
+    progress: Progress | None = None,
+) -> Bounds:
+    """Epsilon after every step of a schedule: entry k is that of its first k + 1 mechanisms.
+
+    >>> from dpcompose import Gaussian
+    >>> found = running_epsilon([Gaussian(2.0).sampled(0.01) * 300, Gaussian(1.0).sampled(0.01) * 200], delta=1e-6)
+    >>> len(found), bool(found.upper[299] < 0.5 < found.upper[499])
+    (500, True)
+
+    Args:
+        schedule: Mechanisms and compositions, one after the other; or one composition, its parts in their order.
+        delta: In [0, 1].
+        adjacency: What one person's data may change.
+        orientation: Whether the same world holds the record in every round.
+        tolerance: Wanted relative width of each, in (0, 1).
+        progress: Called with how many steps are done, and how many there are.
+
+    Raises:
+        DomainError: If a number is outside its domain, or an entry is no mechanism or composition.
+        UnsupportedError: If a part has no sound statement under the adjacency or orientation.
+    """
+    delta = check.probability("delta", delta)
+    items = [schedule] if isinstance(schedule, Composable) else list(schedule)
+    for index, item in enumerate(items):
+        if not isinstance(item, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError(f"schedule[{index}]", item, "a mechanism or a composition")
+    parts = [entry for item in items for entry in item._counted()]  # pyright: ignore[reportPrivateUsage]
+    whole = ask(tuple(parts), adjacency, orientation, checked(orientation, tolerance, False), False)
+    total = sum(times for _, times in parts)
+    ends, certificates = np.full((2, total), np.nan), [_TOGETHER] * total
+    phases = _phases(parts, whole, adjacency)
+    if phases is not None and 0 < delta < 1:
+        for first, lower, upper in running(phases, delta, tolerance):
+            good = upper - lower <= 10 * tolerance * np.maximum(upper, 1e-3)
+            ends[:, first : first + len(lower)] = np.where(good, (lower, upper), np.nan)
+            if progress is not None:
+                progress(int(np.isfinite(ends[1]).sum()), total)
+    steps = np.cumsum([times for _, times in parts])
+    for index in np.flatnonzero(np.isnan(ends[1])).tolist():
+        last = int(np.searchsorted(steps, index, side="right"))
+        prefix = (*parts[:last], (parts[last][0], index + 1 - int(steps[last] - parts[last][1])))
+        bound = compose(*(part * times for part, times in prefix)).epsilon(
+            delta=delta, adjacency=adjacency, orientation=orientation, tolerance=tolerance
+        )
+        ends[:, index], certificates[index] = (bound.lower, bound.upper), bound.certificate
+        if progress is not None:
+            progress(index + 1, total)
+    # No step takes privacy back.
+    lower, upper = np.maximum.accumulate(ends[0]), np.minimum.accumulate(ends[1][::-1])[::-1]
+    return Bounds(lower, upper, tuple(certificates))
+
+
+def _phases(
+    parts: Sequence[tuple[ComposablePart, int]], whole: PrivacyQuestion, adjacency: Adjacency
+) -> list[tuple[SampledGaussianLoss, int]] | None:
+    """One loss for every part, if all are sampled Gaussians; else None."""
+    if not parts or len(parts) > MOST_PHASES or whole.rounds:
+        return None
+    found: list[tuple[SampledGaussianLoss, int]] = []
+    for part, times in parts:
+        losses = _sampled_gaussians(ask(((part, 2),), adjacency, whole.orientation, whole.tolerance, False))
+        if not losses or len(losses) > 1 or losses[0][1] != 2:
+            return None
+        found.append((losses[0][0], times))
+    return found
+
+
 @dataclass
 class _Batch:
     """One call.
@@ -130,16 +207,16 @@ class _Batch:
         check.member("adjacency", self.adjacency, Adjacency)
         check.flag("masked", self.masked)
         subjects = self._subjects(compositions)
-        numbers = self._numbers(given, len(subjects))
+        each = self._numbers(given, len(subjects))
         asked = [index for index in range(len(subjects)) if index not in self.refusals]
         for start in range(0, len(asked), CHUNK):
             some = asked[start : start + CHUNK]
             questions = {index: question for index in some if (question := self._asked(index, subjects[index]))}
-            self._together(questions, numbers)
+            self._together(questions, each)
             for index, question in questions.items():
                 if index not in self.found:
                     one = question.epsilon if self.given == "delta" else question.delta
-                    self.found[index] = one(numbers[index])
+                    self.found[index] = one(each[index])
                     self._tell(len(subjects))
             self._tell(len(subjects))
         return self._bounds(len(subjects))
@@ -156,42 +233,26 @@ class _Batch:
     def _numbers(self, given: ArrayLike, count: int) -> list[float]:
         """One number for each composition; NaN where it is refused."""
         guard = check.probability if self.given == "delta" else check.real
-        if isinstance(given, (str, bytes)) or not isinstance(given, Sequence | np.ndarray):
-            return [guard(self.given, given)] * count
-        entries = np.asarray(given, dtype=object)
-        if entries.shape == ():
-            return [guard(self.given, entries.item())] * count
-        if entries.shape != (count,):
-            expected = f"one number, or {count}: as many as compositions"
-            raise DomainError(f"the shape of {self.given}", entries.shape, expected)
-        found: list[float] = []
-        values: list[Any] = entries.tolist()
-        for index, value in enumerate(values):
-            try:
-                found.append(guard(f"{self.given}[{index}]", value))
-            except DomainError as error:
-                self._refused(index, error)
-                found.append(math.nan)
-        return found
+        return numbers(self.given, given, count, refused=self._refused, guard=guard)
 
     def _asked(self, index: int, subject: Askable) -> PrivacyQuestion | None:
         """The question about one composition; None if it is refused."""
         try:
             return subject._question(self.adjacency, self.orientation, self.tolerance, False)  # pyright: ignore[reportPrivateUsage]
-        except UnsupportedError as error:
-            self._refused(index, UnsupportedError(f"compositions[{index}], {error.what}", error.reason, error.remedy))
+        except DPComposeError as error:
+            self._refused(index, located(error, f"compositions[{index}]"))
         return None
 
-    def _together(self, questions: dict[int, PrivacyQuestion], numbers: list[float]) -> None:
+    def _together(self, questions: dict[int, PrivacyQuestion], each: list[float]) -> None:
         """Answer those that share arrays, where that is as narrow as wanted."""
         for_delta = self.given == "epsilon"
         rows: dict[int, sampled_gaussian_many.Question] = {}
         for index, question in questions.items():
-            losses, number = _sampled_gaussians(question), numbers[index]
+            losses, number = _sampled_gaussians(question), each[index]
             if losses is not None and (0 <= number <= _FARTHEST if for_delta else 0 < number < 1):
-                rows[index] = sampled_gaussian_many.Question(losses, number)
+                rows[index] = sampled_gaussian_many.Question(tuple(losses), number)
         ends = sampled_gaussian_many.answered(list(rows.values()), for_delta=for_delta, tolerance=self.tolerance)
-        for index, lower, upper in zip(rows, *(each.tolist() for each in ends), strict=True):
+        for index, lower, upper in zip(rows, *(end.tolist() for end in ends), strict=True):
             if upper - lower <= self.tolerance * (10 * upper if for_delta else max(upper, 1e-3)):
                 self.found[index] = Bound(lower, upper, _TOGETHER)
 
@@ -212,7 +273,46 @@ class _Batch:
             self.progress(len(self.found) + len(self.refusals), total)
 
 
-def _sampled_gaussians(question: PrivacyQuestion) -> tuple[tuple[SampledGaussianLoss, int], ...] | None:
+def located(error: DPComposeError, place: str) -> DPComposeError:
+    """The error with the place of its question before what it names."""
+    match error:
+        case UnsupportedError(what=what, reason=reason, remedy=remedy):
+            return UnsupportedError(f"{place}, {what}", reason, remedy)
+        case UnreachableError(what=what, target=target, limit=limit, remedy=remedy):
+            return UnreachableError(f"{place}, {what}", target, limit, remedy)
+        case DomainError(name=name, value=value, domain=domain, remedy=remedy):
+            return DomainError(f"{place}, {name}", value, domain, remedy)
+        case _:
+            return error
+
+
+def numbers(
+    name: str, given: ArrayLike, count: int, *, refused: Callable[[int, DomainError], None], guard: Guard
+) -> list[float]:
+    """One number for each question, from one for all or an array; NaN where it is refused.
+
+    Raises:
+        DomainError: If the one number is outside its domain, or the array has another length.
+    """
+    if isinstance(given, (str, bytes)) or not isinstance(given, Sequence | np.ndarray):
+        return [guard(name, given)] * count
+    entries = np.asarray(given, dtype=object)
+    if entries.shape == ():
+        return [guard(name, entries.item())] * count
+    if entries.shape != (count,):
+        raise DomainError(f"the shape of {name}", entries.shape, f"one number, or {count}: one for each composition")
+    found: list[float] = []
+    values: list[Any] = entries.tolist()
+    for index, value in enumerate(values):
+        try:
+            found.append(guard(f"{name}[{index}]", value))
+        except DomainError as error:
+            refused(index, error)
+            found.append(math.nan)
+    return found
+
+
+def _sampled_gaussians(question: PrivacyQuestion) -> list[tuple[SampledGaussianLoss, int]] | None:
     """The losses in one order, if both ends come from few sampled Gaussians and their reverses; else None."""
     if not question.tight or len(question.dominating) != 2:
         return None
@@ -222,4 +322,4 @@ def _sampled_gaussians(question: PrivacyQuestion) -> tuple[tuple[SampledGaussian
         if not isinstance(one, SampledGaussianLoss) or one.shared_reverse != other or not one.remove:
             return None
         found.append((one, times))
-    return tuple(found) if len(found) <= _MOST_PARTS and sum(times for _, times in found) > 1 else None
+    return found if len(found) <= _MOST_PARTS and sum(times for _, times in found) > 1 else None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from dpcompose.composition.composition import Composable, compose
 from dpcompose.composition.question import TOLERANCE
@@ -35,6 +36,10 @@ class Calibration:
     bound: Bound
     neighbor: Bound | None
     extreme: bool
+
+
+Searching = Generator[float, Bound, Calibration]
+"""A search that yields values to be measured and is sent their bounds."""
 
 
 def calibrate(
@@ -80,11 +85,6 @@ def calibrate(
     epsilon, delta = check.nonnegative("epsilon", epsilon), check.probability("delta", delta)
     if not callable(family):
         raise DomainError("family", family, "a function of the parameter")
-    if not isinstance(parameter, str) or parameter not in DIRECTIONS:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("parameter", parameter, "one of 'decreasing', 'increasing', 'unordered'")
-    if not isinstance(integer, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("integer", integer, "True or False")
-    least, most = _bracket(bracket, integer)
 
     def measured(value: float) -> Bound:
         member = family(int(value) if integer else value)
@@ -92,8 +92,38 @@ def calibrate(
             raise DomainError("family", member, "a function whose values are mechanisms or compositions")
         return compose(member).epsilon(delta=delta, adjacency=adjacency, orientation=orientation, tolerance=tolerance)
 
-    search = _Search(measured, epsilon, -1.0 if parameter == "increasing" else 1.0, least, most, integer)
-    good, bad = _found(search, "" if bracket is None else ", or widen the bracket")
+    found = search(epsilon, parameter=parameter, integer=integer, bracket=bracket)
+    asked = next(found)
+    while True:
+        try:
+            asked = answer(found, partial(measured, asked))
+        except StopIteration as end:
+            return end.value
+
+
+def answer(found: Searching, measured: Callable[[], Bound]) -> float:
+    """The next value that a search asks for, told what was measured or that the family has no such member."""
+    try:
+        bound = measured()
+    except DomainError as error:
+        return found.throw(error)
+    return found.send(bound)
+
+
+def search(epsilon: float, *, parameter: str, integer: bool, bracket: tuple[float, float] | None) -> Searching:
+    """Yields the values to be measured, is sent their bounds, and returns the calibration. Arguments as in `calibrate`.
+
+    Raises:
+        DomainError: If an argument is outside its domain.
+        UnreachableError: As `calibrate`.
+    """
+    if not isinstance(parameter, str) or parameter not in DIRECTIONS:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DomainError("parameter", parameter, "one of 'decreasing', 'increasing', 'unordered'")
+    if not isinstance(integer, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DomainError("integer", integer, "True or False")
+    least, most = _bracket(bracket, integer)
+    first = _Search(epsilon, -1.0 if parameter == "increasing" else 1.0, least, most, integer)
+    good, bad = yield from _found(first, "" if bracket is None else ", or widen the bracket")
     return Calibration(int(good[0]) if integer else good[0], good[1], bad[1] if bad else None, parameter != "unordered")
 
 
@@ -109,12 +139,12 @@ def _bracket(bracket: tuple[float, float] | None, integer: bool) -> tuple[float,
     return least, most
 
 
-def _found(search: _Search, remedy: str) -> tuple[Point, Point | None]:
+def _found(search: _Search, remedy: str) -> Generator[float, Bound, tuple[Point, Point | None]]:
     """The result of the search in the direction given, or else in the other one; an error where neither finds any."""
     tried: list[_EndedError] = []
     for each in (search, replace(search, sign=-search.sign)):
         try:
-            good, bad = each.run()
+            good, bad = yield from each.run()
         except _EndedError as ended:
             tried.append(ended)
             continue
@@ -150,24 +180,23 @@ Point = tuple[float, Bound]
 class _Search:
     """Towards the safe side (`sign` 1: larger is safer) until the target is met, then between good and bad."""
 
-    measured: Callable[[float], Bound]
     target: float
     sign: float
     least: float
     most: float
     integer: bool
 
-    def run(self) -> tuple[Point, Point | None]:
+    def run(self) -> Generator[float, Bound, tuple[Point, Point | None]]:
         """The best point that meets the target, and the one next to it that does not; None where there is none."""
         good: Point
         wall: float | None
         bad: Point | None
-        good, wall, bad, first = self._bracketed()
+        good, wall, bad, first = yield from self._bracketed()
         for _ in range(200):
             if wall is None or self._adjacent(good[0], wall):
                 break
             value: float = self._between(good, bad) if bad is not None else self._middle(good[0], wall)
-            bound = self._tried(value)
+            bound = yield from self._tried(value)
             if bound is None:
                 wall, bad = value, None
             elif self._meets(bound):
@@ -175,7 +204,7 @@ class _Search:
             else:
                 wall, bad = value, (value, bound)
             if bad is not None and not self.integer:
-                good, bad = self._pinned(good, bad)
+                good, bad = yield from self._pinned(good, bad)
                 wall = bad[0]
         if bad is None and good[1].upper < first.upper:
             raise _EndedError(met=True, seen=[first, good[1]])
@@ -184,14 +213,14 @@ class _Search:
     def _meets(self, bound: Bound) -> bool:
         return bound.upper <= self.target
 
-    def _tried(self, value: float) -> Bound | None:
+    def _tried(self, value: float) -> Generator[float, Bound, Bound | None]:
         """The bound, or None where the family has no member."""
         try:
-            return self.measured(value)
+            return (yield value)
         except DomainError:
             return None
 
-    def _bracketed(self) -> tuple[Point, float | None, Point | None, Bound]:
+    def _bracketed(self) -> Generator[float, Bound, tuple[Point, float | None, Point | None, Bound]]:
         """A good point, and one beyond which nothing is good, by ever longer strides (in the logarithm) from a start.
 
         The second is where the target is missed, with its bound, or where the family has no member. The last is the
@@ -201,19 +230,19 @@ class _Search:
             _EndedError: If the range ends first.
         """
         start = min(max(1.0, float(self.least)), float(self.most))
-        last: Point = (start, self.measured(start))
+        last: Point = (start, (yield start))
         met = self._meets(last[1])
         limit = self.most if (self.sign > 0) != met else self.least
         stride, seen = 2.0, [last[1]]
         while last[0] != limit:
             value = self._stepped(last[0], stride if limit > last[0] else 1 / stride, limit)
-            bound = self._tried(value)
+            bound = yield from self._tried(value)
             stride = min(stride * stride, 2.0**12)
             if bound is None and not met:
                 # The family ends before the target is met: whatever is left lies before its end.
                 while bound is None and not self._adjacent(last[0], value):
                     limit, value = value, self._middle(last[0], value)
-                    bound = self._tried(value)
+                    bound = yield from self._tried(value)
                 if bound is None:
                     break
             if bound is None:
@@ -247,7 +276,7 @@ class _Search:
         value = good[0] * (bad[0] / good[0]) ** share
         return value if low < value < high else self._middle(low, high)
 
-    def _pinned(self, good: Point, bad: Point) -> tuple[Point, Point]:
+    def _pinned(self, good: Point, bad: Point) -> Generator[float, Bound, tuple[Point, Point]]:
         """Once the secant lands next to the good end, probe a hair on the other side of it."""
         ends = good[1].upper, bad[1].upper
         if self._adjacent(good[0], bad[0]) or not (0 < ends[0] < ends[1] < math.inf and self.target > 0):
@@ -258,7 +287,7 @@ class _Search:
         low, high = sorted((good[0], bad[0]))
         if not (miss < 1e-8 and low < value < high):
             return good, bad
-        bound = self._tried(value)
+        bound = yield from self._tried(value)
         if bound is None:
             return good, bad
         return ((value, bound), bad) if self._meets(bound) else (good, (value, bound))

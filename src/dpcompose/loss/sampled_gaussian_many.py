@@ -7,26 +7,27 @@ nodes are summed, and both ends are read. Rows of one size share arrays, and no 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcompose.contour.batch import ContourRows
+from dpcompose.contour.transform import Line
 from dpcompose.loss import sampled_gaussian_plan as plan
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.loss.sampled_gaussian_nodes import moment_bounds, nodes, waves
 from dpcompose.loss.sampled_gaussian_plan import Parts, Targets, class_of
 from dpcompose.loss.sampled_gaussian_tails import Direction, ended, log_step_errors, wanted_step
-from dpcompose.numerics.elementary import Complexes, Reals, U, log_sum
+from dpcompose.numerics.elementary import Reals, U, log_sum
 
 _ENTRIES = 1 << 17
 """Entries of an array at once: few enough for the caches of the processor."""
 _DEPTH = 36.0
 """-log of what the step of a grid may leave out of all copies."""
-_WAVES = np.array([3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 14.0, 17.0, 20.0, 25.0])
+_WAVES = np.array([3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 14.0, 17.0, 20.0, 25.0, 32.0, 40.0, 50.0, 64.0])
 Whole = NDArray[np.int64]
 
 
@@ -91,7 +92,7 @@ def answered(questions: Sequence[Question], *, for_delta: bool, tolerance: float
         columns = np.array(rows).T[:, :, None]
         number = np.array([[questions[place].number] for place in places])
         nothing = np.full_like(number, np.nan)
-        targets = Targets(*((nothing, number) if for_delta else (np.log(number), nothing)), tolerance)
+        targets = Targets(*((nothing, number) if for_delta else (number, nothing)), tolerance)
         found[:, places] = _answered(Parts(columns[0], columns[1], columns[2], count, ulps), targets)
     return found[0], found[1]
 
@@ -100,23 +101,31 @@ def answered(questions: Sequence[Question], *, for_delta: bool, tolerance: float
 def _answered(parts: Parts, targets: Targets) -> tuple[Reals, Reals]:
     """The ends of each answer, shape (m,) each; NaN where none is proved here."""
     lower, upper = np.full((2, len(targets.value)), np.nan)
+    for here, lines in planned(parts, targets, plan.MOST_NODES):
+        some = parts[here]
+        contours = [contour_of(lines, each, some.total, at) for at, each in enumerate(part_nodes(some, lines))]
+        lower[here], upper[here] = larger(*contours, targets=targets[here], value=lines.value)
+    return lower, upper
+
+
+def planned(parts: Parts, targets: Targets, most_nodes: int) -> Iterator[tuple[Whole, Lines]]:
+    """Blocks of compositions with their lines, of one size in a block; compositions without a line are left out."""
     guess, most = plan.first_orders(parts, targets)
     points = class_of(plan.coarse_points(parts, guess, most))
-    planned: list[tuple[Whole, Lines]] = []
+    found: list[tuple[Whole, Lines]] = []
     for chosen in _blocks(points[:, None], plan.ORDERS * points * parts.count):
         size = int(points[chosen[0]])
         if size <= plan.MOST_POINTS:
             some = parts[chosen], targets[chosen]
             grid = plan.coarse_grid(some[0], guess[chosen], most[chosen], size)
-            planned.append((chosen, _lined(some[0], plan.placed(*some, grid, guess[chosen], most[chosen]), grid)))
-    if planned:
-        places, lines = np.concatenate([chosen for chosen, _ in planned]), Lines.joined([one for _, one in planned])
+            places = plan.placed(*some, grid, guess[chosen], most[chosen])
+            found.append((chosen, _lined(some[0], places, grid, most_nodes)))
+    if found:
+        places, lines = np.concatenate([chosen for chosen, _ in found]), Lines.joined([one for _, one in found])
         costs = (lines.sizes[:, 0] + lines.sizes[:, 1]) * lines.sizes[:, 2] * parts.count
         for chosen in _blocks(lines.sizes, costs):
             if lines.sizes[chosen[0], 0]:
-                here = places[chosen]
-                lower[here], upper[here] = _read(parts[here], targets[here], lines[chosen])
-    return lower, upper
+                yield places[chosen], lines[chosen]
 
 
 def _blocks(classes: Whole, costs: Whole) -> Iterator[Whole]:
@@ -129,14 +138,14 @@ def _blocks(classes: Whole, costs: Whole) -> Iterator[Whole]:
             yield from (group[at : at + size] for at in range(0, len(group), size))
 
 
-def _lined(parts: Parts, places: plan.Places, grid: plan.Grid) -> Lines:
+def _lined(parts: Parts, places: plan.Places, grid: plan.Grid, most_nodes: int) -> Lines:
     """Where the lines end, and how fine the grids over the noise must be."""
     order, outer = parts.spread(places.order), parts.spread(places.outer)
     remove, add = Direction(parts, grid, order + 1), Direction(parts, grid, -order)
     end, tails = ended(remove, add, places)
     wanted = np.ceil(end / places.step)
-    known = places.found[:, None] & (wanted <= plan.MOST_NODES)
-    wanted = np.where(known, np.maximum(wanted, _WAVES[0] ** 2), _WAVES[0] ** 2)
+    known = places.found[:, None] & (wanted <= most_nodes)
+    wanted = np.where(known, np.maximum(wanted, 9), 9)
     near = _WAVES[np.searchsorted(_WAVES, np.sqrt(wanted))]
     far = _WAVES[np.searchsorted(_WAVES, wanted / near)]
     reach = parts.spread(far * near * places.step)
@@ -161,47 +170,54 @@ def _lined(parts: Parts, places: plan.Places, grid: plan.Grid) -> Lines:
     )
 
 
-def _read(parts: Parts, targets: Targets, lines: Lines) -> tuple[Reals, Reals]:
-    """The larger answer of the two directions."""
-    remove, add = _contours(parts, lines)
+def larger(remove: ContourRows, add: ContourRows, *, targets: Targets, value: Reals) -> tuple[Reals, Reals]:
+    """The ends of the larger answer of the two directions, shape (m,) each; `value`: about epsilon, (m, 1)."""
     if targets.for_values:
         ends = [each.ends(targets.value) for each in (remove, add)]
         lower, upper = (np.maximum(one, other)[:, 0] for one, other in zip(*ends, strict=True))
         return np.maximum(lower, 0.0), np.minimum(upper, 1.0)
-    mass = np.exp(targets.log_mass)
-    lower, upper = remove.solved(mass, lines.value)
+    mass = targets.mass
+    lower, upper = remove.solved(mass, value)
     dominated = (add.ends(lower)[1] <= mass)[:, 0]
     others = np.flatnonzero(~dominated & ~np.isnan(lower[:, 0]))
     if len(others):
         found = add[others].solved(mass[others], np.where(np.isnan(upper), 0.0, upper)[others])
-        lower[others], upper[others] = (
-            np.maximum(one[others], two) for one, two in zip((lower, upper), found, strict=True)
-        )
+        lower[others] = np.maximum(lower[others], found[0])
+        upper[others] = np.maximum(upper[others], found[1])
     return np.maximum(lower[:, 0], 0.0), np.maximum(upper[:, 0], 0.0)
 
 
-def _contours(parts: Parts, lines: Lines) -> tuple[ContourRows, ContourRows]:
-    """The lines of both directions, from one grid."""
+class Nodes(NamedTuple):
+    """One copy of each of so many parts, in one direction: log M at the nodes, and a bound on it at the outer order."""
+
+    line: Line
+    bound: Reals
+    parts: int
+
+
+def part_nodes(parts: Parts, lines: Lines) -> list[Nodes]:
+    """Both directions, from one grid; the lines are of one size."""
     order, outer, step = (parts.spread(each) for each in (lines.order, lines.outer, lines.step))
     far, near, points = lines.sizes[0].tolist()
     grid = parts.gridded(*parts.ends(outer), points)
     strips = np.split(lines.strips, 4, axis=1)
     left_out = [log_step_errors(each.reshape(len(order), -1), parts.noise, grid.step) for each in strips]
-    waved, found = waves(grid, step, far, near), list[ContourRows]()
+    waved, found = waves(grid, step, far, near), list[Nodes]()
     for at, (power, beyond) in enumerate(((order + 1, outer + 1), (-order, -outer))):
         line = nodes(parts, grid, waved, step, power, left_out[at])
-        log = _complex_total(parts, line.log)
-        size = parts.total(np.abs(line.log))
-        bound = moment_bounds(parts, grid, beyond, left_out[at + 2])
-        above = parts.total(bound) + (4 + parts.count) * U * parts.total(np.abs(bound))
-        error = parts.total(line.error) * (1 + 1e-12) + (4 + parts.count) * U * size
-        tail = lines.tails[:, at : at + 1]
-        row = ContourRows(lines.order, lines.step, log, error, tail=tail, outer=lines.outer, outer_log=above)
-        found.append(row)
-    return found[0], found[1]
-
-
-def _complex_total(parts: Parts, rows: Complexes) -> Complexes:
-    found = np.empty((len(rows) // parts.count, rows.shape[-1]), dtype=np.complex128)
-    found.real, found.imag = parts.total(np.ascontiguousarray(rows.real)), parts.total(np.ascontiguousarray(rows.imag))
+        found.append(Nodes(line, moment_bounds(parts, grid, beyond, left_out[at + 2]), parts.count))
     return found
+
+
+def contour_of(lines: Lines, found: Nodes, total: Callable[[Any], Any], direction: int) -> ContourRows:
+    """The lines of compositions: `total` adds up the rows of one copy of each part, each so often as it is there."""
+    log, rounding = found.line.log, (4 + found.parts) * U
+    return ContourRows(
+        order=lines.order,
+        step=lines.step,
+        log=total(log),
+        error=total(found.line.error) * (1 + 1e-12) + rounding * total(np.abs(log)),
+        tail=lines.tails[:, direction : direction + 1],
+        outer=lines.outer,
+        outer_log=total(found.bound) + rounding * total(np.abs(found.bound)),
+    )

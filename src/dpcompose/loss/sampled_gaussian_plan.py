@@ -101,14 +101,19 @@ class Targets:
     """The questions: epsilon at masses, or delta at values; all shapes (m, 1).
 
     Args:
-        log_mass: log delta; for a question for delta, NaN.
+        mass: delta; for a question for delta, NaN.
         value: epsilon; for a question for epsilon, NaN.
         tolerance: Wanted relative width of epsilon.
     """
 
-    log_mass: Reals
+    mass: Reals
     value: Reals
     tolerance: float
+
+    @cached_property
+    def log_mass(self) -> Reals:
+        """log delta."""
+        return np.log(self.mass)
 
     @property
     def for_values(self) -> bool:
@@ -116,7 +121,7 @@ class Targets:
         return not bool(np.isnan(self.value).any())
 
     def __getitem__(self, chosen: Any) -> Targets:
-        return Targets(self.log_mass[chosen], self.value[chosen], self.tolerance)
+        return Targets(self.mass[chosen], self.value[chosen], self.tolerance)
 
     def excess(self, orders: Reals, curve: Cumulants) -> Reals:
         """Rises through 0 at the saddle point."""
