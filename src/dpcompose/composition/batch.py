@@ -28,7 +28,7 @@ from dpcompose.numerics.bounds import Bounds
 
 Progress = Callable[[int, int], None]
 """Called with how many questions are done, and how many there are."""
-CHUNK = 1 << 12
+CHUNK = 1 << 14
 """Questions that are planned together: enough to fill arrays, few enough for memory."""
 _MOST_PARTS = 8
 _FARTHEST = 600.0
@@ -210,11 +210,12 @@ class _Batch:
         each = self._numbers(given, len(subjects))
         asked = [index for index in range(len(subjects)) if index not in self.refusals]
         for start in range(0, len(asked), CHUNK):
-            some = asked[start : start + CHUNK]
-            questions = {index: question for index in some if (question := self._asked(index, subjects[index]))}
-            self._together(questions, each)
-            for index, question in questions.items():
-                if index not in self.found:
+            some = {index: subjects[index] for index in asked[start : start + CHUNK]}
+            self._together(some, each)
+            for index, subject in some.items():
+                if index in self.found or index in self.refusals:
+                    continue
+                if (question := self._asked(index, subject)) is not None:
                     one = question.epsilon if self.given == "delta" else question.delta
                     self.found[index] = one(each[index])
                     self._tell(len(subjects))
@@ -243,12 +244,13 @@ class _Batch:
             self._refused(index, located(error, f"compositions[{index}]"))
         return None
 
-    def _together(self, questions: dict[int, PrivacyQuestion], each: list[float]) -> None:
-        """Answer those that share arrays, where that is as narrow as wanted."""
+    def _together(self, some: dict[int, Answers], each: list[float]) -> None:
+        """Answer those that share arrays, where that is as narrow as wanted; refuse what has no answer."""
         for_delta = self.given == "epsilon"
         rows: dict[int, sampled_gaussian_many.Question] = {}
-        for index, question in questions.items():
-            losses, number = _sampled_gaussians(question), each[index]
+        for index, subject in some.items():
+            question, number = self._asked(index, subject), each[index]
+            losses = None if question is None else _sampled_gaussians(question)
             if losses is not None and (0 <= number <= _FARTHEST if for_delta else 0 < number < 1):
                 rows[index] = sampled_gaussian_many.Question(tuple(losses), number)
         ends = sampled_gaussian_many.answered(list(rows.values()), for_delta=for_delta, tolerance=self.tolerance)
@@ -319,7 +321,9 @@ def _sampled_gaussians(question: PrivacyQuestion) -> list[tuple[SampledGaussianL
     remove, add = (product.group for product in question.dominating)
     found: list[tuple[SampledGaussianLoss, int]] = []
     for (one, times), (other, _) in zip(remove, add, strict=True):
-        if not isinstance(one, SampledGaussianLoss) or one.shared_reverse != other or not one.remove:
+        if not isinstance(one, SampledGaussianLoss) or not isinstance(other, SampledGaussianLoss) or other.remove:
+            return None
+        if (one.noise, one.rate, one.ulps, one.remove) != (other.noise, other.rate, other.ulps, True):
             return None
         found.append((one, times))
     return found if len(found) <= _MOST_PARTS and sum(times for _, times in found) > 1 else None

@@ -20,7 +20,14 @@ from dpcompose.loss import sampled_gaussian_plan as plan
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.loss.sampled_gaussian_nodes import moment_bounds, nodes, waves
 from dpcompose.loss.sampled_gaussian_plan import Parts, Targets, class_of
-from dpcompose.loss.sampled_gaussian_tails import Direction, ended, log_step_errors, wanted_step
+from dpcompose.loss.sampled_gaussian_tails import (
+    Direction,
+    ended,
+    log_real_strips,
+    log_step_errors,
+    log_strips,
+    wanted_step,
+)
 from dpcompose.numerics.elementary import Reals, U, log_sum
 
 _ENTRIES = 1 << 17
@@ -43,7 +50,7 @@ class Lines:
         sizes: How many far and near waves, and how many points the grid over the noise takes, shape (m, 3); 0 where
             there is no line.
         tails: For each direction the bound on the nodes left out, shape (m, 2).
-        strips: `Direction.log_strips` of both directions on the line and on the outer order, shape (m, 4 p a).
+        strips: `log_strips` of both directions on the line and on the outer order, shape (m, 4 p a).
     """
 
     order: Reals
@@ -150,7 +157,7 @@ def _lined(parts: Parts, places: plan.Places, grid: plan.Grid, most_nodes: int) 
     far = _WAVES[np.searchsorted(_WAVES, wanted / near)]
     reach = parts.spread(far * near * places.step)
     beyond = Direction(parts, grid, outer + 1), Direction(parts, grid, -outer)
-    strips = [remove.log_strips(reach), add.log_strips(reach), *(each.log_strips(0.0) for each in beyond)]
+    strips = [*log_strips(remove, add, reach), *map(log_real_strips, beyond)]
     above = [strip - log_sum(each.exponent) for strip, each in zip(strips, (remove, add, *beyond), strict=True)]
     depth = _DEPTH + np.log(parts.times)
     step = wanted_step(above, parts.noise, depth)

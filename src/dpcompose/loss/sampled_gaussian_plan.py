@@ -20,7 +20,7 @@ from dpcompose.contour.transform import Cumulants
 from dpcompose.loss.sampled_gaussian_grid import Grid, built_at, share, shortened
 from dpcompose.numerics.elementary import Reals, between
 
-MOST_POINTS, MOST_NODES = 2048, 600
+MOST_POINTS, MOST_NODES = 4096, 1600
 _RUNGS = 2.0 ** (np.arange(-5.0, 5.0) / 2)
 _MULTIPLES = np.array([0.62, 0.7, 0.78, 0.86, 0.93, 1.0, 1.07, 1.16, 1.28, 1.45, 1.7, 2.1, 2.8])
 ORDERS = len(_MULTIPLES)

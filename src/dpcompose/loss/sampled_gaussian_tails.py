@@ -63,7 +63,7 @@ class Direction:
         In a strip of half-width `wide` s^2, up to a right angle less theta, Re a >= 0, and |r|^p is bounded by r^p and
         the moduli at the angles theta + wide and theta - wide.
         """
-        weight, s2 = self._weight, self.parts.noise**2
+        weight, s2 = self.weight, self.parts.noise**2
         mean, square, factor, outside = self._sums
         bend = s2 - self.power * (mean - square) + edges * edges * (square - mean * mean)
         theta = between(edges * mean / np.maximum(bend, 1e-300), 0.005, _LARGEST_SHIFT)
@@ -86,7 +86,7 @@ class Direction:
     def _sums(self) -> tuple[Reals, Reals, Reals, Reals]:
         """Mean and mean square of the weight, a factor for errors of the shares, and the shares beyond the grid."""
         points, side, s2 = self.grid.points, self.parts.side, self.parts.noise**2
-        mean, square = row_dots(self.shares, self._weight), row_dots(self.shares, self._weight * self._weight)
+        mean, square = row_dots(self.shares, self.weight), row_dots(self.shares, self.weight * self.weight)
         # Beyond the grid terms fall by e^(-step side / s^2) or faster.
         ends = self.shares[:, :1] + self.shares[:, -1:]
         outside = ends / np.expm1(np.minimum(self.grid.step * side / s2, 700.0))
@@ -96,29 +96,41 @@ class Direction:
         return mean, square, 1 + 2 * (self._step_error(0.0, _RIGHT_ANGLE) + outside) + 4 * rounding, outside
 
     @cached_property
-    def _weight(self) -> Reals:
+    def weight(self) -> Reals:
         """w = q e^z / r, the weight of the sampled part."""
         return -np.expm1(-np.maximum(self.grid.points.ratio - np.log1p(-self.parts.rate), 0.0))
 
-    def log_strips(self, reach: Reals | float) -> Reals:
-        """For each angle log of a bound on the integral of n |r^(p + iu)| along the edge of that strip, u <= reach.
+    @cached_property
+    def lifted(self) -> Reals:
+        """log of a bound on the mass of each cell: its left value times e^(step |d log / dx|)."""
+        slope = np.abs(self.grid.x) + np.abs(self.power) + self.grid.step
+        return self.exponent + self.grid.step * slope / self.parts.noise**2
 
-        A cell's mass is at most its left value times e^(step |d log / dx|), and the argument of r rises with x. The
-        last cell stands for all that is to its right; what is left of the first is below a third of it.
-        """
-        s2, noise = self.parts.noise**2, self.parts.noise
-        lifted = self.exponent + self.grid.step * (np.abs(self.grid.x) + np.abs(self.power) + self.grid.step) / s2
-        weight = np.concatenate([self._weight[:, 1:], np.ones_like(s2)], axis=1)
-        found: list[Reals] = []
-        whole = log_sum(lifted) if np.ndim(reach) == 0 else lifted
-        for theta in _ANGLES:
-            total = whole
-            if np.ndim(reach):
-                angle = np.arctan2(weight * math.sin(theta), 1 - weight * (2 * math.sin(theta / 2) ** 2))
-                total = log_sum(lifted + reach * angle)
-            grown = total + np.minimum(self.power, 0.0) * math.log(math.cos(theta / 2))
-            found.append((theta * noise) ** 2 / 2 + np.logaddexp(grown, 0.0))
-        return np.concatenate(found, axis=1)
+    def log_strip(self, theta: float, total: Reals) -> Reals:
+        """log of a bound on the integral of n |r^p| and of n along the edge of a strip, from that without the shift."""
+        grown = total + np.minimum(self.power, 0.0) * math.log(math.cos(theta / 2))
+        return (theta * self.parts.noise) ** 2 / 2 + np.logaddexp(grown, 0.0)
+
+
+def log_strips(remove: Direction, add: Direction, reach: Reals) -> list[Reals]:
+    """For both directions and each angle log of a bound on the integral of n |r^(p + iu)|, u <= reach, on that edge.
+
+    The argument of r rises with x. The last cell stands for all that is to its right; what is left of the first is
+    below a third of it.
+    """
+    weight = np.concatenate([remove.weight[:, 1:], np.ones_like(reach)], axis=1)
+    found: tuple[list[Reals], list[Reals]] = ([], [])
+    for theta in _ANGLES:
+        turned = reach * np.arctan2(weight * math.sin(theta), 1 - weight * (2 * math.sin(theta / 2) ** 2))
+        for each, strips in zip((remove, add), found, strict=True):
+            strips.append(each.log_strip(theta, log_sum(each.lifted + turned)))
+    return [np.concatenate(strips, axis=1) for strips in found]
+
+
+def log_real_strips(direction: Direction) -> Reals:
+    """The same of one direction at u = 0."""
+    total = log_sum(direction.lifted)
+    return np.concatenate([direction.log_strip(theta, total) for theta in _ANGLES], axis=1)
 
 
 def ended(remove: Direction, add: Direction, places: Places) -> tuple[Reals, Reals]:
