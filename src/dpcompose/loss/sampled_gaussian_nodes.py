@@ -18,7 +18,7 @@ from dpcompose.loss.sampled_gaussian_grid import Grid
 from dpcompose.loss.sampled_gaussian_plan import Parts
 from dpcompose.numerics.elementary import Complexes, Reals, U, log_one_plus, row_dots, row_sums, row_tops
 
-_FEW = 128
+_FEW, _SERIAL = 128, 1 << 15
 
 
 class Waves(NamedTuple):
@@ -58,12 +58,13 @@ def nodes(parts: Parts, grid: Grid, waved: Waves, step: Reals, power: Reals, log
         power: order + 1 when removing; -order when adding.
         log_step_error: log of a bound on what the step of the grid leaves out.
     """
-    terms = _terms(grid, power)
-    tilted, sign = terms.tilted[:, None, :], np.where(power > 0, 1.0, -1.0)
     count = waved.far.shape[1] * waved.near.shape[1]
+    chunk = _chunk(grid.x.shape[1], count)
+    terms = _terms(grid, power, chunk)
+    tilted, sign = terms.tilted[:, None, :], np.where(power > 0, 1.0, -1.0)
     near = tilted * waved.near
     single = np.add.reduce(near, axis=-1)[:, None, :]
-    product = _products(waved.far, near + tilted) + single
+    product = _products(waved.far, near + tilted, chunk) + single
     product = product.reshape(len(step), count)
     x = terms.rise + product.real + np.expm1(-terms.shift)
     y = sign * product.imag
@@ -75,21 +76,21 @@ def nodes(parts: Parts, grid: Grid, waved: Waves, step: Reals, power: Reals, log
     return Line(line.log + terms.shift, line.error + 4 * U * terms.shift)
 
 
-def _products(far: Complexes, near: Complexes) -> Complexes:
+def _products(far: Complexes, near: Complexes, chunk: int) -> Complexes:
     """The sums over the points of far times near, shape (m, far, near): over chunks first, so that they round less."""
-    chunk = _chunk(far.shape[-1])
     split = [each.reshape(*each.shape[:2], -1, chunk).transpose(0, 2, 1, 3) for each in (far, near)]
     return np.add.reduce(np.ascontiguousarray(split[0]) @ np.ascontiguousarray(split[1].transpose(0, 1, 3, 2)), axis=1)
 
 
-def _chunk(points: int) -> int:
-    """A divisor of a `class_of`: an eighth or less of many points, all of few."""
-    return points if points <= _FEW else 1 << (points.bit_length() - 4)
+def _chunk(points: int, count: int) -> int:
+    """A divisor of a `class_of` points, so small that no product of `count` nodes wakes the threads of a BLAS."""
+    most = _SERIAL // count
+    return points if points <= min(_FEW, most) else 1 << min(points.bit_length() - 4, most.bit_length() - 1)
 
 
 def moment_bounds(parts: Parts, grid: Grid, power: Reals, log_step_error: Reals) -> Reals:
     """An upper bound on log M of one copy at a real order, shape (m p, 1)."""
-    terms = _terms(grid, power)
+    terms = _terms(grid, power, 1)
     total = np.exp(-terms.shift) + terms.rise + terms.slanting * np.abs(power)
     total = total + np.exp(np.minimum(log_step_error - terms.shift, 700.0)) + _outside(parts, grid, power, terms.shift)
     return np.log(np.maximum(total, 1e-300)) + terms.shift + 16 * U * (1 + terms.shift)
@@ -104,7 +105,7 @@ class _Terms(NamedTuple):
     slanting: Reals
 
 
-def _terms(grid: Grid, power: Reals) -> _Terms:
+def _terms(grid: Grid, power: Reals, chunk: int) -> _Terms:
     points = grid.points
     moved = power * points.ratio
     exponent = points.log_weight + moved
@@ -112,7 +113,6 @@ def _terms(grid: Grid, power: Reals) -> _Terms:
     tilted, weight = np.exp(exponent - shift), np.exp(points.log_weight - shift)
     rise = np.where(moved < 1, weight * np.expm1(np.minimum(moved, 1.0)), tilted - weight)
     wide = np.abs(moved)
-    chunk = _chunk(moved.shape[-1])
     relative = U * (1.5 * chunk + moved.shape[-1] / chunk + 128 + 4 * (np.abs(points.log_weight) + wide) + shift)
     relative = relative + points.weight_error + points.ratio_error * (1 + wide)
     slanting = row_dots(relative * (tilted + weight), np.abs(points.ratio)) * 1.001
