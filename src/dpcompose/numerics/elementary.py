@@ -23,6 +23,8 @@ U = UNIT_ROUNDOFF
 _SMALL = 1e-2
 # So many entries of an array at once, and so many without a matrix product.
 _CHUNK, _SERIAL = 1 << 18, 1 << 15
+# Products of matrices up to this size are left to one thread by every BLAS.
+_SINGLE_THREAD = 1 << 16
 # With fewer frequencies than that a grid saves nothing.
 _GRID, _FEW = 256, 32
 
@@ -154,7 +156,7 @@ def exponential_sums(frequencies: Reals, amplitude: Complexes | Reals, rate: Com
         block = math.isqrt(count)
         within = np.exp(rate[..., :, None] * (frequencies[:block] - frequencies[0]))
         blocks = np.exp(frequencies[::block, None] * rate[..., None, :]) * amplitude[..., None, :]
-        value = blocks @ within
+        value = _product(blocks, within)
         return value.reshape(*value.shape[:-2], -1)[..., :count]
     places = _on_grid(frequencies) if count > _GRID else None
     if places is not None:
@@ -162,13 +164,22 @@ def exponential_sums(frequencies: Reals, amplitude: Complexes | Reals, rate: Com
         rows, which = np.unique(places // size, return_inverse=True)
         within = np.exp(rate[..., :, None] * (step * np.arange(size)))
         blocks = np.exp((step * size * rows)[:, None] * rate[..., None, :]) * amplitude[..., None, :]
-        return (blocks @ within)[..., which, places % size]
+        return _product(blocks, within)[..., which, places % size]
     value = np.empty((*rate.shape[:-1], count), dtype=np.complex128)
     chunk = max(1, _CHUNK // rate.size)
     for at in range(0, count, chunk):
         terms = np.exp(frequencies[at : at + chunk, None] * rate[..., None, :])
         value[..., at : at + chunk] = applied(terms, amplitude)
     return value
+
+
+def _product(left: Complexes, right: Complexes) -> Complexes:
+    """left @ right, some rows at a time: a BLAS that wakes no thread sums in the same order on every machine."""
+    rows = max(1, _SINGLE_THREAD // max(right.shape[-1] * right.shape[-2], 1))
+    if rows >= left.shape[-2]:
+        return left @ right
+    found = [left[..., at : at + rows, :] @ right for at in range(0, left.shape[-2], rows)]
+    return np.concatenate(found, axis=-2)
 
 
 def _on_grid(frequencies: Reals) -> Any:
