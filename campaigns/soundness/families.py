@@ -100,6 +100,16 @@ def phases(rng: Random) -> Parts:
     return tuple((_step(rng, times * kinds), times) for times in _times(rng, kinds, 6))
 
 
+def sgd_together(rng: Random) -> Parts:
+    """DP-SGD that is asked as a batch, of the sizes that people run."""
+    return ((_run(rng), int(10 ** rng.uniform(1.3, 5.5))),)
+
+
+def phases_together(rng: Random) -> Parts:
+    """Two or three phases of it."""
+    return tuple((_run(rng), int(10 ** rng.uniform(1.0, 4.5))) for _ in range(rng.choice([2, 2, 3])))
+
+
 def short_replaced(rng: Random) -> Parts:
     return ((subject.replaced_normal(10 ** rng.uniform(-0.3, 0.7), rng.uniform(0.003, 0.6)), rng.randint(1, 30)),)
 
@@ -312,6 +322,8 @@ FAMILIES: dict[str, Callable[[Random], Parts]] = {
         sgd,
         short_sgd,
         phases,
+        sgd_together,
+        phases_together,
         short_replaced,
         replaced,
         replaced_sgd,
@@ -330,6 +342,10 @@ FAMILIES: dict[str, Callable[[Random], Parts]] = {
         many_sampled_laplace,
     )
 }
+
+
+def _run(rng: Random) -> Item:
+    return subject.sampled_normal(round(10 ** rng.uniform(-0.3, 0.9), 3), round(10 ** rng.uniform(-3.3, -0.2), 5))
 
 
 def _scattered(rng: Random, kinds: int) -> list[Fraction]:

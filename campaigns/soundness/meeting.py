@@ -33,6 +33,10 @@ Asked = tuple[Bound | None, float]
 Interval = tuple[str, float, float]
 
 
+TOGETHER = ("sgd_together", "phases_together")
+"""Families that are asked as a batch, whose arrays answer them where they can."""
+
+
 @dataclass(frozen=True)
 class Case:
     """A composition and what it is asked."""
@@ -153,7 +157,11 @@ def _asked(
     start = time.process_time()
     try:
         with warnings.catch_warnings(action="error"):
-            answer = getattr(composition, asked)(**question, **options)
+            if case.family in TOGETHER and not options["proof"]:
+                batch = {name: value for name, value in options.items() if name != "proof"}
+                answer = getattr(dpcompose, f"{asked}s")([composition], **question, **batch)[0]
+            else:
+                answer = getattr(composition, asked)(**question, **options)
         found.counts["answers"] += 1
         vacuous = answer.upper == math.inf or (answer.lower <= 0 and answer.upper >= 1 and asked == "delta")
         found.counts["without news"] += vacuous
