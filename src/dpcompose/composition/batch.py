@@ -244,7 +244,7 @@ class _Batch:
             self._refused(index, located(error, f"compositions[{index}]"))
         return None
 
-    def _together(self, some: dict[int, Answers], each: list[float]) -> None:
+    def _together(self, some: dict[int, Askable], each: list[float]) -> None:
         """Answer those that share arrays, where that is as narrow as wanted; refuse what has no answer."""
         for_delta = self.given == "epsilon"
         rows: dict[int, sampled_gaussian_many.Question] = {}
