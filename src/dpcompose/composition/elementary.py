@@ -28,6 +28,8 @@ _BASIC = Certificate("basic composition of the answers for one mechanism each")
 _LARGEST = Certificate("largest losses, added up")
 _NOTE = "the upper end is a dominating pair's or an elementary theorem's; the lower end is that of attained losses"
 _STEPS = 6
+_HOPELESS = 1e4
+"""No moment is worse than the exact delta by such a factor."""
 WIDE = 1e-6
 """The relative width from which on an answer is compared with the theorems."""
 
@@ -100,31 +102,41 @@ class Elementary:
         return tuple(found)
 
     @cached_property
-    def _one_by_one(self) -> list[tuple[Asked, int]]:
-        """The same question about the parts one by one; empty where there is only one, or none has losses."""
+    def _apart(self) -> list[tuple[Losses, int]]:
+        """The losses of the parts one by one; empty where there is only one, or none has losses."""
         if self._count <= 1 or len(self.losses.promises) == len(self.losses.parts):
             return []
-        # The promises of Renyi curves add up at every order, and come last: they take the longest.
-        rows = sorted(self._single, key=lambda row: bool(row[0].promises))
-        return [(self.ask(losses), times) for losses, times in rows]
+        # The largest losses come first, and soon exceed what is known. The promises of Renyi curves come last: they add
+        # up at every order, and take the longest.
+        return sorted(self._single, key=lambda row: (bool(row[0].promises), -row[0].largest_finite))
+
+    @cached_property
+    def _one_by_one(self) -> list[tuple[Asked, int]]:
+        """The same question about each of them."""
+        return [(self.ask(losses), times) for losses, times in self._apart]
 
     def epsilon(self, delta: float, *, known: float) -> list[Bound]:
         """Upper ends for epsilon, those that may be below what is known; the lower ends are 0."""
         # Where there are Renyi curves alone, what is known says what it is without sampling at every order.
         whole = None if self.losses.promises else self._whole
+        if whole is not None and whole.curve.hopeless(known, _HOPELESS * delta, attained=False):
+            whole = None
         found = [] if whole is None else [_without_sampling(whole.epsilon(delta))]
         share, spent = max(down(delta / max(self._count, 1)), 0.0), 0.0
-        for one, times in self._one_by_one:
-            spent = _sum(((spent, 1), (one.epsilon(share).upper, times)))
+        for losses, times in self._apart:
+            spent = _sum(((spent, 1), (self.ask(losses).epsilon(share).upper, times)))
             if not spent < known:
                 break
         else:
-            found += [Bound(0.0, spent, _BASIC)] if self._one_by_one else []
+            found += [Bound(0.0, spent, _BASIC)] if self._apart else []
         return [*found, *largest_losses(self.losses, delta, known=known)]
 
-    def delta(self, epsilon: float) -> list[Bound]:
-        """Upper ends for delta at an epsilon >= 0; the lower ends are 0."""
-        found = [] if self._whole is None else [_without_sampling(self._whole.delta(epsilon))]
+    def delta(self, epsilon: float, *, known: float) -> list[Bound]:
+        """Upper ends for delta at an epsilon >= 0, those that may be below what is known; the lower ends are 0."""
+        whole = self._whole
+        if whole is not None and whole.curve.hopeless(epsilon, _HOPELESS * known, attained=False):
+            whole = None
+        found = [] if whole is None else [_without_sampling(whole.delta(epsilon))]
         if self._one_by_one:
             found.append(Bound(0.0, self._basic_delta(epsilon), _BASIC))
         return found

@@ -50,6 +50,18 @@ class Losses(NamedTuple):
         """The promises with their counts."""
         return [(promise, times) for _, promise, times in self.promises]
 
+    @property
+    def samples_attained(self) -> bool:
+        """Whether the losses of every part on a sample are attained."""
+        rows = [pairs for part, pairs in self.by_part if part.unsampled(self.adjacency) is not None]
+        return all(pair.attained for pairs in rows for pair, _ in pairs)
+
+    @property
+    def largest_finite(self) -> float:
+        """Roughly the largest of the losses that are not unbounded."""
+        ends = [loss.maximum for pair, _ in self.pairs for loss in _sides(pair)]
+        return max([end for end in ends if end < math.inf], default=0.0)
+
     def one_by_one(self) -> list[tuple[Losses, int]]:
         """The losses of each part, with its count; a part is asked again only where many were summed at once."""
         known = {id(part): Losses(((part, 1),), self.adjacency, pairs, (), ()) for part, pairs in self.by_part}

@@ -24,6 +24,7 @@ from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound, Certificate
 
 TOLERANCE = 1e-9
+_MANY_LOSSES = 256
 _CONVERTED = "parts with a Renyi curve as one pair, by the profile of that curve"
 
 
@@ -73,10 +74,12 @@ class PrivacyQuestion:
 
     def _delta(self, epsilon: float, readings: Readings) -> Bound:
         if self.losses.promises:
-            found = [self.curve.delta(epsilon), *self._converted_delta(epsilon, readings)]
-            return apart(self._deltas(self.attained, epsilon, readings), _smallest(found))
+            found = self._converted_delta(epsilon, readings)
+            if not found or not self.curve.hopeless(epsilon, found[0].upper, attained=False):
+                found.append(self.curve.delta(epsilon))
+            return apart(self._deltas(self._leading(readings), epsilon, readings), _smallest(found))
         upper = _largest(self._deltas(self.dominating, epsilon, readings))
-        return upper if self.tight else apart(self._deltas(self.attained, epsilon, readings), upper)
+        return upper if self.tight else apart(self._deltas(self._leading(readings), epsilon, readings), upper)
 
     def _least_delta(self, found: Bound, epsilon: float, readings: Readings) -> Bound:
         if self.proof or epsilon < 0:
@@ -91,7 +94,7 @@ class PrivacyQuestion:
             hopeless = self.curve.hopeless(epsilon, found.upper, attained=self._moments_attained, start=start)
             others = [] if hopeless else [self.curve.delta(epsilon)]
             others += self._converted_delta(epsilon, readings)
-        return least(found, [*others, *(self.elementary.delta(epsilon) if self.elementary else ())])
+        return least(found, [*others, *(self.elementary.delta(epsilon, known=found.upper) if self.elementary else ())])
 
     def deltas(self, epsilons: Sequence[float]) -> list[Bound]:
         """`delta` at many epsilons, in any order; neighbors share the lines that they are read from."""
@@ -134,10 +137,19 @@ class PrivacyQuestion:
 
     def _epsilon(self, delta: float, readings: Readings) -> Bound:
         if self.losses.promises:
-            found = [self.curve.epsilon(delta), *self._converted_epsilon(delta, readings)]
-            return apart(self._epsilons(self.attained, delta, readings), _smallest(found))
+            found = self._converted_epsilon(delta, readings)
+            known = found[0].upper if found else math.inf
+            found += self.curve.epsilons(delta, known=known, attained=False, start=None)
+            return apart(self._epsilons(self._leading(readings), delta, readings), _smallest(found))
         upper = _largest(self._epsilons(self.dominating, delta, readings))
-        return upper if self.tight else apart(self._epsilons(self.attained, delta, readings), upper)
+        return upper if self.tight else apart(self._epsilons(self._leading(readings), delta, readings), upper)
+
+    def _leading(self, readings: Readings) -> tuple[Product, ...]:
+        """The attained products; of many losses only the one with the largest moment where the upper end was read."""
+        order = readings.order((self._converted or self.dominating)[0])
+        if len(self.losses.pairs) < _MANY_LOSSES or order is None or len(self.attained) < 2:
+            return self.attained
+        return (max(self.attained, key=lambda product: product.transform.cumulants(order)[0]),)
 
     def _at_the_top(self, epsilon: float) -> bool:
         """Whether the largest losses, added up exactly, may be less by a rounding."""
@@ -218,7 +230,7 @@ class PrivacyQuestion:
 
     @cached_property
     def _curve(self) -> RenyiCurve:
-        exact = not self.tight_alone and all(pair.attained for pair, _ in self.losses.pairs)
+        exact = not self.tight_alone and self.losses.samples_attained
         return RenyiCurve(self.dominating, self.losses.sworn, rounds=self.rounds, samples=self._samples, exact=exact)
 
     def _samples(self) -> Samples:

@@ -93,7 +93,8 @@ class RenyiCurve:
         rounds: In place of the products, where an adversary orients every round: at each order the largest moment of
             its alternatives counts, whatever was chosen before.
         samples: Asks for the curves of all parts as they are without their sample, each with its rate and count.
-        exact: Whether all losses are attained: then a finite moment is the least that can be said.
+        exact: Whether all losses on samples are attained: then no moment without the sample says more than a finite
+            one with it.
     """
 
     def __init__(
@@ -196,13 +197,6 @@ class RenyiCurve:
         ]
         return up(math.fsum(rows) * (1 + 4 * UNIT_ROUNDOFF))
 
-    @cached_property
-    def _one_family(self) -> _Term | None:
-        """The one family of losses whose curve this is, with nothing else said of it; None where there is more."""
-        if self._promises or self._rounds or self._samples or self.lost or not self._terms[0]:
-            return None
-        return self._terms[0][0][0] if len(self._terms[0][0]) == 1 else None
-
     def hopeless(self, epsilon: float, delta: float, *, attained: bool, start: float | None = None) -> bool:
         """Whether no order gives less than delta at epsilon >= 0, as far as moments are known for planning.
 
@@ -214,14 +208,23 @@ class RenyiCurve:
             attained: Whether the products' divergences are the composition's own.
             start: An order near the best one, if known.
         """
-        if self._promises or self.lost or not (attained or self._one_family) or not (delta > 0 and epsilon < math.inf):
+        if not (0 < delta < 1 and epsilon < math.inf):
             return False
-        if self._one_family and not attained:
-            if epsilon < self.largest and not -math.expm1(epsilon - self.largest) > delta:
-                return False
-            if self._one_family.loose:
-                return _exceeds(self._one_family.cumulants, epsilon, math.log(delta), 1.0)
-        return _exceeds(self._products[0].transform.cumulants, epsilon, math.log(delta), start or 1.0)
+        at = start or 1.0
+        if attained:
+            return _exceeds(self._products[0].transform.cumulants, epsilon, math.log(delta), at)
+        if self._rounds or (not self._exact and self._samples) or not self._terms[0]:
+            return False
+        if not self._promises and epsilon < self.largest and not -math.expm1(epsilon - self.largest) > delta:
+            return False
+        terms, rho = self._terms[0][0], math.fsum(times * promise.rho for promise, times in self._promises)
+
+        def cumulants(order: float) -> tuple[float, float, float]:
+            rows = [term.cumulants(order) for term in terms]
+            rows.append((rho * order * (order + 1), rho * (2 * order + 1), 2 * rho))
+            return sum(row[0] for row in rows), sum(row[1] for row in rows), sum(row[2] for row in rows)
+
+        return _exceeds(cumulants, epsilon, math.log(delta), at)
 
     def epsilons(self, delta: float, *, known: float, attained: bool, start: float | None) -> list[Bound]:
         """Upper ends for epsilon that may be below what is known; the lower ends are 0. `start`: as in `hopeless`."""
@@ -298,19 +301,15 @@ class _Term:
         known = [times * rho for rho, times in rhos if rho is not None]
         return up(math.fsum(known) * (1 + 4 * UNIT_ROUNDOFF)) if len(known) == len(rhos) else math.inf
 
-    @cached_property
-    def loose(self) -> bool:
-        """Whether the mechanisms below the losses have lower moments."""
-        return self._below(1.0) is not None
-
     def _below(self, exponent: float) -> Cumulants | None:
         group = self.product.group
         return type(group[0][0]).moments_below(group, np.array([exponent]))
 
     def cumulants(self, exponent: float) -> tuple[float, float, float]:
-        """K of the mechanisms below, and its first two derivatives."""
+        """K of the mechanisms below, or of the losses, and its first two derivatives; for planning."""
         below = self._below(exponent)
-        assert below is not None
+        if below is None:
+            return self.product.transform.cumulants(exponent)
         return float(below.log_m[0]), float(below.first[0]), float(below.second[0])
 
     def divergence(self, order: float) -> float:

@@ -176,6 +176,8 @@ def moments_exceed(
         height, slope = log_m - order * (value + turn) - math.log1p(order), first - value - turn
         if height <= log_mass:
             return False
+        if slope >= 0 and height - slope * order > log_mass:  # the tangent here, prolonged to order 0
+            return True
         bend, rising = second + 1 / (order * (order + 1)), not slope < 0
         low, high = (low, (order, height, slope)) if rising else ((order, height, slope), high)
         if low[2] < 0 < high[2] and high[1] < math.inf:

@@ -141,7 +141,7 @@ class AtomicSum(Transform):
 
         |phi|^2 is 1 less the sum over pairs of values of 4 w_j w_k sin^2(u (l_j - l_k) / 2), w the tilted masses.
         """
-        if len(self.tables) == 1 or self._rows[0].shape[1] < 2:
+        if self._rows[0].shape[1] < 2:
             return
         _, _, ratio, log_p, _ = self._rows
         exponent = log_p + order * ratio

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -14,6 +15,7 @@ from dpcompose.contour.transform import Cumulants, Lattice, Line, Transform, blo
 from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss
+from dpcompose.loss.bounded_rows import BoundedRows
 from dpcompose.loss.noise_moments import BoundedRangeMoments
 from dpcompose.numerics.bound import Bound, around, up
 from dpcompose.numerics.elementary import Complexes, Reals, U
@@ -47,7 +49,21 @@ class BoundedRangeLoss(Loss):
         return -self.epsilon
 
     def transform(self, times: int) -> Transform:
-        return BoundedRangeSum(self.epsilon, float(times))
+        return BoundedRangeSum(np.array([[self.epsilon]]), np.array([[float(times)]]))
+
+    @classmethod
+    def combine(cls, group: Sequence[tuple[Self, int]]) -> Sequence[tuple[Loss, int]]:
+        counts: dict[Self, int] = defaultdict(int)
+        for loss, times in group:
+            counts[loss] += times
+        return list(counts.items())
+
+    @classmethod
+    def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:
+        """All in rows, some hundreds at once."""
+        columns = np.array([(loss.epsilon, times) for loss, times in group], dtype=float)
+        parts = (columns[at : at + _ROWS] for at in range(0, len(columns), _ROWS))
+        return [BoundedRangeSum(part[:, :1], part[:, 1:]) for part in parts]
 
     @property
     def zcdp(self) -> float:
@@ -138,75 +154,80 @@ def _sinhc(h: Reals) -> tuple[Reals, Reals, Reals]:
     return log, slope, np.where(h <= 0.5, rough, 1 - shrink)
 
 
-@dataclass(frozen=True)
-class BoundedRangeSum(Transform):
-    """M = (sinh(a epsilon) / (2 a sinh(epsilon / 2)))^times with a = t + 1/2."""
+@dataclass(frozen=True, eq=False)
+class BoundedRangeSum(BoundedRows):
+    """M = (sinh(a epsilon) / (2 a sinh(epsilon / 2)))^times with a = t + 1/2, multiplied over rows."""
 
-    epsilon: float
-    times: float
-
-    @property
-    def maximum(self) -> float:
-        return up(self.epsilon * self.times)
-
-    @property
-    def minimum(self) -> float:
-        return -self.maximum
-
-    def cumulants(self, order: float) -> tuple[float, float, float]:
-        a, width = order + 0.5, self.epsilon
+    def curve(self, orders: Reals) -> Cumulants:
+        a, width = orders + 0.5, self.epsilon
         product = a * width
-        if product < 1e-3:
-            variance = width**2 / 3
-            return self.times * variance / 2 * order * (order + 1), self.times * variance * a, self.times * variance
-        far = math.exp(-2 * product)
-        log_m = (
-            product + math.log(-math.expm1(-2 * product)) - math.log(2 * a) - math.log(2 * math.sinh(width / 2))
-            if width < 1400
-            else order * width - math.log(2 * a)
-        )
-        mean = width * (1 + far) / -math.expm1(-2 * product) - 1 / a
-        spread = 1 / a**2 - 4 * width**2 * far / math.expm1(-2 * product) ** 2
-        return self.times * log_m, self.times * mean, self.times * max(spread, 1e-3 * width**2 / (1 + product**2))
+        variance = width**2 / 3
+        near = variance / 2 * orders * (orders + 1), variance * a, variance + 0 * a
+        with np.errstate(all="ignore"):
+            far = np.exp(-2 * product)
+            rest = -np.expm1(-2 * product)
+            log_m = orders * width + np.log(rest / -np.expm1(-width)) - np.log(2 * a)
+            spread = np.maximum(1 / a**2 - 4 * width**2 * far / rest**2, 1e-3 * width**2 / (1 + product**2))
+            wide = log_m, width * (1 + far) / rest - 1 / a, spread
+        rows = (np.where(product < 1e-3, one, other) for one, other in zip(near, wide, strict=True))
+        return Cumulants(*((self.times * part).sum(axis=0) for part in rows))
 
     def line(self, order: float, frequencies: Reals) -> Line:
         log, error = self._log(order, frequencies)
-        return Line(self.times * log, self.times * error + 4 * U * self.times * np.abs(log))
+        size = self.times * np.abs(log)
+        total = (self.times * error + (3 + len(self.epsilon)) * U * size).sum(axis=0)
+        return Line((self.times * log).sum(axis=0), total)
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
         log, error = self._log(order, np.concatenate([[0.0], edges]))
-        magnitude = np.exp(log.real[1:] - log.real[0] + error[1:] + error[0])
+        magnitude = np.exp(log.real[:, 1:] - log.real[:, :1] + error[:, 1:] + error[:, :1])
         # |sinh(a epsilon)| <= cosh of the real part, and |a| >= u.
         flat = (order + 0.5) / np.tanh((order + 0.5) * self.epsilon) / edges * (1 + 16 * U)
-        return self.times * np.minimum(blockwise(magnitude, self.epsilon**2, edges), np.log(np.minimum(flat, 1.0)))
+        bounds = np.minimum(blockwise(magnitude, self.epsilon**2, edges), np.log(np.minimum(flat, 1.0)))
+        return (self.times * bounds).sum(axis=0)
+
+    def log_bounds(self, order: float) -> Iterator[Callable[[Reals], Reals]]:
+        """The same bound by 1 / u, and |sinh(a epsilon)| itself, of a few rows at a time."""
+        real = order + 0.5
+        for at in range(0, len(self.epsilon), _ROWS):
+            width, times = self.epsilon[at : at + _ROWS], self.times[at : at + _ROWS]
+
+            def bound(u: Reals, *, width: Reals = width, times: Reals = times) -> Reals:
+                steep = 1 / np.square(np.sinh(np.minimum(real * width, 350.0)))
+                square = (1 + np.square(np.sin(width * u)) * steep) / (1 + np.square(u / real))
+                return (times * 0.5 * np.log(np.minimum(square * (1 + 1e-9), 1.0))).sum(axis=0)
+
+            yield bound
 
     def _log(self, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
-        width = self.epsilon
-        if (order + 0.5) * width <= 1 and (order + 0.5) * width > 0:
-            return self._near_one(order, frequencies)
-        # sinh(a w) / (2 a sinh(w / 2)) = e^(t w) (1 - e^(-2 a w)) / (2 a (1 - e^-w))
-        a = order + 0.5 + 1j * frequencies
-        angle = 2 * width * frequencies
-        far = math.exp(-2 * (order + 0.5) * width)
-        bracket = 1 - far * (np.cos(angle) - 1j * np.sin(angle))
-        log = (order + 1j * frequencies) * width + np.log(bracket) - np.log(2 * a) - math.log(-math.expm1(-width))
-        error = U * (
-            64
-            + 16 * np.abs(log)
-            + 8 * np.abs(order + 1j * frequencies) * width
-            + (16 + 8 * angle) * far / np.abs(bracket)
-        )
+        """log M of one copy of each row and its error, shape (m, n)."""
+        near = ((order + 0.5) * self.epsilon <= 1)[:, 0] & (order > -0.5)
+        log = np.empty((len(near), len(frequencies)), dtype=np.complex128)
+        error = np.empty(log.shape)
+        for rows, found in ((near, _near_one), (~near, _far_from_one)):
+            if rows.any():
+                log[rows], error[rows] = found(self.epsilon[rows], order, frequencies)
         return log, error
 
-    def _near_one(self, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
-        """M - 1 through s(z) = sinh z / z - 1: M = (1 + s(a w)) / (1 + s(w / 2))."""
-        width = self.epsilon
-        z = (order + 0.5 + 1j * frequencies) * width
-        top, top_error = _sinhc_minus_one(z)
-        base = float(_sinhc_minus_one(np.array([width / 2 + 0j]))[0][0].real)
-        excess = (top - base) / (1 + base)
-        result = logarithm_of_excess(excess.real, excess.imag, top_error + 64 * U * (np.abs(top) + base))
-        return result.log, result.error
+
+def _far_from_one(width: Reals, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
+    """By sinh(a w) / (2 a sinh(w / 2)) = e^(t w) (1 - e^(-2 a w)) / (2 a (1 - e^-w))."""
+    a = order + 0.5 + 1j * frequencies
+    angle = 2 * width * frequencies
+    far = np.exp(-2 * (order + 0.5) * width)
+    bracket = 1 - far * (np.cos(angle) - 1j * np.sin(angle))
+    log = (order + 1j * frequencies) * width + np.log(bracket) - np.log(2 * a) - np.log(-np.expm1(-width))
+    size = 64 + 16 * np.abs(log) + 8 * np.abs(order + 1j * frequencies) * width
+    return log, U * (size + (16 + 8 * angle) * far / np.abs(bracket))
+
+
+def _near_one(width: Reals, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
+    """M - 1 through s(z) = sinh z / z - 1: M = (1 + s(a w)) / (1 + s(w / 2))."""
+    top, top_error = _sinhc_minus_one((order + 0.5 + 1j * frequencies) * width)
+    base = _sinhc_minus_one(width / 2 + 0j)[0].real
+    excess = (top - base) / (1 + base)
+    result = logarithm_of_excess(excess.real, excess.imag, top_error + 64 * U * (np.abs(top) + base))
+    return result.log, result.error
 
 
 def _sinhc_minus_one(z: Complexes) -> tuple[Complexes, Reals]:

@@ -173,7 +173,7 @@ def exponential_sums(frequencies: Reals, amplitude: Complexes | Reals, rate: Com
     return value
 
 
-def _product(left: Complexes, right: Complexes) -> Complexes:
+def _product(left: Complexes | Reals, right: Complexes) -> Complexes:
     """left @ right, some rows at a time: a BLAS that wakes no thread sums in the same order on every machine."""
     rows = max(1, _SINGLE_THREAD // max(right.shape[-1] * right.shape[-2], 1))
     if rows >= left.shape[-2]:
