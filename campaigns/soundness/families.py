@@ -306,6 +306,29 @@ def many_sampled_laplace(rng: Random) -> Parts:
     return tuple((subject.sampled_laplace(max(rate / size * rng.uniform(0.6, 1.4), 0.3), rate), 1) for rate in rates)
 
 
+def many_sgd(rng: Random) -> Parts:
+    """Sampled Gaussian noise, every scale and every rate different."""
+    return tuple((subject.sampled_normal(sigma, rate), times) for sigma, rate, times in _phases(rng))
+
+
+def many_replaced(rng: Random) -> Parts:
+    """The same where a record is replaced."""
+    return tuple((subject.replaced_normal(sigma, rate), times) for sigma, rate, times in _phases(rng))
+
+
+def many_exponentials(rng: Random) -> Parts:
+    """Exponential mechanisms, every range different."""
+    kinds = rng.choice([9, 17, 33])
+    size = _spread(rng) / math.sqrt(kinds)
+    return tuple((subject.bounded_range(size * rng.uniform(0.3, 1.7)), rng.choice([1, 1, 3])) for _ in range(kinds))
+
+
+def exponentials_among_others(rng: Random) -> Parts:
+    """Exponential mechanisms with enough Gaussian noise among them for lines to end."""
+    others = (subject.normal(1 / _spread(rng)), 1), (subject.laplace(1 / _spread(rng)), rng.randint(1, 9))
+    return (*exponentials(rng), *others[: rng.randint(1, 2)])
+
+
 FAMILIES: dict[str, Callable[[Random], Parts]] = {
     maker.__name__: maker
     for maker in (
@@ -340,6 +363,10 @@ FAMILIES: dict[str, Callable[[Random], Parts]] = {
         vast_losses,
         vast_replaced,
         many_sampled_laplace,
+        many_sgd,
+        many_replaced,
+        many_exponentials,
+        exponentials_among_others,
     )
 }
 
@@ -392,6 +419,17 @@ def _some(rng: Random, maker: Callable[[float, int], Item], kinds: int, decades:
         (maker(spread / math.sqrt(times) * rng.uniform(0.6, 1.4), times), times)
         for times in _times(rng, kinds, decades)
     )
+
+
+def _phases(rng: Random) -> list[tuple[float, float, int]]:
+    """Noise, rate and count of many phases."""
+    found: list[tuple[float, float, int]] = []
+    kinds = rng.choice([3, 9, 20, 40])
+    for _ in range(kinds):
+        sigma, times = 10 ** rng.uniform(-0.2, 0.8), rng.choice([1, 1, 1, 7, 50])
+        rate = _spread(rng) / math.sqrt(kinds * times * math.expm1(1 / sigma**2))
+        found.append((sigma, min(max(rate, 1e-8), 0.9), times))
+    return found
 
 
 def _step(rng: Random, times: int) -> Item:
