@@ -58,7 +58,7 @@ def _one_pair(group: Group, rho: float) -> AtomicLoss:
         for family, members in families.items():
             below = family.moments_below(members, orders)
             assert below is not None
-            total = total + below.log_m
+            total = total + below
         return total * (1 + 16 * UNIT_ROUNDOFF)
 
     return renyi_pair(moments)

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpcompose.composition.adversarial import Rounds
 from dpcompose.contour import saddle
-from dpcompose.contour.transform import Cumulants, Line
+from dpcompose.contour.transform import Line
 from dpcompose.guarantee import failure, renyi
 from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.loss.base import Loss
@@ -301,22 +301,26 @@ class _Term:
         known = [times * rho for rho, times in rhos if rho is not None]
         return up(math.fsum(known) * (1 + 4 * UNIT_ROUNDOFF)) if len(known) == len(rhos) else math.inf
 
-    def _below(self, exponent: float) -> Cumulants | None:
+    def _below(self, exponents: list[float]) -> list[float] | None:
+        """K of the mechanisms below the losses, if that is less than K of the losses."""
         group = self.product.group
-        return type(group[0][0]).moments_below(group, np.array([exponent]))
+        found = type(group[0][0]).moments_below(group, np.array(exponents))
+        return None if found is None else found.tolist()
 
     def cumulants(self, exponent: float) -> tuple[float, float, float]:
         """K of the mechanisms below, or of the losses, and its first two derivatives; for planning."""
-        below = self._below(exponent)
+        step = exponent * 1e-3
+        below = self._below([exponent - step, exponent, exponent + step])
         if below is None:
             return self.product.transform.cumulants(exponent)
-        return float(below.log_m[0]), float(below.first[0]), float(below.second[0])
+        before, here, after = below
+        return here, (after - before) / (2 * step), max((after - 2 * here + before) / (step * step), 0.0)
 
     def divergence(self, order: float) -> float:
         """The divergence of the mechanisms below, their moment, or rho times the order where that is infinite."""
-        below = self._below(order - 1)
+        below = self._below([order - 1])
         if below is not None:
-            return up(float(below.log_m[0]) / (order - 1) * (1 + 16 * UNIT_ROUNDOFF))
+            return up(below[0] / (order - 1) * (1 + 16 * UNIT_ROUNDOFF))
         moment = _moment(self.product, order)
         return moment if moment < math.inf else up(self.rho * order)
 

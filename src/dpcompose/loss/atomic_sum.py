@@ -87,8 +87,12 @@ class AtomicSum(Transform):
         return np.square(ratio[:, -1:] - ratio[:, :1]) / 4 + 1e-12
 
     def cumulants(self, order: float) -> tuple[float, float, float]:
-        log_m, mean, spread = (self.times * each for each in self._moments(order))
-        return float(log_m.sum()), float(mean.sum()), float(spread.sum())
+        moments = self._moments(order)
+        if len(self._counts) == 1:
+            log_m, mean, spread = (self._counts[0] * float(each[0, 0]) for each in moments)
+        else:
+            log_m, mean, spread = (float((self.times * each).sum()) for each in moments)
+        return log_m, mean, spread
 
     def _moments(self, order: float) -> tuple[Reals, Reals, Reals]:
         """K of one copy of each row and its derivatives, shape (m, 1)."""

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from dpcompose.contour.transform import Cumulants, Transform
+from dpcompose.contour.transform import Transform
 from dpcompose.errors import UnsupportedError
 from dpcompose.loss.atoms import Atoms
 from dpcompose.numerics.bound import Bound
@@ -145,10 +145,10 @@ class Loss(ABC):
         )
 
     @classmethod
-    def moments_below(cls, group: Sequence[tuple[Any, int]], orders: Reals) -> Cumulants | None:
+    def moments_below(cls, group: Sequence[tuple[Any, int]], orders: Reals) -> Reals | None:
         """Upper bounds on K of whatever mechanisms lie below these losses, each so many times, at orders > 0.
 
-        None where nothing less is known than K of the losses themselves. The derivatives are for planning.
+        None where nothing less is known than K of the losses themselves.
         """
         return None
 

@@ -75,31 +75,26 @@ class BoundedRangeLoss(Loss):
 
     @classmethod
     @np.errstate(over="ignore", invalid="ignore")  # at orders whose square overflows the largest loss counts
-    def moments_below(cls, group: Sequence[tuple[Self, int]], orders: Reals) -> Cumulants:
+    def moments_below(cls, group: Sequence[tuple[Self, int]], orders: Reals) -> Reals:
         """Those of the two-point losses t and t - epsilon, the largest over t at each order.
 
         With b the order and a = b + 1, t has mass (e^epsilon - e^t) / (e^epsilon - 1), and e^t = b / a (e^epsilon + 1 /
         C), C = (e^(b epsilon) - 1) / (e^epsilon - 1), makes the moment the largest: its logarithm is
-          K = a u(a) - b u(b) - u(1), u(y) = log(sinh(h) / h), h = y epsilon / 2; y u'(y) = h coth(h) - 1.
+          K = a u(a) - b u(b) - u(1), u(y) = log(sinh(h) / h), h = y epsilon / 2.
         It is at most a b epsilon^2 / 8, and at most b epsilon.
 
         Reference: [DongDurfeeRogers2020, Section 3], [CesarRogers2021, Lemma 3.4]
         """
         epsilon, times = np.array([(loss.epsilon, count) for loss, count in group], dtype=float).T[:, :, None]
-        known, total = np.zeros((3, len(orders))), np.zeros(len(orders))
+        above, total = orders + 1, np.zeros(len(orders))
         for at in range(0, len(epsilon), _ROWS):
             rows, copies = epsilon[at : at + _ROWS], times[at : at + _ROWS]
-            (top, top_slope, top_bend), (low, low_slope, low_bend) = (
-                _sinhc(y * rows / 2) for y in (orders + 1, orders)
-            )
-            ends = (orders + 1) * top, orders * low, _sinhc(rows / 2)[0]
+            log = _log_sinhc(np.array([above, orders, np.ones_like(orders)])[:, None] * (rows / 2))
+            ends = above * log[0], orders * log[1], log[2]
             moment = ends[0] - ends[1] - ends[2] + 32 * U * (ends[0] + ends[1] + ends[2])
-            most = np.minimum(orders * rows, orders * (orders + 1) * np.square(rows) / 8) * (1 + 16 * U)
+            most = np.minimum(orders * rows, orders * above * np.square(rows) / 8) * (1 + 16 * U)
             total += (copies * np.fmin(moment, most)).sum(axis=0)
-            known[1] += (copies * (top + top_slope - low - low_slope)).sum(axis=0)
-            bend = (2 * top_slope + top_bend) / (orders + 1) - (2 * low_slope + low_bend) / orders
-            known[2] += (copies * bend).sum(axis=0)
-        return Cumulants(total * (1 + U * (16 + len(epsilon))), known[1], known[2])
+        return total * (1 + U * (16 + len(epsilon)))
 
     def profile(self, epsilon: float) -> Bound:
         """For negative epsilon by symmetry: delta(e) = 1 - e^e + e^e delta(-e)."""
@@ -140,18 +135,13 @@ def attained_losses(epsilon: float) -> list[tuple[AtomicLoss, AtomicLoss]]:
     return found
 
 
-def _sinhc(h: Reals) -> tuple[Reals, Reals, Reals]:
-    """log(sinh(h) / h) for h > 0, relative error at most 8 U; h coth(h) - 1 and 1 - (h / sinh(h))^2, roughly."""
-    near = np.minimum(h, 0.5)
+def _log_sinhc(h: Reals) -> Reals:
+    """log(sinh(h) / h) for h > 0, relative error at most 8 U."""
+    near, far = np.minimum(h, 0.5), np.maximum(h, 0.5)
     square = near * near
     rest = 1 + square / 110 * (1 + square / 156 * (1 + square / 210))
     series = square / 6 * (1 + square / 20 * (1 + square / 42 * (1 + square / 72 * rest)))
-    far = np.maximum(h, 0.5)
-    log = np.where(h <= 0.5, np.log1p(series), far + np.log(-np.expm1(-2 * far) / (2 * far)))
-    shrink = np.square(2 * far * np.exp(-far) / -np.expm1(-2 * far))
-    rough = np.square(near) / 3 * (1 - np.square(near) / 15)
-    slope = np.where(h <= 0.5, rough, far / np.tanh(far) - 1)
-    return log, slope, np.where(h <= 0.5, rough, 1 - shrink)
+    return np.where(h <= 0.5, np.log1p(series), far + np.log(-np.expm1(-2 * far) / (2 * far)))
 
 
 @dataclass(frozen=True, eq=False)
