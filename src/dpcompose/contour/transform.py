@@ -234,6 +234,16 @@ class TransformSum(Transform):
         return math.prod(term.limsup(order) for term in self.terms)
 
 
+def summed_line(terms: Iterable[Transform], order: float, frequencies: Reals) -> Line:
+    """The line of a sum, one term after the other: of many nodes no more than one term's are held at once."""
+    log, error = np.zeros(len(frequencies), dtype=np.complex128), np.zeros(len(frequencies))
+    for term in terms:
+        one = term.line(order, frequencies)
+        log += one.log
+        error += one.error + 2.0**-53 * np.abs(log)
+    return Line(log, error)
+
+
 def _added(lines: Sequence[Line]) -> Line:
     log = np.sum([line.log for line in lines], axis=0)
     error = np.sum([line.error for line in lines], axis=0)

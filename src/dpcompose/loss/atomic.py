@@ -21,8 +21,8 @@ from dpcompose.numerics.elementary import Reals, U
 from dpcompose.proof.ball import Field
 from dpcompose.proof.moments import Ends
 
-_TOGETHER = 2048
-"""Values that share arrays."""
+_TOGETHER, _MOST_ROWS = 2048, 16
+"""Values, and losses, that share arrays."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class AtomicLoss(Loss):
             sizes[len(loss.table.rows[0])].append((loss, times))
         found: list[Transform] = []
         for size, members in sizes.items():
-            most = max(_TOGETHER // size, 1)
+            most = min(max(_TOGETHER // size, 1), _MOST_ROWS)
             for at in range(0, len(members), most):
                 tables, counts = zip(
                     *[(loss.table, float(times)) for loss, times in members[at : at + most]], strict=True

@@ -10,10 +10,13 @@ from functools import cached_property
 import numpy as np
 
 from dpcompose.contour.exponential_sums import WeightedPoints, careful_nodes
-from dpcompose.contour.transform import Lattice, Line, Transform, blockwise
+from dpcompose.contour.transform import Lattice, Line, Transform, blockwise, summed_line
 from dpcompose.loss.atoms import Atoms
 from dpcompose.numerics.bound import up
 from dpcompose.numerics.elementary import Reals, U, log_sum, minus_log1p, row_dots, row_sums, row_tops
+
+_ENTRIES = 1 << 19
+"""So many values of M of single rows are held at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +131,10 @@ class AtomicSum(Transform):
         return (2 * (order + frequencies) + 1) * size
 
     def line(self, order: float, frequencies: Reals) -> Line:
+        most = max(_ENTRIES // len(frequencies), 1)
+        if len(self.tables) > most:
+            parts = [slice(at, at + most) for at in range(0, len(self.tables), most)]
+            return summed_line((AtomicSum(self.tables[at], self.times[at]) for at in parts), order, frequencies)
         one = self._one(order, frequencies, careful_nodes(float(self.times.max())))
         size = self.times * np.abs(one.log)
         error = self.times * one.error + (3 + len(size)) * U * size

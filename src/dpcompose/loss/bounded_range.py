@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 
 from dpcompose.contour.exponential_sums import logarithm_of_excess
-from dpcompose.contour.transform import Cumulants, Lattice, Line, Transform, blockwise
+from dpcompose.contour.transform import Cumulants, Lattice, Line, Transform, blockwise, summed_line
 from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss
@@ -23,8 +23,8 @@ from dpcompose.proof.ball import Field
 from dpcompose.proof.moments import Ends, ends
 
 SHARES = (0.5, 0.6, 0.75)
-_ROWS = 256
-"""Losses whose moments are taken at once."""
+_ROWS, _FEW_ROWS, _ENTRIES = 256, 16, 1 << 19
+"""Losses whose moments, and bounds, are taken at once; values of M of single rows that are held at once."""
 
 
 @dataclass(frozen=True)
@@ -163,6 +163,10 @@ class BoundedRangeSum(BoundedRows):
         return Cumulants(*((self.times * part).sum(axis=0) for part in rows))
 
     def line(self, order: float, frequencies: Reals) -> Line:
+        most = max(_ENTRIES // len(frequencies), 1)
+        if len(self.epsilon) > most:
+            parts = [slice(at, at + most) for at in range(0, len(self.epsilon), most)]
+            return summed_line((BoundedRangeSum(self.epsilon[at], self.times[at]) for at in parts), order, frequencies)
         log, error = self._log(order, frequencies)
         size = self.times * np.abs(log)
         total = (self.times * error + (3 + len(self.epsilon)) * U * size).sum(axis=0)
@@ -179,8 +183,8 @@ class BoundedRangeSum(BoundedRows):
     def log_bounds(self, order: float) -> Iterator[Callable[[Reals], Reals]]:
         """The same bound by 1 / u, and |sinh(a epsilon)| itself, of a few rows at a time."""
         real = order + 0.5
-        for at in range(0, len(self.epsilon), _ROWS):
-            width, times = self.epsilon[at : at + _ROWS], self.times[at : at + _ROWS]
+        for at in range(0, len(self.epsilon), _FEW_ROWS):
+            width, times = self.epsilon[at : at + _FEW_ROWS], self.times[at : at + _FEW_ROWS]
 
             def bound(u: Reals, *, width: Reals = width, times: Reals = times) -> Reals:
                 steep = 1 / np.square(np.sinh(np.minimum(real * width, 350.0)))
