@@ -68,6 +68,12 @@ def exponentials(rng: Random) -> Parts:
     return _some(rng, lambda size, _: subject.bounded_range(size), rng.randint(1, 2), 1.5)
 
 
+def selections(rng: Random) -> Parts:
+    """Noisy maxima, sparse vectors and votes: their upper ends are those of other families."""
+    kinds = ("laplace", "exponential", "gumbel", "AboveThreshold", "NoisyArgmax")
+    return _some(rng, lambda size, _: subject.selection(size, rng.choice(kinds)), rng.randint(1, 2), 1.5)
+
+
 def responses(rng: Random) -> Parts:
     return _some(rng, lambda size, _: subject.response(size, rng.randint(2, 20)), 1, rng.choice([3, 3, 3, 6]))
 
@@ -340,6 +346,7 @@ FAMILIES: dict[str, Callable[[Random], Parts]] = {
         different_promises,
         two_term_mixtures,
         exponentials,
+        selections,
         responses,
         discrete,
         sgd,

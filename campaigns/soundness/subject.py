@@ -337,6 +337,25 @@ def together(first: float, second: float, times: int, rate: float) -> Item:
     return _paired(text, (atoms.remove(joined, rate), atoms.add(joined, rate)))
 
 
+def selection(size: float, kind: str) -> Item:
+    """A selection with the loss of another mechanism, which it attains for no single choice of the scores."""
+    if kind == "AboveThreshold":
+        return replace(promise(size, 0.0), code=f"AboveThreshold({size!r})", attained=False)
+    if kind == "NoisyArgmax":
+        sigma = math.sqrt(2) / size
+        square = 2 / ratio(sigma, 1) ** 2
+        floats = (lambda: cells.Smooth(cells.gaussian(size)),)
+        return Item(f"NoisyArgmax({sigma!r})", (Gaussian(square),), square=square, cells=floats, attained=False)
+    if kind == "gumbel":
+        scale = 1 / size
+        loss = residues.Range(ratio(1, scale))
+        floats = (lambda: cells.Smooth(cells.bounded_range(float(loss.epsilon))),)
+        base = Item("", (Terms(loss),), two_term=loss, cells=floats)
+    else:
+        base = laplace(scale := 1 / size)
+    return replace(base, code=f"NoisyMax({scale!r}, noise={kind!r}, monotone=True)", attained=False)
+
+
 def points(upper: list[int], lower: list[int]) -> Item:
     """A pair by its masses, in 2^-20."""
 

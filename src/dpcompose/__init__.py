@@ -29,6 +29,7 @@ from dpcompose.errors import (
 )
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
 from dpcompose.mechanism import (
+    AboveThreshold,
     BlackBox,
     Concentrated,
     DiscreteGaussian,
@@ -38,6 +39,9 @@ from dpcompose.mechanism import (
     Gaussian,
     GaussianDP,
     Laplace,
+    NoisyArgmax,
+    NoisyMax,
+    PermuteAndFlip,
     RandomizedResponse,
 )
 from dpcompose.moved import install
@@ -50,6 +54,7 @@ install()
 del install
 
 __all__ = [
+    "AboveThreshold",
     "Adjacency",
     "BlackBox",
     "Bound",
@@ -70,8 +75,11 @@ __all__ = [
     "Group",
     "Laplace",
     "MissingExtraError",
+    "NoisyArgmax",
+    "NoisyMax",
     "Orientation",
     "Parallel",
+    "PermuteAndFlip",
     "PlanError",
     "Profile",
     "RandomizedResponse",

@@ -15,6 +15,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from dpcompose import (
+    AboveThreshold,
     Adjacency,
     BlackBox,
     Concentrated,
@@ -25,6 +26,9 @@ from dpcompose import (
     Gaussian,
     GaussianDP,
     Laplace,
+    NoisyArgmax,
+    NoisyMax,
+    PermuteAndFlip,
     RandomizedResponse,
 )
 from dpcompose.composition import Composable
@@ -81,6 +85,11 @@ def discrete_gaussian(size: float, variant: int) -> DiscreteGaussian:
     return DiscreteGaussian(chosen(variant, 1, 3) / size, shift=chosen(variant, 1, 3))
 
 
+def noisy_maximum(size: float, variant: int) -> NoisyMax:
+    noise, monotone = chosen(variant, "laplace", "exponential", "gumbel"), variant >= 3
+    return NoisyMax((1 if monotone else 2) / size, noise=noise, monotone=monotone)
+
+
 def sampled_gaussian(size: float, variant: int) -> Composable:
     return Gaussian(1 / size).sampled(chosen(variant, 0.2, 0.01))
 
@@ -113,6 +122,12 @@ MEMBERS = [
     Member("GaussianDP", lambda size, _: GaussianDP(size), sampleable=False),
     Member("Concentrated", lambda size, _: Concentrated(size**2 / 2), sampleable=False, attained=False),
     Member("Exponential", lambda size, _: Exponential(size), attained=False, examples=2),
+    Member("PermuteAndFlip", lambda size, variant: PermuteAndFlip(size, monotone=variant % 2 == 1), attained=False),
+    Member("NoisyMax", noisy_maximum, attained=False),
+    Member(
+        "AboveThreshold", lambda size, variant: AboveThreshold(size, positives=chosen(variant, 1, 4)), attained=False
+    ),
+    Member("NoisyArgmax", lambda size, _: NoisyArgmax(2**0.5 / size), attained=False),
     Member("atoms", lambda size, _: lopsided(size), symmetric=False, replaceable=False),
     Member(
         "profile", lambda size, _: from_profile(size), symmetric=False, replaceable=False, attained=False, examples=2

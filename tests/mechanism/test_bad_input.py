@@ -84,6 +84,9 @@ BAD: dict[str, list[Any]] = {
     "mu": [*NONNEGATIVE, 1e300, 5e-324],
     "delta": PROBABILITY,
     "categories": [*NOT_A_NUMBER, *HUGE, 0, 1, -3, 2.0, np.float64(2.0), "2"],
+    "noise": [None, 1.0, True, "", "gaussian", "Laplace", b"laplace", ["laplace"], math.nan],
+    "monotone": [None, 0, 1, 1.0, "true", math.nan, np.bool_(True), [True]],
+    "positives": [*NOT_A_NUMBER, *HUGE, 0, -3, 2.0, np.float64(2.0), 10**9 + 1],
     "holds_under": ADJACENCY,
     "adjacency": ADJACENCY,
     "error": PROBABILITY,
@@ -99,6 +102,7 @@ GOOD: dict[str, Any] = {
     "epsilon": 0.5,
     "rho": 0.5,
     "mu": 0.5,
+    "noise": "laplace",
     "upper": [0.75, 0.25],
     "lower": [0.25, 0.75],
 }

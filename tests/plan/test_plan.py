@@ -39,6 +39,8 @@ SAMPLES = {
     "shift": st.one_of(st.integers(1, 4), st.lists(st.integers(1, 3), min_size=1, max_size=3)),
     "replace": st.lists(st.integers(1, 3), min_size=1, max_size=3),
     "categories": st.integers(2, 20),
+    "noise": st.sampled_from(["laplace", "exponential", "gumbel"]),
+    "positives": st.integers(1, 20),
     "holds_under": st.sampled_from([each.value for each in Adjacency]),
 }
 

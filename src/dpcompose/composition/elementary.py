@@ -122,13 +122,14 @@ class Elementary:
         if whole is not None and whole.curve.hopeless(known, _HOPELESS * delta, attained=False):
             whole = None
         found = [] if whole is None else [_without_sampling(whole.epsilon(delta))]
-        share, spent = max(down(delta / max(self._count, 1)), 0.0), 0.0
+        share, rows, spent = max(down(delta / max(self._count, 1)), 0.0), list[tuple[float, int]](), 0.0
         for losses, times in self._apart:
-            spent = _sum(((spent, 1), (self.ask(losses).epsilon(share).upper, times)))
-            if not spent < known:
+            rows.append((self.ask(losses).epsilon(share).upper, times))
+            spent += rows[-1][0] * times  # roughly; the exact sum is taken once
+            if not spent * (1 - 1e-9) < known:
                 break
         else:
-            found += [Bound(0.0, spent, _BASIC)] if self._apart else []
+            found += [Bound(0.0, _sum(rows), _BASIC)] if rows else []
         return [*found, *largest_losses(self.losses, delta, known=known)]
 
     def delta(self, epsilon: float, *, known: float) -> list[Bound]:

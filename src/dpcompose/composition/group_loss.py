@@ -102,6 +102,8 @@ def _closed(pair: Pair, size: int) -> GroupLoss | None:
     if size == 1:
         return GroupLoss(pair, (), True)
     found = grouped(pair.remove, size) if pair.symmetric else None
+    if found is not None and found.attained and not pair.attained:
+        found = Pair(found.remove, found.add, False, pair.attained_parts)
     return None if found is None else GroupLoss(found, (found.remove,) * (size - 1), True)
 
 

@@ -7,8 +7,10 @@ from dpcompose.mechanism.gaussian import Gaussian
 from dpcompose.mechanism.guaranteed import BlackBox, Concentrated, GaussianDP
 from dpcompose.mechanism.laplace import Laplace
 from dpcompose.mechanism.randomized_response import RandomizedResponse
+from dpcompose.mechanism.selection import AboveThreshold, NoisyArgmax, NoisyMax, PermuteAndFlip
 
 __all__ = [
+    "AboveThreshold",
     "BlackBox",
     "Concentrated",
     "DiscreteGaussian",
@@ -18,5 +20,8 @@ __all__ = [
     "Gaussian",
     "GaussianDP",
     "Laplace",
+    "NoisyArgmax",
+    "NoisyMax",
+    "PermuteAndFlip",
     "RandomizedResponse",
 ]

@@ -15,6 +15,7 @@ from typing import Any, Literal, cast
 from dpcompose import mechanism
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.numerics import check
 
 Value = float | int | str | tuple[int, ...] | Adjacency
 Response = Literal["increasing", "decreasing"]
@@ -74,6 +75,11 @@ def integer(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise DomainError(name, value, "an integer")
     return value
+
+
+def truth(name: str, value: Any) -> bool:
+    """A TOML boolean."""
+    return check.flag(name, value)
 
 
 def integers(name: str, value: Any) -> int | tuple[int, ...]:
@@ -140,6 +146,9 @@ PARAMETERS: dict[str, ParameterSchema] = {
     "shift": ParameterSchema(integers, _array),
     "replace": ParameterSchema(integers, _array),
     "categories": ParameterSchema(integer),
+    "noise": ParameterSchema(label, quoted),
+    "monotone": ParameterSchema(truth, lambda value: "true" if value else "false"),
+    "positives": ParameterSchema(integer),
     "holds_under": ParameterSchema(adjacency, lambda member: quoted(member.value)),
     "rate": ParameterSchema(number, response="increasing"),
     "times": ParameterSchema(integer, response="increasing", integer=True),
