@@ -78,6 +78,23 @@ def responses(rng: Random) -> Parts:
     return _some(rng, lambda size, _: subject.response(size, rng.randint(2, 20)), 1, rng.choice([3, 3, 3, 6]))
 
 
+def staircases(rng: Random) -> Parts:
+    gammas = (None, 0.0, 0.5, round(rng.uniform(0, 1), 3))
+    return _some(rng, lambda size, _: subject.staircase(size, rng.choice(gammas)), 1, rng.choice([2, 3]))
+
+
+def local_randomizers(rng: Random) -> Parts:
+    """Encodings, and shuffles of a few reports, where a value is replaced."""
+
+    def item(size: float, times: int) -> Item:
+        if times > 2 or rng.random() < 0.5:
+            keep = rng.uniform(0.2, 0.9)
+            return subject.encoding(keep, keep / (keep + (1 - keep) * math.exp(size)))
+        return subject.shuffled(min(size, 5.0), rng.randint(2, 7))
+
+    return _some(rng, item, 1, rng.choice([0.5, 2]))
+
+
 def discrete(rng: Random) -> Parts:
     def item(size: float, _: int) -> Item:
         shift = rng.choice([1, 1, 2, 5])
@@ -348,6 +365,8 @@ FAMILIES: dict[str, Callable[[Random], Parts]] = {
         exponentials,
         selections,
         responses,
+        staircases,
+        local_randomizers,
         discrete,
         sgd,
         short_sgd,

@@ -26,7 +26,8 @@ from dpcompose import Bound, UnsupportedError
 from dpcompose.composition.question import PrivacyQuestion, ask
 from oracles import tilted
 
-REPLACING = {"replaced", "replaced_sgd", "replaced_edges", "short_replaced", "vast_replaced", "many_replaced"}
+REPLACING = {"local_randomizers", "replaced", "replaced_sgd", "replaced_edges"}
+REPLACING |= {"short_replaced", "vast_replaced", "many_replaced"}
 TOLERANCES = {1e-3: 3, 1e-6: 3, 1e-9: 3, 1e-12: 1}
 WIDE = 0.5
 Asked = tuple[Bound | None, float]

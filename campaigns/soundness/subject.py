@@ -12,7 +12,20 @@ from functools import partial
 import numpy as np
 from flint import arb, ctx
 
-from oracles import atoms, cells, contour, gaussian, lattices, optimal, periodic, residues, sampled, scales, short
+from oracles import (
+    atoms,
+    cells,
+    contour,
+    gaussian,
+    lattices,
+    optimal,
+    periodic,
+    residues,
+    sampled,
+    scales,
+    short,
+    shuffles,
+)
 from oracles.ball import Number, ball, ratio, refined
 from oracles.law import DiscreteGaussian, Gaussian, Lattice, Law, Points, Terms
 from oracles.normal import Direction, SampledGaussian
@@ -354,6 +367,29 @@ def selection(size: float, kind: str) -> Item:
     else:
         base = laplace(scale := 1 / size)
     return replace(base, code=f"NoisyMax({scale!r}, noise={kind!r}, monotone=True)", attained=False)
+
+
+def staircase(epsilon: float, gamma: float | None) -> Item:
+    text = f"Staircase({epsilon!r})" if gamma is None else f"Staircase({epsilon!r}, gamma={gamma!r})"
+
+    def pair() -> atoms.Points:
+        fall = (-ball(epsilon)).exp()
+        step = 1 / (1 + (ball(epsilon) / 2).exp()) if gamma is None else ball(gamma)
+        height = (1 - fall) / (2 * (step + fall * (1 - step)))
+        most = arb(1) / 2 + height * step.min(1 - step)
+        rest = 1 - most - most * fall
+        return [(most, most * fall), (most * fall, most), (rest, rest)]
+
+    return _paired(text, (pair,))
+
+
+def encoding(keep: float, flip: float) -> Item:
+    return _paired(f"UnaryEncoding({keep!r}, flip={flip!r})", (shuffles.encoding(keep, flip),))
+
+
+def shuffled(epsilon: float, reports: int) -> Item:
+    item = _paired(f"ShuffledReports({epsilon!r}, reports={reports})", (shuffles.clones(epsilon, reports),))
+    return replace(item, attained=False)
 
 
 def points(upper: list[int], lower: list[int]) -> Item:

@@ -43,6 +43,9 @@ from dpcompose.mechanism import (
     NoisyMax,
     PermuteAndFlip,
     RandomizedResponse,
+    ShuffledReports,
+    Staircase,
+    UnaryEncoding,
 )
 from dpcompose.moved import install
 from dpcompose.numerics.bound import Bound, Certificate
@@ -85,6 +88,9 @@ __all__ = [
     "RandomizedResponse",
     "RefusedRoundError",
     "Risk",
+    "ShuffledReports",
+    "Staircase",
+    "UnaryEncoding",
     "UnreachableError",
     "UnsupportedError",
     "calibrate",

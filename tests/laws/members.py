@@ -6,6 +6,7 @@ that chooses among its other parameters. Draws are the same every time; a failur
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -30,6 +31,9 @@ from dpcompose import (
     NoisyMax,
     PermuteAndFlip,
     RandomizedResponse,
+    ShuffledReports,
+    Staircase,
+    UnaryEncoding,
 )
 from dpcompose.composition import Composable
 from dpcompose.guarantee import gaussian
@@ -90,6 +94,15 @@ def noisy_maximum(size: float, variant: int) -> NoisyMax:
     return NoisyMax((1 if monotone else 2) / size, noise=noise, monotone=monotone)
 
 
+def unary_encoding(size: float, variant: int) -> UnaryEncoding:
+    keep = chosen(variant, 0.5, 0.7)
+    return UnaryEncoding(keep, flip=keep / (keep + (1 - keep) * math.exp(size)), holds_under=Adjacency.ADD_REMOVE)
+
+
+def shuffled_reports(size: float, variant: int) -> ShuffledReports:
+    return ShuffledReports(size, reports=chosen(variant, 2, 30, 2000), holds_under=Adjacency.ADD_REMOVE)
+
+
 def sampled_gaussian(size: float, variant: int) -> Composable:
     return Gaussian(1 / size).sampled(chosen(variant, 0.2, 0.01))
 
@@ -128,6 +141,11 @@ MEMBERS = [
         "AboveThreshold", lambda size, variant: AboveThreshold(size, positives=chosen(variant, 1, 4)), attained=False
     ),
     Member("NoisyArgmax", lambda size, _: NoisyArgmax(2**0.5 / size), attained=False),
+    Member(
+        "Staircase", lambda size, variant: Staircase(size, gamma=chosen(variant, None, 0.3, 0.8)), replaceable=False
+    ),
+    Member("UnaryEncoding", unary_encoding),
+    Member("ShuffledReports", shuffled_reports, attained=False, examples=2),
     Member("atoms", lambda size, _: lopsided(size), symmetric=False, replaceable=False),
     Member(
         "profile", lambda size, _: from_profile(size), symmetric=False, replaceable=False, attained=False, examples=2

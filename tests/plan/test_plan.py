@@ -41,6 +41,10 @@ SAMPLES = {
     "categories": st.integers(2, 20),
     "noise": st.sampled_from(["laplace", "exponential", "gumbel"]),
     "positives": st.integers(1, 20),
+    "gamma": st.floats(0, 1),
+    "keep": st.floats(0.5, 0.99),
+    "flip": st.floats(0.01, 0.49),
+    "reports": st.integers(1, 1000),
     "holds_under": st.sampled_from([each.value for each in Adjacency]),
 }
 

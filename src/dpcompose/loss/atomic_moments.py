@@ -206,6 +206,23 @@ class DiscreteLaplaceLaw(AtomLaw):
 
 
 @dataclass(frozen=True)
+class EncodingLaw(AtomLaw):
+    """Two bits, one reported as 1 with probability `keep` and one with `flip`, against the same turned around."""
+
+    keep: float
+    flip: float
+
+    def outcomes(self, field: Field) -> Outcomes:
+        keep, flip = field.exact(self.keep), field.exact(self.flip)
+        more, less, rest = keep * (1 - flip), flip * (1 - keep), keep * flip + (1 - keep) * (1 - flip)
+        return [(more, less), (rest, rest), (less, more)]
+
+    def grid(self, field: Field) -> BallLattice:
+        (more, less), *_ = self.outcomes(field)
+        return BallLattice((more / less).log(), field.exact(0))
+
+
+@dataclass(frozen=True)
 class ReversedLaw(AtomLaw):
     """Q against P."""
 

@@ -6,8 +6,10 @@ from dpcompose.mechanism.exponential import Exponential
 from dpcompose.mechanism.gaussian import Gaussian
 from dpcompose.mechanism.guaranteed import BlackBox, Concentrated, GaussianDP
 from dpcompose.mechanism.laplace import Laplace
+from dpcompose.mechanism.local import ShuffledReports, UnaryEncoding
 from dpcompose.mechanism.randomized_response import RandomizedResponse
 from dpcompose.mechanism.selection import AboveThreshold, NoisyArgmax, NoisyMax, PermuteAndFlip
+from dpcompose.mechanism.staircase import Staircase
 
 __all__ = [
     "AboveThreshold",
@@ -24,4 +26,7 @@ __all__ = [
     "NoisyMax",
     "PermuteAndFlip",
     "RandomizedResponse",
+    "ShuffledReports",
+    "Staircase",
+    "UnaryEncoding",
 ]
