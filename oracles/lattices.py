@@ -56,6 +56,21 @@ def discrete_gaussian(sigma: Number, shift: int) -> Builder:
     return build
 
 
+def skellam(variance: Number, shift: int) -> Callable[[], list[tuple[arb, arb]]]:
+    """Noise of mass e^-v I_x(v) on the integers moved by `shift`, against the noise, to masses below 2^-200."""
+
+    def build() -> list[tuple[arb, arb]]:
+        v = ball(variance)
+        mass: dict[int, arb] = {}
+        place = 0
+        while place < 2 + shift or mass[place - 1 - shift] > arb(2) ** -200:
+            mass[place] = v.bessel_i(arb(place)) * (-v).exp()
+            place += 1
+        return [(mass[abs(x - shift)], mass[abs(x)]) for x in range(shift + 1 - place, place)]
+
+    return build
+
+
 def theta(variance: arb) -> tuple[list[arb], arb]:
     """e^{-x^2 / (2 variance)} for x = 0, 1, ..., reach, and a geometric bound on the sum of the rest, both signs."""
     weights, x = [arb(1)], 0

@@ -83,6 +83,14 @@ def staircases(rng: Random) -> Parts:
     return _some(rng, lambda size, _: subject.staircase(size, rng.choice(gammas)), 1, rng.choice([2, 3]))
 
 
+def skellams(rng: Random) -> Parts:
+    def item(size: float, _: int) -> Item:
+        shift = rng.choice([1, 1, 2])
+        return subject.skellam((shift / min(max(size, 0.4), 10.0)) ** 2, shift)
+
+    return _some(rng, item, 1, 0.7)
+
+
 def local_randomizers(rng: Random) -> Parts:
     """Encodings, and shuffles of a few reports, where a value is replaced."""
 
@@ -366,6 +374,7 @@ FAMILIES: dict[str, Callable[[Random], Parts]] = {
         selections,
         responses,
         staircases,
+        skellams,
         local_randomizers,
         discrete,
         sgd,

@@ -369,6 +369,10 @@ def selection(size: float, kind: str) -> Item:
     return replace(base, code=f"NoisyMax({scale!r}, noise={kind!r}, monotone=True)", attained=False)
 
 
+def skellam(variance: float, shift: int) -> Item:
+    return _paired(f"Skellam({variance!r}, shift={shift})", (lattices.skellam(variance, shift),))
+
+
 def staircase(epsilon: float, gamma: float | None) -> Item:
     text = f"Staircase({epsilon!r})" if gamma is None else f"Staircase({epsilon!r}, gamma={gamma!r})"
 

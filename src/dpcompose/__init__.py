@@ -44,6 +44,7 @@ from dpcompose.mechanism import (
     PermuteAndFlip,
     RandomizedResponse,
     ShuffledReports,
+    Skellam,
     Staircase,
     UnaryEncoding,
 )
@@ -89,6 +90,7 @@ __all__ = [
     "RefusedRoundError",
     "Risk",
     "ShuffledReports",
+    "Skellam",
     "Staircase",
     "UnaryEncoding",
     "UnreachableError",

@@ -32,6 +32,7 @@ from dpcompose import (
     PermuteAndFlip,
     RandomizedResponse,
     ShuffledReports,
+    Skellam,
     Staircase,
     UnaryEncoding,
 )
@@ -103,6 +104,10 @@ def shuffled_reports(size: float, variant: int) -> ShuffledReports:
     return ShuffledReports(size, reports=chosen(variant, 2, 30, 2000), holds_under=Adjacency.ADD_REMOVE)
 
 
+def skellam(size: float, variant: int) -> Skellam:
+    return Skellam((chosen(variant, 1, 3) / size) ** 2, shift=chosen(variant, 1, 3))
+
+
 def sampled_gaussian(size: float, variant: int) -> Composable:
     return Gaussian(1 / size).sampled(chosen(variant, 0.2, 0.01))
 
@@ -130,6 +135,7 @@ MEMBERS = [
     Member("DiscreteLaplace", discrete_laplace),
     Member("DiscreteLaplace-census", lambda size, _: DiscreteLaplace(1 / size, shift=1, replace=(1, 1))),
     Member("DiscreteGaussian", discrete_gaussian, monotone=False),
+    Member("Skellam", skellam),
     Member("RandomizedResponse", lambda size, variant: RandomizedResponse(size, categories=chosen(variant, 2, 3, 20))),
     Member("BlackBox", lambda size, variant: BlackBox(size, delta=chosen(variant, 0.0, 1e-7, 1e-3))),
     Member("GaussianDP", lambda size, _: GaussianDP(size), sampleable=False),

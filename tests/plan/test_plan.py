@@ -41,6 +41,7 @@ SAMPLES = {
     "categories": st.integers(2, 20),
     "noise": st.sampled_from(["laplace", "exponential", "gumbel"]),
     "positives": st.integers(1, 20),
+    "variance": st.floats(0.1, 100),
     "gamma": st.floats(0, 1),
     "keep": st.floats(0.5, 0.99),
     "flip": st.floats(0.01, 0.49),

@@ -246,7 +246,7 @@ def _refined(losses: Sequence[Loss]) -> Reals:
         chord = high + (low - high) * (at - a) / (b - a)
         tail = np.maximum(np.where(middle > 0, value, value + np.expm1(middle)), 1e-300)
         share = np.minimum(FINE * (top / tail) ** 0.3, COARSE)
-        split = (chord - value > share * tail) & ((middle > 0) | (chord - value > LAST_RISE))
+        split = (chord - value > share * tail) & ((middle > 0) | (chord - value > LAST_RISE)) & (b - a > 1e-9 * b)
         if not np.any(split) or count > MOST_NODES:
             break
         cells = (

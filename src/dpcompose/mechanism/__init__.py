@@ -1,6 +1,6 @@
 """The building blocks: parameters, and the losses they have under an adjacency."""
 
-from dpcompose.mechanism.discrete import DiscreteGaussian, DiscreteLaplace
+from dpcompose.mechanism.discrete import DiscreteGaussian, DiscreteLaplace, Skellam
 from dpcompose.mechanism.dominating_pair import DominatingPair
 from dpcompose.mechanism.exponential import Exponential
 from dpcompose.mechanism.gaussian import Gaussian
@@ -27,6 +27,7 @@ __all__ = [
     "PermuteAndFlip",
     "RandomizedResponse",
     "ShuffledReports",
+    "Skellam",
     "Staircase",
     "UnaryEncoding",
 ]

@@ -15,6 +15,7 @@ from dpcompose.guarantee.priced import TypedAmounts
 from dpcompose.loss.base import Loss
 from dpcompose.loss.discrete_gaussian import DiscreteGaussianLoss
 from dpcompose.loss.laplace import discrete_laplace
+from dpcompose.loss.skellam import skellam
 from dpcompose.mechanism.base import Mechanism, quotient, symmetric
 from dpcompose.numerics import check
 from dpcompose.numerics.exact import exact, smaller_reading
@@ -140,6 +141,42 @@ class DiscreteGaussian(_Integer):
 
     def _loss(self, shift: int) -> Loss:
         return DiscreteGaussianLoss(self.sigma, shift)
+
+
+@dataclass(frozen=True, repr=False)
+class Skellam(_Integer):
+    """The integer value plus the difference of two Poisson variables on each coordinate, as secure aggregation adds up.
+
+    Its sum over many clients, each with a share of the variance, is the same noise: state the variance of those who are
+    honest. Values must be rounded to integers and clipped before the noise, and the sum must not wrap around.
+
+    >>> from dpcompose import Skellam
+    >>> Skellam(4.0).delta(epsilon=0.3).contains(0.10256971393864817)
+    True
+
+    Args:
+        variance: The variance of the noise of one coordinate; between 1e-3 and 1e6.
+        shift: The integer change of the one coordinate when a record is added or removed, or a tuple with one change
+            per coordinate.
+        replace: The same for replacing a record; by default twice the shift of a single coordinate.
+
+    Raises:
+        DomainError: If a number is outside its domain.
+
+    Reference: [AgarwalKairouzLiu2021, Definition 3.1]
+    """
+
+    variance: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "variance", check.positive("variance", self.variance))
+        if not 1e-3 <= self.variance <= 1e6:
+            remedy = "With more noise use DiscreteGaussian, or a RenyiCurve"
+            raise DomainError("variance", self.variance, "a number between 1e-3 and 1e6", remedy)
+
+    def _loss(self, shift: int) -> Loss:
+        return skellam(self.variance, shift)
 
 
 def _change(name: str, value: Any) -> Change:

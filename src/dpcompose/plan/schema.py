@@ -149,6 +149,7 @@ PARAMETERS: dict[str, ParameterSchema] = {
     "noise": ParameterSchema(label, quoted),
     "monotone": ParameterSchema(truth, lambda value: "true" if value else "false"),
     "positives": ParameterSchema(integer),
+    "variance": ParameterSchema(number, response="decreasing"),
     "gamma": ParameterSchema(number),
     "keep": ParameterSchema(number),
     "flip": ParameterSchema(number),
