@@ -48,6 +48,7 @@ from dpcompose.mechanism import (
     Staircase,
     UnaryEncoding,
 )
+from dpcompose.mechanism.secure_aggregation import distributed_discrete_gaussian
 from dpcompose.moved import install
 from dpcompose.numerics.bound import Bound, Certificate
 from dpcompose.numerics.bounds import Bounds
@@ -99,6 +100,7 @@ __all__ = [
     "calibrations",
     "compose",
     "deltas",
+    "distributed_discrete_gaussian",
     "epsilons",
     "parallel",
     "running_epsilon",
