@@ -30,6 +30,7 @@ from dpcompose import (
     NoisyArgmax,
     NoisyMax,
     PermuteAndFlip,
+    PrivateSelection,
     RandomizedResponse,
     ShuffledReports,
     Skellam,
@@ -104,6 +105,11 @@ def shuffled_reports(size: float, variant: int) -> ShuffledReports:
     return ShuffledReports(size, reports=chosen(variant, 2, 30, 2000), holds_under=Adjacency.ADD_REMOVE)
 
 
+def best_of_several(size: float, variant: int) -> PrivateSelection:
+    base = chosen(variant, Gaussian(4 / size), Laplace(4 / size) * 2)
+    return PrivateSelection(base, tries=chosen(variant, 3.0, 10.0), shape=chosen(variant, 1.0, math.inf, 0.5))
+
+
 def skellam(size: float, variant: int) -> Skellam:
     return Skellam((chosen(variant, 1, 3) / size) ** 2, shift=chosen(variant, 1, 3))
 
@@ -147,6 +153,7 @@ MEMBERS = [
         "AboveThreshold", lambda size, variant: AboveThreshold(size, positives=chosen(variant, 1, 4)), attained=False
     ),
     Member("NoisyArgmax", lambda size, _: NoisyArgmax(2**0.5 / size), attained=False),
+    Member("PrivateSelection", best_of_several, sampleable=False, attained=False, examples=2),
     Member(
         "Staircase", lambda size, variant: Staircase(size, gamma=chosen(variant, None, 0.3, 0.8)), replaceable=False
     ),

@@ -163,6 +163,20 @@ def envelope(losses: tuple[Loss, ...]) -> AtomicLoss:
     return dominating(lower_hull(_points(losses, nodes)))
 
 
+def above_values(epsilons: Sequence[float], deltas: Sequence[float]) -> Atoms:
+    """Atoms above any profile, of either order, that is at most these deltas a little before these epsilons >= 0.
+
+    Args:
+        epsilons: Increasing, from 0 on; a little is 16 U (1 + epsilon).
+        deltas: In [0, 1]. The last holds for all that follows.
+    """
+    a = np.exp(np.array(epsilons))
+    right = [(Fraction(at), Fraction(delta)) for at, delta in zip(a.tolist(), deltas, strict=True)]
+    # The other order has H(1 / a) = 1 - 1 / a + H(a) / a.
+    left = [(1 / at, 1 + (delta - 1) / at) for at, delta in reversed(right[1:])]
+    return _dominating(lower_hull([(Fraction(0), Fraction(1)), *left, *right])).table
+
+
 def _values(loss: Loss, nodes: Reals) -> Reals:
     """Upper ends of the profile at a little less than the nodes, so that they hold at the floats next to e^node."""
     moved = nodes - 8 * U * (1 + np.abs(nodes))

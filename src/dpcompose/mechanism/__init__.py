@@ -7,6 +7,7 @@ from dpcompose.mechanism.gaussian import Gaussian
 from dpcompose.mechanism.guaranteed import BlackBox, Concentrated, GaussianDP
 from dpcompose.mechanism.laplace import Laplace
 from dpcompose.mechanism.local import ShuffledReports, UnaryEncoding
+from dpcompose.mechanism.private_selection import PrivateSelection
 from dpcompose.mechanism.randomized_response import RandomizedResponse
 from dpcompose.mechanism.selection import AboveThreshold, NoisyArgmax, NoisyMax, PermuteAndFlip
 from dpcompose.mechanism.staircase import Staircase
@@ -25,6 +26,7 @@ __all__ = [
     "NoisyArgmax",
     "NoisyMax",
     "PermuteAndFlip",
+    "PrivateSelection",
     "RandomizedResponse",
     "ShuffledReports",
     "Skellam",

@@ -28,11 +28,11 @@ def distributed_discrete_gaussian(
     Gaussian of parameter V times a factor that varies by at most e^tau, tau = sum over k < n of
     ln((1 + 2 theta_k) / (1 - 2 theta_k)), theta_k = sum over m >= 1 of e^(-2 pi^2 m^2 sigma^2 k / (k + 1)): adding one
     more noise multiplies a Gaussian by a theta function of its place, which Poisson's formula bounds, and averages the
-    factor so far. A discrete Gaussian has at most the moments of the continuous one, hence the Renyi divergence of order
-    a > 1 at a shift s of a coordinate is at most tau + a s^2 / (2 V), and rho = norm^2 / (2 V) + dimension * tau.
+    factor so far. A discrete Gaussian has at most the moments of the continuous one, hence the Renyi divergence of
+    order a > 1 at a shift s of a coordinate is at most tau + a s^2 / (2 V), and rho = norm^2 / (2 V) + dimension * tau.
 
-    Vectors are to be clipped, rounded to the granularity so that they keep to `norm` (rounding at random may be repeated
-    until they do), and added modulo a number so large that clipping, if any, is a function of the noisy sum.
+    Vectors are to be clipped and rounded to the granularity so that they keep to `norm`; rounding at random may be
+    repeated until they do. Adding them modulo a number is a function of the noisy sum.
 
     >>> from dpcompose import distributed_discrete_gaussian
     >>> distributed_discrete_gaussian(2.0, clients=100, norm=10.0, dimension=1000)

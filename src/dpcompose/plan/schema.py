@@ -127,11 +127,11 @@ def _dashed(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
 
 
-# A dominating pair is given as arrays or as a function, which no plan file can hold.
+# A dominating pair is given as arrays or as a function, a private selection by another mechanism: not in a plan file.
 MECHANISMS: dict[str, MechanismKind] = {
     _dashed(name): MechanismKind(_dashed(name), getattr(mechanism, name))
     for name in mechanism.__all__
-    if name != "DominatingPair"
+    if name not in ("DominatingPair", "PrivateSelection")
 }
 # A test holds this list against the parameters of every constructor.
 PARAMETERS: dict[str, ParameterSchema] = {
