@@ -51,3 +51,10 @@ def test_several_coordinates_and_replacing() -> None:
         Skellam(0.01, shift=2000).epsilon(delta=1e-6)
     with pytest.raises(DomainError, match="RenyiCurve"):
         Skellam(1e7)
+
+
+def test_below_the_mass_of_unknown_place_nothing_is_promised() -> None:
+    for delta in (0.0, 1e-206, 1e-45):
+        found = Skellam(6.25).epsilon(delta=delta)
+        assert found.upper == float("inf") and found.lower > 2.7
+    assert Skellam(6.25).epsilon(delta=1e-40).upper < 2.72

@@ -209,7 +209,10 @@ class Product:
             upper = math.inf if low < 0 else min(self._largest, largest)
             return Bound(min(lower, upper), upper, Certificate("largest loss"))
         if self.single is not None:
-            return self._inverted(delta, self.extremes)
+            found = self._inverted(delta, self.extremes)
+            # Mass of unknown place may be an infinite loss.
+            open_ended = low < 0 and self.single.unplaced_mass > 0
+            return Bound(found.lower, math.inf, found.certificate) if open_ended else found
         if low <= 0:
             reading = invert.point_of(self.transform, high, high, tolerance=tolerance)
             return Bound(
