@@ -86,7 +86,7 @@ def test_random_randomizers_are_below_the_clones() -> None:
     assert closest > 0.8
 
 
-@pytest.mark.parametrize("gamma", [None, 0.2, 0.9, 1.0])
+@pytest.mark.parametrize("gamma", [None, 0.9])
 def test_no_smaller_shift_of_a_staircase_costs_more(gamma: float | None) -> None:
     one = Staircase(1.5, gamma=gamma)
     for level in (0.0, 1.1):
