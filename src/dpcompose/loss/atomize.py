@@ -174,7 +174,7 @@ def above_values(epsilons: Sequence[float], deltas: Sequence[float]) -> Atoms:
     right = [(Fraction(at), Fraction(delta)) for at, delta in zip(a.tolist(), deltas, strict=True)]
     # The other order has H(1 / a) = 1 - 1 / a + H(a) / a.
     left = [(1 / at, 1 + (delta - 1) / at) for at, delta in reversed(right[1:])]
-    return _dominating(lower_hull([(Fraction(0), Fraction(1)), *left, *right])).table
+    return dominating(lower_hull([(Fraction(0), Fraction(1)), *left, *right])).table
 
 
 def _values(loss: Loss, nodes: Reals) -> Reals:
