@@ -23,6 +23,17 @@ def gaussians(rng: Random) -> Parts:
     return tuple(parts)
 
 
+def correlated(rng: Random) -> Parts:
+    """Runs of a few steps under correlated noise."""
+
+    def item(size: float, _: int) -> Item:
+        steps = rng.randint(1, 6)
+        strategy = [[rng.random() + 0.1 if j <= i else 0.0 for j in range(steps)] for i in range(steps)]
+        return subject.correlated(strategy, steps / size, rng.randint(1, steps), rng.randint(1, 4))
+
+    return _some(rng, item, rng.randint(1, 2), 4)
+
+
 def few_laplace(rng: Random) -> Parts:
     def item(size: float, _: int) -> Item:
         sensitivity = _sensitivity(rng)
@@ -364,6 +375,7 @@ FAMILIES: dict[str, Callable[[Random], Parts]] = {
     maker.__name__: maker
     for maker in (
         gaussians,
+        correlated,
         few_laplace,
         many_laplace,
         different_laplace,

@@ -19,6 +19,7 @@ from oracles import (
     gaussian,
     lattices,
     optimal,
+    patterns,
     periodic,
     residues,
     sampled,
@@ -198,6 +199,20 @@ def normal(sigma: float, *, sensitivity: float = 1.0, records: int = 1) -> Item:
 def gaussian_promise(mu: float) -> Item:
     floats = (lambda: cells.Smooth(cells.gaussian(mu)),)
     return Item(f"GaussianDP({mu!r})", (Gaussian(Fraction(mu) ** 2),), square=Fraction(mu) ** 2, cells=floats)
+
+
+def correlated(strategy: list[list[float]], sigma: float, gap: int, most: int) -> Item:
+    """Noise on an encoded run of steps; no two columns of the strategy have a negative product."""
+    found = patterns.sensitivity_squared(strategy, gap, most, False)
+    text = f"MatrixMechanism({strategy!r}, sigma={sigma!r}, participation=Participation(separation={gap}, most={most}))"
+    return _moved(text, found.equal, sigma)
+
+
+def _moved(text: str, square: Fraction | int, sigma: float) -> Item:
+    """Gaussian noise on what one record moves by the root of `square`."""
+    squared = square * ratio(1, sigma) ** 2
+    floats = (lambda: cells.Smooth(cells.gaussian(math.sqrt(squared))),)
+    return Item(text, (Gaussian(squared),), square=squared, cells=floats)
 
 
 def _sensitivity(sensitivity: float) -> str:

@@ -39,6 +39,7 @@ from dpcompose.mechanism import (
     Gaussian,
     GaussianDP,
     Laplace,
+    MatrixMechanism,
     NoisyArgmax,
     NoisyMax,
     PermuteAndFlip,
@@ -49,6 +50,7 @@ from dpcompose.mechanism import (
     Staircase,
     UnaryEncoding,
 )
+from dpcompose.mechanism.participation import Participation
 from dpcompose.mechanism.secure_aggregation import distributed_discrete_gaussian
 from dpcompose.moved import install
 from dpcompose.numerics.bound import Bound, Certificate
@@ -80,11 +82,13 @@ __all__ = [
     "GaussianDP",
     "Group",
     "Laplace",
+    "MatrixMechanism",
     "MissingExtraError",
     "NoisyArgmax",
     "NoisyMax",
     "Orientation",
     "Parallel",
+    "Participation",
     "PermuteAndFlip",
     "PlanError",
     "PrivateSelection",

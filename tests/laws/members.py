@@ -27,8 +27,10 @@ from dpcompose import (
     Gaussian,
     GaussianDP,
     Laplace,
+    MatrixMechanism,
     NoisyArgmax,
     NoisyMax,
+    Participation,
     PermuteAndFlip,
     PrivateSelection,
     RandomizedResponse,
@@ -56,6 +58,7 @@ class Member:
         attained: Whether its pair is attained, so that intervals are narrow.
         monotone: Whether more noise never costs more.
         examples: How many draws a law makes.
+        gaussian: Whether it is known to be Gaussian differentially private.
     """
 
     name: str
@@ -66,6 +69,7 @@ class Member:
     attained: bool = True
     monotone: bool = True
     examples: int = 3
+    gaussian: bool = False
 
 
 def chosen(variant: int, *options: Option) -> Option:
@@ -114,6 +118,16 @@ def skellam(size: float, variant: int) -> Skellam:
     return Skellam((chosen(variant, 1, 3) / size) ** 2, shift=chosen(variant, 1, 3))
 
 
+def matrix(size: float, variant: int) -> MatrixMechanism:
+    strategy = chosen(variant, [[1.0]], [[1.0, 0.0, 0.0], [0.5, 1.0, 0.0], [0.3, 0.5, 1.0]])
+    return MatrixMechanism(strategy, sigma=2 / size, participation=chosen(variant, *PARTICIPATIONS))
+
+
+def two_ended_matrix(size: float, variant: int) -> MatrixMechanism:
+    strategy = [[1.0, 0.0, 0.0], [-0.5, 1.0, 0.0], [-0.5, -0.5, 1.0]]
+    return MatrixMechanism(strategy, sigma=2 / size, participation=Participation.separated(1, most=3))
+
+
 def sampled_gaussian(size: float, variant: int) -> Composable:
     return Gaussian(1 / size).sampled(chosen(variant, 0.2, 0.01))
 
@@ -134,6 +148,12 @@ LAPLACE = Member("Laplace", lambda size, variant: Laplace(1 / size, replace_sens
 GAUSSIAN = Member(
     "Gaussian",
     lambda size, variant: Gaussian(3 / size, sensitivity=3.0, replace_sensitivity=chosen(variant, None, 2**0.5 * 3)),
+    gaussian=True,
+)
+PARTICIPATIONS = (
+    Participation.single(),
+    Participation.separated(1, most=2),
+    Participation(separation=2, fixed=True),
 )
 MEMBERS = [
     LAPLACE,
@@ -144,7 +164,9 @@ MEMBERS = [
     Member("Skellam", skellam),
     Member("RandomizedResponse", lambda size, variant: RandomizedResponse(size, categories=chosen(variant, 2, 3, 20))),
     Member("BlackBox", lambda size, variant: BlackBox(size, delta=chosen(variant, 0.0, 1e-7, 1e-3))),
-    Member("GaussianDP", lambda size, _: GaussianDP(size), sampleable=False),
+    Member("GaussianDP", lambda size, _: GaussianDP(size), sampleable=False, gaussian=True),
+    Member("MatrixMechanism", matrix, sampleable=False, gaussian=True),
+    Member("MatrixMechanism-two-ends", two_ended_matrix, sampleable=False, attained=False, gaussian=True),
     Member("Concentrated", lambda size, _: Concentrated(size**2 / 2), sampleable=False, attained=False),
     Member("Exponential", lambda size, _: Exponential(size), attained=False, examples=2),
     Member("PermuteAndFlip", lambda size, variant: PermuteAndFlip(size, monotone=variant % 2 == 1), attained=False),
@@ -152,7 +174,7 @@ MEMBERS = [
     Member(
         "AboveThreshold", lambda size, variant: AboveThreshold(size, positives=chosen(variant, 1, 4)), attained=False
     ),
-    Member("NoisyArgmax", lambda size, _: NoisyArgmax(2**0.5 / size), attained=False),
+    Member("NoisyArgmax", lambda size, _: NoisyArgmax(2**0.5 / size), attained=False, gaussian=True),
     Member("PrivateSelection", best_of_several, sampleable=False, attained=False, examples=2),
     Member(
         "Staircase", lambda size, variant: Staircase(size, gamma=chosen(variant, None, 0.3, 0.8)), replaceable=False

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import dpcompose
-from dpcompose import Adjacency, DomainError, DominatingPair, Orientation
+from dpcompose import Adjacency, DomainError, DominatingPair, Orientation, Participation
 from dpcompose.composition import Composable
 from dpcompose.guarantee import gaussian
 
@@ -102,6 +102,18 @@ BAD: dict[str, list[Any]] = {
     "upper": [*NO_MASSES, *([0.5, bad] for bad in ("0.5", None, True, 0.5j, math.nan, math.inf, 10**400, 0.6, -0.5))],
 }
 BAD["lower"] = BAD["upper"]
+BAD["strategy"] = [
+    *(bad for bad in NOT_A_NUMBER if not isinstance(bad, np.ndarray)),
+    *([[bad]] for bad in (0.0, "1", True, None, math.nan, math.inf, 10**400, 1e200, 1j, [1.0])),
+    [],
+    [[]],
+    [1.0, 2.0],
+    [[1.0], [1.0, 1.0]],
+    [[1.0, 0.0]],
+    [[1.0, 0.5], [0.0, 1.0]],
+    [[1.0, 0.0], [1.0, 0.0]],
+]
+BAD["participation"] = [*NOT_A_NUMBER, *HUGE, 1, "single", {"most": 1}, Participation(separation=2, most=3, fixed=True)]
 
 # What makes a good call, where the parameters have no default.
 GOOD: dict[str, Any] = {
@@ -119,6 +131,8 @@ GOOD: dict[str, Any] = {
     "reports": 10,
     "upper": [0.75, 0.25],
     "lower": [0.25, 0.75],
+    "strategy": [[1.0, 0.0], [0.5, 1.0]],
+    "participation": Participation.single(),
 }
 GOOD |= {
     "profile": lambda epsilon: gaussian.profile(epsilon, mu=1.0).upper,

@@ -28,6 +28,15 @@ name = "training"
 kind = "laplace"
 scale = 2.0
 """
+
+
+class Toml(str):
+    """A value as it stands in a file."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 SAMPLES = {
     "scale": st.floats(0.1, 100),
     "sigma": st.floats(0.1, 100),
@@ -46,6 +55,8 @@ SAMPLES = {
     "keep": st.floats(0.5, 0.99),
     "flip": st.floats(0.01, 0.49),
     "reports": st.integers(1, 1000),
+    "strategy": st.sampled_from([[[1.0]], [[1.0, 0.0], [0.25, 1.0]]]),
+    "participation": st.sampled_from([Toml("{ most = 1 }"), Toml("{ strictly_between = 0, most = 2 }")]),
     "holds_under": st.sampled_from([each.value for each in Adjacency]),
 }
 
@@ -57,7 +68,7 @@ def tables(draw: st.DrawFn) -> str:
     for name in MECHANISMS[kind].parameters:
         if name in SAMPLES:
             value = draw(SAMPLES[name])
-            lines.append(f'{name} = "{value}"' if isinstance(value, str) else f"{name} = {value!r}")
+            lines.append(f'{name} = "{value}"' if type(value) is str else f"{name} = {value!r}")
     if draw(st.booleans()):
         lines.append(f"times = {draw(st.integers(1, 10**9))}")
     return "[[mechanism]]\n" + "\n".join(lines) + "\n"

@@ -15,6 +15,7 @@ from dpcompose import mechanism as blocks
 from dpcompose.composition.composition import Composable, compose
 from dpcompose.errors import DomainError, DPComposeError
 from dpcompose.guarantee import Adjacency
+from dpcompose.mechanism.participation import Participation
 
 LONGEST = 4096
 # A dominating pair is more than the text of its call.
@@ -72,5 +73,7 @@ def _value(node: ast.expr) -> Any:
             return Adjacency[name]
         case ast.Call() | ast.BinOp(op=ast.Add() | ast.Mult()):
             return _composable(node)  # what a private selection runs
+        case ast.Call(func=ast.Name(id="Participation"), args=[], keywords=keywords):
+            return Participation(**{str(keyword.arg): _value(keyword.value) for keyword in keywords})
         case _:
             return ast.literal_eval(node)

@@ -7,6 +7,7 @@ from dpcompose.mechanism.gaussian import Gaussian
 from dpcompose.mechanism.guaranteed import BlackBox, Concentrated, GaussianDP
 from dpcompose.mechanism.laplace import Laplace
 from dpcompose.mechanism.local import ShuffledReports, UnaryEncoding
+from dpcompose.mechanism.matrix import MatrixMechanism
 from dpcompose.mechanism.private_selection import PrivateSelection
 from dpcompose.mechanism.randomized_response import RandomizedResponse
 from dpcompose.mechanism.selection import AboveThreshold, NoisyArgmax, NoisyMax, PermuteAndFlip
@@ -23,6 +24,7 @@ __all__ = [
     "Gaussian",
     "GaussianDP",
     "Laplace",
+    "MatrixMechanism",
     "NoisyArgmax",
     "NoisyMax",
     "PermuteAndFlip",

@@ -186,7 +186,7 @@ def _entry(table: Any, name: str, position: int, source: str) -> PlanEntry:
     known = (*_COMMON, *kind.parameters)
     _refuse_unknown(keys, known, place, elsewhere=_TOP, hint="it belongs above the first [[mechanism]] line")
     for key in keys:
-        _refuse_container(key, keys, place)
+        _refuse_container(key, keys, place, nested=PARAMETERS[key].nested)
     for key, required in kind.parameters.items():
         if required and key not in keys:
             raise place.error(key, None, f"a value, {kind.name} needs it; a {kind.name} knows {', '.join(known)}")
@@ -236,14 +236,21 @@ def _refuse_unknown(table: dict[str, Any], known: tuple[str, ...], place: _Place
             raise place.error(_short(key), _plain(value), expected)
 
 
-def _refuse_container(key: str, table: dict[str, Any], place: _Place) -> None:
+def _refuse_container(key: str, table: dict[str, Any], place: _Place, *, nested: bool = False) -> None:
     """Refuse a value that no key can have, before anything tries to print it."""
-    value = table.get(key)
-    items = cast(list[Any], value) if isinstance(value, list) else [value]
+    items = _items(table.get(key), nested)
+    if nested:
+        items = [each for item in items for each in _items(item, nested)]
     if any(isinstance(item, list | dict) for item in items):
-        raise place.error(key, _plain(value), "a plain value")
+        raise place.error(key, _plain(table.get(key)), "a plain value")
     if any(isinstance(item, int) and not -LARGEST_INTEGER <= item <= LARGEST_INTEGER for item in items):
         raise place.error(key, "a larger integer", f"an integer of at most {len(str(LARGEST_INTEGER))} digits")
+
+
+def _items(value: Any, nested: bool) -> list[Any]:
+    if isinstance(value, dict) and nested:
+        return list(cast(dict[str, Any], value).values())
+    return cast(list[Any], value) if isinstance(value, list) else [value]
 
 
 def _plain(value: Any) -> Any:

@@ -15,9 +15,10 @@ from typing import Any, Literal, cast
 from dpcompose import mechanism
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.mechanism.participation import Participation
 from dpcompose.numerics import check
 
-Value = float | int | str | tuple[int, ...] | Adjacency
+Value = float | int | str | tuple[int, ...] | tuple[tuple[float, ...], ...] | Participation | Adjacency
 Response = Literal["increasing", "decreasing"]
 
 
@@ -30,12 +31,14 @@ class ParameterSchema:
         write: The TOML text of such an argument; reading it back gives the same argument.
         response: How epsilon responds when the value grows; None where that is not known, so it cannot be varied.
         integer: Whether only integers make sense.
+        nested: Whether the value is an array of arrays or a table.
     """
 
     read: Callable[[str, Any], Value]
     write: Callable[[Any], str] = repr
     response: Response | None = None
     integer: bool = False
+    nested: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,23 @@ def integers(name: str, value: Any) -> int | tuple[int, ...]:
     return tuple(items)
 
 
+def rows(name: str, value: Any) -> tuple[tuple[float, ...], ...]:
+    """A TOML array of arrays of numbers."""
+    given = cast("list[Any]", value) if isinstance(value, list) else []
+    if not given or not all(isinstance(row, list) for row in given):
+        raise DomainError(name, value, "an array of rows, each an array of numbers")
+    return tuple(tuple(number(f"{name}[{at}]", entry) for entry in row) for at, row in enumerate(given))
+
+
+def participation(name: str, value: Any) -> Participation:
+    """A TOML table of the arguments of `Participation`."""
+    known = inspect.signature(Participation).parameters
+    given = cast("dict[str, Any]", value) if isinstance(value, dict) else {"": value}
+    if not given.keys() <= known.keys():
+        raise DomainError(name, value, f"a table with keys of {', '.join(known)}, such as {{ most = 1 }}")
+    return Participation(**given)
+
+
 def adjacency(name: str, value: Any) -> Adjacency:
     """The adjacency of that name."""
     names = [member.value for member in Adjacency]
@@ -114,6 +134,12 @@ def quoted(text: str) -> str:
 
 def _array(value: int | tuple[int, ...]) -> str:
     return repr(list(value)) if isinstance(value, tuple) else repr(value)
+
+
+def _table(value: Participation) -> str:
+    given = {"separation": value.separation, "most": value.most, "fixed": value.fixed}
+    written = [f"{name} = {json.dumps(each)}" for name, each in given.items() if each is not None]
+    return f"{{ {', '.join(written)} }}"
 
 
 def choices(given: object, known: Iterable[str]) -> str:
@@ -154,6 +180,8 @@ PARAMETERS: dict[str, ParameterSchema] = {
     "keep": ParameterSchema(number),
     "flip": ParameterSchema(number),
     "reports": ParameterSchema(integer, response="decreasing", integer=True),
+    "strategy": ParameterSchema(rows, lambda matrix: repr([list(row) for row in matrix]), nested=True),
+    "participation": ParameterSchema(participation, _table, nested=True),
     "holds_under": ParameterSchema(adjacency, lambda member: quoted(member.value)),
     "rate": ParameterSchema(number, response="increasing"),
     "times": ParameterSchema(integer, response="increasing", integer=True),
