@@ -24,10 +24,13 @@ def gaussians(rng: Random) -> Parts:
 
 
 def correlated(rng: Random) -> Parts:
-    """Runs of a few steps under correlated noise."""
+    """Runs of a few steps under correlated noise: encoded by a matrix, or on the nodes of a tree."""
 
     def item(size: float, _: int) -> Item:
         steps = rng.randint(1, 6)
+        if rng.random() < 0.5:
+            steps, restart = 2 * steps, rng.choice([None, rng.randint(1, 2 * steps)])
+            return subject.tree(steps / size, steps, rng.randint(1, steps), rng.randint(1, 4), restart=restart)
         strategy = [[rng.random() + 0.1 if j <= i else 0.0 for j in range(steps)] for i in range(steps)]
         return subject.correlated(strategy, steps / size, rng.randint(1, steps), rng.randint(1, 4))
 

@@ -208,6 +208,13 @@ def correlated(strategy: list[list[float]], sigma: float, gap: int, most: int) -
     return _moved(text, found.equal, sigma)
 
 
+def tree(sigma: float, steps: int, gap: int, most: int, *, restart: int | None) -> Item:
+    square = patterns.tree_sensitivity_squared(steps, gap, most, restart=restart)
+    participation = f"Participation(separation={gap}, most={most})"
+    text = f"TreeAggregation({sigma!r}, steps={steps}, participation={participation}, restart={restart!r})"
+    return _moved(text, square, sigma)
+
+
 def _moved(text: str, square: Fraction | int, sigma: float) -> Item:
     """Gaussian noise on what one record moves by the root of `square`."""
     squared = square * ratio(1, sigma) ** 2

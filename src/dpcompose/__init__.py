@@ -48,6 +48,7 @@ from dpcompose.mechanism import (
     ShuffledReports,
     Skellam,
     Staircase,
+    TreeAggregation,
     UnaryEncoding,
 )
 from dpcompose.mechanism.participation import Participation
@@ -99,6 +100,7 @@ __all__ = [
     "ShuffledReports",
     "Skellam",
     "Staircase",
+    "TreeAggregation",
     "UnaryEncoding",
     "UnreachableError",
     "UnsupportedError",

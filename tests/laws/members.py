@@ -37,6 +37,7 @@ from dpcompose import (
     ShuffledReports,
     Skellam,
     Staircase,
+    TreeAggregation,
     UnaryEncoding,
 )
 from dpcompose.composition import Composable
@@ -123,6 +124,11 @@ def matrix(size: float, variant: int) -> MatrixMechanism:
     return MatrixMechanism(strategy, sigma=2 / size, participation=chosen(variant, *PARTICIPATIONS))
 
 
+def tree(size: float, variant: int) -> TreeAggregation:
+    participation = chosen(variant, *PARTICIPATIONS)
+    return TreeAggregation(3 / size, steps=5, participation=participation, restart=chosen(variant, None, 3))
+
+
 def two_ended_matrix(size: float, variant: int) -> MatrixMechanism:
     strategy = [[1.0, 0.0, 0.0], [-0.5, 1.0, 0.0], [-0.5, -0.5, 1.0]]
     return MatrixMechanism(strategy, sigma=2 / size, participation=Participation.separated(1, most=3))
@@ -166,6 +172,7 @@ MEMBERS = [
     Member("BlackBox", lambda size, variant: BlackBox(size, delta=chosen(variant, 0.0, 1e-7, 1e-3))),
     Member("GaussianDP", lambda size, _: GaussianDP(size), sampleable=False, gaussian=True),
     Member("MatrixMechanism", matrix, sampleable=False, gaussian=True),
+    Member("TreeAggregation", tree, sampleable=False, gaussian=True),
     Member("MatrixMechanism-two-ends", two_ended_matrix, sampleable=False, attained=False, gaussian=True),
     Member("Concentrated", lambda size, _: Concentrated(size**2 / 2), sampleable=False, attained=False),
     Member("Exponential", lambda size, _: Exponential(size), attained=False, examples=2),

@@ -113,6 +113,8 @@ BAD["strategy"] = [
     [[1.0, 0.5], [0.0, 1.0]],
     [[1.0, 0.0], [1.0, 0.0]],
 ]
+BAD["steps"] = [*NOT_A_NUMBER, *HUGE, 0, -3, 2.0, "2", 10**7]
+BAD["restart"] = [*NO_NUMBER, *HUGE, 0, -3, 2.0, [2]]
 BAD["participation"] = [*NOT_A_NUMBER, *HUGE, 1, "single", {"most": 1}, Participation(separation=2, most=3, fixed=True)]
 
 # What makes a good call, where the parameters have no default.
@@ -133,6 +135,7 @@ GOOD: dict[str, Any] = {
     "lower": [0.25, 0.75],
     "strategy": [[1.0, 0.0], [0.5, 1.0]],
     "participation": Participation.single(),
+    "steps": 2,
 }
 GOOD |= {
     "profile": lambda epsilon: gaussian.profile(epsilon, mu=1.0).upper,

@@ -9,7 +9,7 @@ from dpcompose.plan import Plan, account, calibrate, risk_of
 from dpcompose.plan.schema import MECHANISMS
 
 GIVEN = {"scale": "4.0", "sigma": "4.0", "epsilon": "0.5", "rho": "0.01", "mu": "0.2"}
-GIVEN |= {"strategy": "[[1.0, 0.0], [0.5, 1.0]]", "participation": "{ most = 1 }"}
+GIVEN |= {"strategy": "[[1.0, 0.0], [0.5, 1.0]]", "participation": "{ most = 1 }", "steps": "4"}
 
 
 def plan(kind: str, rate: str) -> Plan:

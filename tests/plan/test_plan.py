@@ -55,6 +55,8 @@ SAMPLES = {
     "keep": st.floats(0.5, 0.99),
     "flip": st.floats(0.01, 0.49),
     "reports": st.integers(1, 1000),
+    "steps": st.integers(1, 20),
+    "restart": st.integers(1, 25),
     "strategy": st.sampled_from([[[1.0]], [[1.0, 0.0], [0.25, 1.0]]]),
     "participation": st.sampled_from([Toml("{ most = 1 }"), Toml("{ strictly_between = 0, most = 2 }")]),
     "holds_under": st.sampled_from([each.value for each in Adjacency]),

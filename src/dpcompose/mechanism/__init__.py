@@ -12,6 +12,7 @@ from dpcompose.mechanism.private_selection import PrivateSelection
 from dpcompose.mechanism.randomized_response import RandomizedResponse
 from dpcompose.mechanism.selection import AboveThreshold, NoisyArgmax, NoisyMax, PermuteAndFlip
 from dpcompose.mechanism.staircase import Staircase
+from dpcompose.mechanism.tree import TreeAggregation
 
 __all__ = [
     "AboveThreshold",
@@ -33,5 +34,6 @@ __all__ = [
     "ShuffledReports",
     "Skellam",
     "Staircase",
+    "TreeAggregation",
     "UnaryEncoding",
 ]

@@ -180,6 +180,8 @@ PARAMETERS: dict[str, ParameterSchema] = {
     "keep": ParameterSchema(number),
     "flip": ParameterSchema(number),
     "reports": ParameterSchema(integer, response="decreasing", integer=True),
+    "steps": ParameterSchema(integer),
+    "restart": ParameterSchema(integer),
     "strategy": ParameterSchema(rows, lambda matrix: repr([list(row) for row in matrix]), nested=True),
     "participation": ParameterSchema(participation, _table, nested=True),
     "holds_under": ParameterSchema(adjacency, lambda member: quoted(member.value)),
