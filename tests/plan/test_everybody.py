@@ -10,11 +10,15 @@ from dpcompose.plan.schema import MECHANISMS
 
 GIVEN = {"scale": "4.0", "sigma": "4.0", "epsilon": "0.5", "rho": "0.01", "mu": "0.2"}
 GIVEN |= {"strategy": "[[1.0, 0.0], [0.5, 1.0]]", "participation": "{ most = 1 }", "steps": "4"}
+ADJACENCIES = {"shuffled-epochs": "zero-out", "fixed-size-sample": "replace"}
 
 
 def plan(kind: str, rate: str) -> Plan:
     keys = "\n".join(f"{name} = {GIVEN[name]}" for name, required in MECHANISMS[kind].parameters.items() if required)
-    return Plan.parse(f'delta = 1e-6\n[[mechanism]]\nname = "one"\nkind = "{kind}"\n{keys}\n{rate}times = 3\n')
+    adjacency = f'adjacency = "{ADJACENCIES[kind]}"\n' if kind in ADJACENCIES else ""
+    return Plan.parse(
+        f'{adjacency}delta = 1e-6\n[[mechanism]]\nname = "one"\nkind = "{kind}"\n{keys}\n{rate}times = 3\n'
+    )
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """The building blocks: parameters, and the losses they have under an adjacency."""
 
+from dpcompose.mechanism.batches import ShuffledEpochs
 from dpcompose.mechanism.discrete import DiscreteGaussian, DiscreteLaplace, Skellam
 from dpcompose.mechanism.dominating_pair import DominatingPair
 from dpcompose.mechanism.exponential import Exponential
@@ -31,6 +32,7 @@ __all__ = [
     "PermuteAndFlip",
     "PrivateSelection",
     "RandomizedResponse",
+    "ShuffledEpochs",
     "ShuffledReports",
     "Skellam",
     "Staircase",

@@ -150,13 +150,14 @@ def _blocks(largest: int, gap: int, most: int) -> list[Reals]:
 
 def _behind(row: Reals, block: Reals, size: int, most: int) -> Reals:
     """The row [steps taken, idle at the end] with a block behind it; nothing taken before leaves the front free."""
-    gap = row.shape[1]
+    gap: int = row.shape[1]
     counts = min(most, len(row) + len(block) - 2)
     found = np.full((counts + 1, gap), -np.inf)
     idle = np.maximum(np.arange(gap) - size, 0)
     found[: len(row)] = row[:, idle]
     for taken in range(1, len(block)):
-        whole: Reals = np.max(row[:, :, None] + block[taken, ::-1][None], axis=1)
+        after: Reals = block[taken, ::-1]
+        whole = np.max(row[:, :, None] + after, axis=1)
         kept = whole[: counts + 1 - taken]
         found[taken : taken + len(kept)] = np.maximum(found[taken : taken + len(kept)], kept)
     return found

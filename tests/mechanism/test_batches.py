@@ -1,0 +1,103 @@
+"""Batches of a fixed size: check values, both ends against independent computations, refusals."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+
+from dpcompose import Adjacency, Bound, Gaussian, ShuffledEpochs, UnsupportedError
+from dpcompose.account.mechanism_text import parse, serialize
+from dpcompose.loss.largest_batch import largest_batch
+from oracles import gaussian
+from oracles.ball import ball
+
+
+def below(z: arb) -> arb:
+    """The normal distribution function."""
+    return (-z / arb(2).sqrt()).erfc() / 2
+
+
+def attack(sigma: float, steps: int, epsilon: float, threshold: float) -> arb:
+    """What the set of answers whose largest batch is above the threshold says, in balls."""
+    noise, place = arb(sigma), arb(threshold)
+    others = below(place / noise) ** (steps - 1)
+    first, second = (1 - below((place - mean) / noise) * others for mean in (2, 1))
+    return first - arb(epsilon).exp() * second
+
+
+def shuffled(sigma: float, steps: int, epsilon: float) -> Bound:
+    return ShuffledEpochs(sigma, steps=steps).delta(epsilon=epsilon, adjacency=Adjacency.ZERO_OUT)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "steps", "epsilon", "value"), [(1.0, 100, 1.0, 0.0167057960785729), (0.7, 1000, 2.0, 0.0215528331989615)]
+)
+def test_the_lower_end_is_the_best_threshold(sigma: float, steps: int, epsilon: float, value: float) -> None:
+    """The largest over all thresholds, by another program."""
+    found = shuffled(sigma, steps, epsilon)
+    assert value * (1 - 1e-3) <= found.lower <= value * (1 + 1e-12) and found.contains(value)
+
+
+def test_shuffled_ends() -> None:
+    """The lower end is near the best of many thresholds in balls, never above the upper, which is Gaussian noise."""
+    rng = Random(4)
+    with ctx.workprec(200):
+        for _ in range(40):
+            sigma, steps, epsilon = 10 ** rng.uniform(-0.7, 0.5), int(10 ** rng.uniform(0.3, 4)), rng.uniform(0, 4)
+            found = shuffled(sigma, steps, epsilon)
+            best = max(
+                float(attack(sigma, steps, epsilon, at).lower()) for at in np.linspace(-sigma, 2 + 9 * sigma, 400)
+            )
+            truth = gaussian.profile(ball(epsilon), (1 / ball(sigma)) ** 2)
+            assert found.lower >= best * 0.99 - 1e-9
+            assert found.lower <= float(truth.upper()) and found.upper >= float(truth.lower())
+            assert found.upper <= float(truth.upper()) * (1 + 1e-9)
+
+
+def test_the_cells_are_what_balls_say() -> None:
+    with ctx.workprec(200):
+        for noise, steps in ((1.0, 100), (0.3, 7), (4.0, 10**5), (1.0, 1), (0.5, 2)):
+            table = largest_batch(noise, steps).table
+            assert abs(math.fsum(table.upper) - 1) < 1e-12 and abs(math.fsum(table.lower) - 1) < 1e-12
+            assert table.relative_error < 1e-7
+            for masses, mean in ((table.upper, 2), (table.lower, 1)):
+                tail = math.fsum(masses[len(masses) // 2 :])
+                low, high = -20.0 * noise, 40.0 * noise + 2
+                for _ in range(200):  # the place of the cell, by its mass
+                    middle = (low + high) / 2
+                    value = 1 - below((arb(middle) - mean) / noise) * below(arb(middle) / noise) ** (steps - 1)
+                    low, high = (middle, high) if value > tail else (low, middle)
+                other = table.lower if mean == 2 else table.upper
+                reach = 1 - below((arb(low) - (3 - mean)) / noise) * below(arb(low) / noise) ** (steps - 1)
+                assert math.fsum(other[len(masses) // 2 :]) == pytest.approx(float(reach), rel=1e-8)
+
+
+def test_shuffled_laws() -> None:
+    one, plain = shuffled(1.5, 1, 1.0), Gaussian(1.5).delta(epsilon=1.0)
+    assert one == plain
+    epochs = (ShuffledEpochs(5.0, steps=100) * 1000).epsilon(delta=1e-6, adjacency=Adjacency.ZERO_OUT)
+    total = (Gaussian(50.0) * 1000).epsilon(delta=1e-6)
+    assert epochs.lower >= total.lower * (1 - 1e-9)
+    assert epochs.upper == (Gaussian(5.0) * 1000).epsilon(delta=1e-6).upper and float(epochs) == epochs.upper
+    costs = [shuffled(1.0, steps, 1.0).lower for steps in (2, 10, 100, 1000)]
+    assert costs == sorted(costs, reverse=True)
+
+
+@pytest.mark.parametrize("adjacency", [Adjacency.ADD_REMOVE, Adjacency.REPLACE])
+def test_shuffled_refusals(adjacency: Adjacency) -> None:
+    epochs = ShuffledEpochs(1.0, steps=10)
+    for question in (epochs, epochs * 3, epochs + Gaussian(1.0)):
+        with pytest.raises(UnsupportedError, match="zero-out"):
+            question.epsilon(delta=1e-6, adjacency=adjacency)
+    with pytest.raises(UnsupportedError, match="zero-out"):
+        epochs.typed(adjacency=adjacency)
+    with pytest.raises(UnsupportedError, match="sampled"):
+        epochs.sampled(0.1).epsilon(delta=1e-6, adjacency=Adjacency.ZERO_OUT)
+    group = epochs.group(2).epsilon(delta=1e-6, adjacency=Adjacency.ZERO_OUT)
+    assert group.lower < group.upper == pytest.approx(Gaussian(0.5).epsilon(delta=1e-6).upper)
+    text = serialize(epochs * 2)
+    assert text is not None and parse(text) == epochs * 2
