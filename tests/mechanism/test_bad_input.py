@@ -114,6 +114,8 @@ BAD["strategy"] = [
     [[1.0, 0.0], [1.0, 0.0]],
 ]
 BAD["steps"] = [*NOT_A_NUMBER, *HUGE, 0, -3, 2.0, "2", 10**7]
+BAD["records"] = [*NOT_A_NUMBER, *HUGE, 0, -3, 2.0, "2", 1]
+BAD["batch"] = [*NOT_A_NUMBER, *HUGE, 0, -3, 2.0, "2", 11]
 BAD["restart"] = [*NO_NUMBER, *HUGE, 0, -3, 2.0, [2]]
 BAD["participation"] = [*NOT_A_NUMBER, *HUGE, 1, "single", {"most": 1}, Participation(separation=2, most=3, fixed=True)]
 
@@ -136,6 +138,8 @@ GOOD: dict[str, Any] = {
     "strategy": [[1.0, 0.0], [0.5, 1.0]],
     "participation": Participation.single(),
     "steps": 2,
+    "records": 10,
+    "batch": 2,
 }
 GOOD |= {
     "profile": lambda epsilon: gaussian.profile(epsilon, mu=1.0).upper,

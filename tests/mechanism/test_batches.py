@@ -9,9 +9,20 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from dpcompose import Adjacency, Bound, Gaussian, ShuffledEpochs, UnsupportedError
+from dpcompose import (
+    Adjacency,
+    Bound,
+    Composition,
+    DomainError,
+    FixedSizeSample,
+    Gaussian,
+    ShuffledEpochs,
+    UnsupportedError,
+)
 from dpcompose.account.mechanism_text import parse, serialize
 from dpcompose.loss.largest_batch import largest_batch
+from dpcompose.loss.product import Product
+from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from oracles import gaussian
 from oracles.ball import ball
 
@@ -101,3 +112,80 @@ def test_shuffled_refusals(adjacency: Adjacency) -> None:
     assert group.lower < group.upper == pytest.approx(Gaussian(0.5).epsilon(delta=1e-6).upper)
     text = serialize(epochs * 2)
     assert text is not None and parse(text) == epochs * 2
+
+
+def fixed(sigma: float, records: int, batch: int, times: int = 1) -> Composition:
+    return FixedSizeSample(sigma, records=records, batch=batch) * times
+
+
+@pytest.mark.parametrize(
+    ("sigma", "records", "epsilon", "value"),
+    [(2.0, 10, 0.5, 0.0020325369203403576533), (1.0, 100, 0.2, 0.0016667247500385624936)],
+)
+def test_one_batch_of_fixed_size(sigma: float, records: int, epsilon: float, value: float) -> None:
+    """q times the Gaussian profile, by another program; the share of the records is all that counts."""
+    for factor in (1, 7):
+        found = fixed(sigma, records * factor, factor).delta(epsilon=epsilon, adjacency=Adjacency.REPLACE)
+        assert found.contains(value) and found.width < 1e-9 * value
+
+
+def divergence(first: np.ndarray, second: np.ndarray, epsilon: float, step: float) -> float:
+    """The hockey-stick divergence of two densities on a grid."""
+    return float(np.sum(np.maximum(first - math.exp(epsilon) * second, 0.0)) * step)
+
+
+def test_no_three_records_do_worse() -> None:
+    """500 times any other record and any two that are exchanged, by a sum over a grid."""
+    rng = Random(5)
+    grid, step = np.linspace(-14, 14, 6001, retstep=True)
+
+    def density(mean: float, sigma: float) -> np.ndarray:
+        return np.exp(-(((grid - mean) / sigma) ** 2) / 2) / (sigma * math.sqrt(2 * math.pi))
+
+    for _ in range(500):
+        sigma, records = rng.uniform(0.4, 1.5), rng.randint(2, 30)
+        q, epsilon = 1 / records, rng.uniform(-2, 3)
+        other, one, two = (rng.choice([-1.0, 1.0, rng.uniform(-1, 1)]) for _ in range(3))
+        first, second = ((1 - q) * density(other, sigma) + q * density(each, sigma) for each in (one, two))
+        bound = fixed(sigma, records, 1).delta(epsilon=epsilon, adjacency=Adjacency.REPLACE)
+        assert divergence(first, second, epsilon, float(step)) <= bound.upper + 1e-6
+
+
+def test_adversaries_who_alternate() -> None:
+    """Two rounds, the attained pair in one order and then in the other: below the upper end, above no lower one."""
+    for sigma, records in ((1.0, 10), (0.7, 50)):
+        remove, add = (SampledGaussianLoss(sigma / 2, 1 / records, side) for side in (True, False))
+        composed = fixed(sigma, records, 1, 2)
+        for epsilon in (0.1, 1.0):
+            found = composed.delta(epsilon=epsilon, adjacency=Adjacency.REPLACE)
+            for group in (((remove, 1), (add, 1)), ((remove, 2),), ((add, 2),)):
+                assert Product(group).deltas([epsilon], tolerance=1e-9)[0].lower <= found.upper
+            assert found.lower <= found.upper < 1.2 * found.lower
+
+
+def test_rounds_of_fixed_size() -> None:
+    """Two-sided, and never above the noise without a sample."""
+    found = fixed(2.0, 1000, 100, 100).epsilon(delta=1e-6, adjacency=Adjacency.REPLACE)
+    assert 8.05 < found.lower < 8.06 and 8.8 < found.upper < 8.84
+    whole = FixedSizeSample(2.0, records=7, batch=7).epsilon(delta=1e-6, adjacency=Adjacency.REPLACE)
+    assert whole == Gaussian(2.0).epsilon(delta=1e-6, adjacency=Adjacency.REPLACE)
+    costs = [fixed(2.0, 100, batch, 5).epsilon(delta=1e-6, adjacency=Adjacency.REPLACE).upper for batch in (5, 50, 100)]
+    assert costs == sorted(costs)
+    mixed = (fixed(2.0, 100, 3, 2) + Gaussian(3.0)).epsilon(delta=1e-6, adjacency=Adjacency.REPLACE)
+    alone = Gaussian(3.0).epsilon(delta=1e-6, adjacency=Adjacency.REPLACE)
+    assert mixed.upper >= mixed.lower >= alone.lower * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("adjacency", [Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT])
+def test_refusals_of_fixed_size(adjacency: Adjacency) -> None:
+    sample = FixedSizeSample(1.0, records=10, batch=2)
+    with pytest.raises(UnsupportedError, match="replace"):
+        sample.delta(epsilon=1.0, adjacency=adjacency)
+    with pytest.raises(UnsupportedError, match="sampled"):
+        sample.sampled(0.1).epsilon(delta=1e-6, adjacency=Adjacency.REPLACE)
+    with pytest.raises(DomainError, match="batch"):
+        FixedSizeSample(1.0, records=10, batch=11)
+    amounts = sample.typed(adjacency=Adjacency.REPLACE)
+    assert amounts is not None and amounts.mu_squared == 4
+    text = serialize(sample * 2)
+    assert text is not None and parse(text) == sample * 2

@@ -9,7 +9,13 @@ from dpcompose.plan import Plan, account, calibrate, risk_of
 from dpcompose.plan.schema import MECHANISMS
 
 GIVEN = {"scale": "4.0", "sigma": "4.0", "epsilon": "0.5", "rho": "0.01", "mu": "0.2"}
-GIVEN |= {"strategy": "[[1.0, 0.0], [0.5, 1.0]]", "participation": "{ most = 1 }", "steps": "4"}
+GIVEN |= {
+    "strategy": "[[1.0, 0.0], [0.5, 1.0]]",
+    "participation": "{ most = 1 }",
+    "steps": "4",
+    "records": "10",
+    "batch": "2",
+}
 ADJACENCIES = {"shuffled-epochs": "zero-out", "fixed-size-sample": "replace"}
 
 

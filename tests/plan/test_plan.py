@@ -55,6 +55,8 @@ SAMPLES = {
     "keep": st.floats(0.5, 0.99),
     "flip": st.floats(0.01, 0.49),
     "reports": st.integers(1, 1000),
+    "records": st.integers(20, 100),
+    "batch": st.integers(1, 20),
     "steps": st.integers(1, 20),
     "restart": st.integers(1, 25),
     "strategy": st.sampled_from([[[1.0]], [[1.0, 0.0], [0.25, 1.0]]]),

@@ -1,6 +1,6 @@
 """The building blocks: parameters, and the losses they have under an adjacency."""
 
-from dpcompose.mechanism.batches import ShuffledEpochs
+from dpcompose.mechanism.batches import FixedSizeSample, ShuffledEpochs
 from dpcompose.mechanism.discrete import DiscreteGaussian, DiscreteLaplace, Skellam
 from dpcompose.mechanism.dominating_pair import DominatingPair
 from dpcompose.mechanism.exponential import Exponential
@@ -23,6 +23,7 @@ __all__ = [
     "DiscreteLaplace",
     "DominatingPair",
     "Exponential",
+    "FixedSizeSample",
     "Gaussian",
     "GaussianDP",
     "Laplace",

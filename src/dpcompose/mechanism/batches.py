@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar
 
 from dpcompose.composition.part import Pairs
@@ -13,13 +14,17 @@ from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.priced import TypedAmounts
 from dpcompose.loss.base import Pair
+from dpcompose.loss.fixed_size_sample import FixedSizeSampleLoss
 from dpcompose.loss.gaussian import GaussianLoss
 from dpcompose.loss.largest_batch import largest_batch
+from dpcompose.loss.replaced_gaussian import ReplacedGaussianLoss
+from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.mechanism.base import Mechanism, rounded, set_fields
 from dpcompose.numerics import check
+from dpcompose.numerics.bound import down, up
 from dpcompose.numerics.exact import exact, smaller_reading
 
-MOST_STEPS = 10**6
+MOST_STEPS, MOST_RECORDS = 10**6, 10**12
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,3 +121,67 @@ class ShuffledEpochs(Batches):
         attack = largest_batch(self.sigma, self.steps)
         total = GaussianLoss(1 / (self.sigma * math.sqrt(self.steps)), 4)
         return Pair(above, above, False, (Pair(attack, attack.reverse), Pair(total, total)))
+
+
+@dataclass(frozen=True, repr=False)
+class FixedSizeSample(Batches):
+    """The sum over one batch of fixed size, drawn without replacement, plus Gaussian noise; drawn anew in each round.
+
+    A record is replaced by another: under add-remove the law of the batch itself would change. One answer is exact, by
+    an attained pair at every epsilon; several have an upper end from a dominating pair and a lower end from attained
+    ones.
+
+    >>> from dpcompose import Adjacency, FixedSizeSample
+    >>> one = FixedSizeSample(2.0, records=1000, batch=100)
+    >>> one.delta(epsilon=0.5, adjacency=Adjacency.REPLACE).contains(0.0020325369203403577)
+    True
+
+    Args:
+        sigma: The standard deviation of the noise on the sum of a batch; a record contributes a norm of at most 1.
+        records: How many records there are; >= 1.
+        batch: How many of them are in a batch; from 1 to `records`.
+
+    Raises:
+        DomainError: If a number is outside its domain.
+
+    Reference: [BalleBartheGaboardi2018, Theorem 2]
+    """
+
+    _: KW_ONLY
+    records: int
+    batch: int
+    holds_under: ClassVar[Adjacency] = Adjacency.REPLACE
+    reach: ClassVar[int] = 2
+    remedy: ClassVar[str] = (
+        "Ask with adjacency=Adjacency.REPLACE: how a batch is drawn depends on the number of records"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        records, batch = check.count("records", self.records, least=1), check.count("batch", self.batch, least=1)
+        if not records <= MOST_RECORDS:
+            raise DomainError("records", records, f"an integer of at most {MOST_RECORDS}")
+        if not batch <= records:
+            raise DomainError("batch", batch, f"an integer of at most the {records} records")
+        set_fields(self, records=records, batch=batch)
+
+    def _costlier(self) -> FixedSizeSample:
+        return FixedSizeSample(smaller_reading(self.sigma), records=self.records, batch=self.batch)
+
+    def _pair(self) -> Pair:
+        if self.batch == self.records:
+            alone = GaussianLoss(2 / self.sigma, rounded(self.sigma))
+            return Pair(alone, alone)
+        return _fixed_size_pair(self.sigma, self.records, self.batch)
+
+
+@lru_cache(maxsize=64)
+def _fixed_size_pair(sigma: float, records: int, batch: int) -> Pair:
+    """The dominating loss; below it the last other record equal to x', and one that contributes nothing."""
+    rate = batch / records
+    exactly = Fraction(rate) == Fraction(batch, records)
+    low, high = (rate, rate) if exactly else (down(rate), up(rate))
+    loss = FixedSizeSampleLoss(sigma, low, high)
+    sampled = Pair(SampledGaussianLoss(sigma / 2, low, True), SampledGaussianLoss(sigma / 2, low, False))
+    opposed = ReplacedGaussianLoss(sigma, low)
+    return Pair(loss, loss, False, (sampled, Pair(opposed, opposed)), tight_alone=True)

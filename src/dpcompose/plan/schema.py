@@ -180,6 +180,8 @@ PARAMETERS: dict[str, ParameterSchema] = {
     "keep": ParameterSchema(number),
     "flip": ParameterSchema(number),
     "reports": ParameterSchema(integer, response="decreasing", integer=True),
+    "records": ParameterSchema(integer),
+    "batch": ParameterSchema(integer),
     "steps": ParameterSchema(integer),
     "restart": ParameterSchema(integer),
     "strategy": ParameterSchema(rows, lambda matrix: repr([list(row) for row in matrix]), nested=True),
