@@ -23,7 +23,7 @@ from dpcompose.account.mechanism_text import parse, serialize
 from dpcompose.loss.largest_batch import largest_batch
 from dpcompose.loss.product import Product
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
-from oracles import gaussian
+from oracles import fixed_size, gaussian
 from oracles.ball import ball
 
 
@@ -189,3 +189,19 @@ def test_refusals_of_fixed_size(adjacency: Adjacency) -> None:
     assert amounts is not None and amounts.mu_squared == 4
     text = serialize(sample * 2)
     assert text is not None and parse(text) == sample * 2
+
+
+def random_rounds(rng: Random) -> None:
+    """The truth of the dominating loss, two-ended, is below the upper end and near it; the lower end is below both."""
+    sigma, records, times = rng.uniform(0.8, 4.0), int(10 ** rng.uniform(0.5, 3)), rng.randint(1, 30)
+    epsilon = rng.uniform(0, 3)
+    found = fixed(sigma, records, 1, times).delta(epsilon=epsilon, adjacency=Adjacency.REPLACE)
+    low, high = fixed_size.deltas(sigma, 1 / records, times=times, epsilon=epsilon)
+    assert found.upper >= low - 1e-12 and found.lower <= high + 1e-12, (sigma, records, times, epsilon)
+    assert found.upper <= high * 1.01 + 1e-10, (sigma, records, times, epsilon)
+
+
+def test_rounds_against_a_convolution() -> None:
+    rng = Random(6)
+    for _ in range(4):
+        random_rounds(rng)
