@@ -71,6 +71,9 @@ class Composable(Askable):
     def sampled(self, rate: float) -> Composable:
         """The whole on one Poisson sample: each record is in it independently with probability `rate`.
 
+        Shuffled batches are none: `ShuffledEpochs` says what is known of them, and `FixedSizeSample` of batches drawn
+        without replacement.
+
         Args:
             rate: In (0, 1].
         """

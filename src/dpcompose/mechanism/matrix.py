@@ -231,7 +231,7 @@ class MatrixMechanism(CorrelatedNoise):
         return compose(*[Gaussian(self.sigma, sensitivity=norm).sampled(rate) for norm in norms])
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def _sensitivity_squared(strategy: Strategy, participation: Participation) -> Bound:
     """The largest sum of <c_i, c_j> <u_i, u_j> over the pairs of a pattern and contributions u of norm at most 1.
 
