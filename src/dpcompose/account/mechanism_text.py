@@ -71,9 +71,9 @@ def _value(node: ast.expr) -> Any:
     match node:
         case ast.Attribute(value=ast.Name(id="Adjacency"), attr=name):
             return Adjacency[name]
-        case ast.Call() | ast.BinOp(op=ast.Add() | ast.Mult()):
-            return _composable(node)  # what a private selection runs
         case ast.Call(func=ast.Name(id="Participation"), args=[], keywords=keywords):
             return Participation(**{str(keyword.arg): _value(keyword.value) for keyword in keywords})
+        case ast.Call() | ast.BinOp(op=ast.Add() | ast.Mult()):
+            return _composable(node)  # what a private selection runs
         case _:
             return ast.literal_eval(node)
