@@ -116,6 +116,14 @@ class WeightedPoints:
         first, second = applied(tilted, self.ratio), applied(tilted, self.ratio * self.ratio)
         return _curve(mass, top + np.log(mass), first, second, sign)
 
+    def positive_curve(self, powers: Reals, *, sign: float) -> Cumulants:
+        """log of the sum of w r^p and its derivatives, whatever the sum of the weights; for planning."""
+        return self._scaled_curve(powers[..., :, None] * self.ratio[..., None, :], sign)
+
+    def positive_line(self, power: float, frequencies: Reals, *, sign: float, omitted: Reals | float) -> Line:
+        """log of the sum of w r^p at p = power + i sign u, whatever the sum of the weights; `omitted` is absolute."""
+        return self._steep(self._powers(power), frequencies, sign, 1.0, omitted)
+
     def moment_bound(self, power: Reals | float, omitted: Reals) -> tuple[Reals, Reals]:
         """An upper bound on log of the sum of w r^p and of what the points omit, and how much of it is rounding.
 

@@ -13,8 +13,10 @@ from scipy.optimize import brentq
 from dpcompose.contour import invert
 from dpcompose.contour.invert import LineReading
 from dpcompose.contour.transform import Transform, TransformSum
+from dpcompose.loss import rare
 from dpcompose.loss.atomic import MOST_STATES, enumerated, states
 from dpcompose.loss.base import Loss
+from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
 from dpcompose.numerics.exact import sum_rounded_up
 
@@ -22,6 +24,8 @@ Group = tuple[tuple[Loss, int], ...]
 
 _COARSE = 1e-6
 """The share of delta that rounding may add before an answer says that it did."""
+_WIDE, _MOST_ROWS = 1e-6, 8
+"""Above this relative width, and with so many different losses at most, rare ones are looked at by themselves."""
 _ROUNDED = ("Rounding is the widest term: in Python, proof=True takes as many digits as needed and may narrow this.",)
 
 
@@ -187,7 +191,9 @@ class Product:
             low + (1 - low) * reading.lower * (1 - rounding),
             high + (1 - high) * reading.upper * (1 + rounding),
         )
-        return Bound(max(down(lower), 0.0), min(up(upper) if upper > 0 else 0.0, 1.0), _certificate(reading))
+        found = Bound(max(down(lower), 0.0), min(up(upper) if upper > 0 else 0.0, 1.0), _certificate(reading))
+        rows = self._rare(found, tolerance) if 0 < epsilon < rare.FARTHEST else None
+        return found if rows is None else rare.delta(rows, epsilon, found, tolerance=tolerance)
 
     def epsilon(self, delta: float, *, tolerance: float, readings: Readings | None = None) -> Bound:
         """The smallest epsilon >= 0 at which `delta` is not exceeded. `readings`: where to note a reading."""
@@ -220,7 +226,17 @@ class Product:
             )
         reading = self._noted(invert.point_of(self.transform, low, high, tolerance=tolerance), readings)
         upper = min(reading.upper, self.extremes.upper) if self._near_the_top(reading.upper) else reading.upper
-        return Bound(max(reading.lower, 0.0), max(upper, 0.0), _certificate(reading))
+        found = Bound(max(reading.lower, 0.0), max(upper, 0.0), _certificate(reading))
+        rows = self._rare(found, tolerance) if found.lower < rare.FARTHEST else None
+        return found if rows is None else rare.epsilon(rows, low, high, found, tolerance=tolerance)
+
+    def _rare(self, found: Bound, tolerance: float) -> rare.Rows | None:
+        """The sampled Gaussian losses that this is the sum of, where rare, large ones may have made an answer wide."""
+        wide = found.upper - found.lower > max(tolerance, _WIDE) * found.upper
+        if not wide or len(self.reduced) > _MOST_ROWS:
+            return None
+        rows = [(loss, times) for loss, times in self.reduced if isinstance(loss, SampledGaussianLoss) and loss.remove]
+        return rows if len(rows) == len(self.reduced) else None
 
     def _near_the_top(self, epsilon: float) -> bool:
         """Whether the largest value, which takes a look at every loss, may matter."""

@@ -1,0 +1,301 @@
+"""Compositions of sampled Gaussian losses where large losses are rare: cut in two, and answered together.
+
+With S the sum of the losses L and a smooth cut of each,
+  delta(x) = E[(1 - e^(x - S))_+] = g(x) + far(x),   far(x) = P_far - e^x Q_far + e^x g'(-x),
+g over all copies below their cuts, far over the event that at least one is above: P_far and Q_far are its probabilities
+with the record and without it, and g' is the same function for the losses in the other order, on that event. On one
+line g has a saddle point, which the whole loss may not have; g' needs no moment of a positive order of S. Both are
+brackets by Poisson's formula, and delta(x) falls with x.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from dpcompose.contour import invert, saddle
+from dpcompose.contour.contour import chernoff_bound
+from dpcompose.contour.invert import LineReading
+from dpcompose.loss.cut_noise import Cuts
+from dpcompose.loss.cut_sums import BelowSum, JumpSum
+from dpcompose.loss.rare_guess import Guess, Plan, Rows
+from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
+from dpcompose.numerics.bound import Bound, Certificate
+from dpcompose.numerics.elementary import U, exp_or_inf
+
+FARTHEST = 200.0
+"""No loss beyond is looked at."""
+_MOST_POINTS = 40_000
+_ROUNDS = 6
+_MANY_NODES = 2000
+
+
+@dataclass(frozen=True)
+class Split:
+    """The cuts of all rows, and lines near one x.
+
+    Args:
+        rows: The losses, the record removed, with their counts.
+        plan: How to cut them.
+    """
+
+    rows: Rows
+    plan: Plan
+
+    @cached_property
+    def cuts(self) -> tuple[Cuts, ...]:
+        """A cut of each row."""
+        return tuple(self._cut(loss, times) for loss, times in self.rows)
+
+    def _cut(self, loss: SampledGaussianLoss, times: int) -> Cuts:
+        s, q = loss.noise, loss.rate
+        level = self.plan.x + self.plan.beyond / self.plan.order
+        share = 1 - (1 - q) * math.exp(-level)
+        # Where the loss is `level`, or where one is so rare that it does not matter.
+        at = s * s * math.log1p(math.expm1(level) / q) + 0.5 if level < 600 else s * s * (level - math.log(q)) + 0.5
+        rare = 1 + s * math.sqrt(2 * max(math.log(times / self.plan.least), 1.0)) * 1.05
+        width = min(0.5 * s, 0.35 * s * s, 3 * s * s / (self.plan.order * share))
+        at = min(at, rare + 6 * width)
+        low = self._lowest(loss)
+        return Cuts(
+            noise=s,
+            rate=q,
+            times=times,
+            ulps=loss.ulps,
+            at=at,
+            low=min(low, at),
+            width=width,
+            order=self.plan.order,
+            frequency=self.plan.frequency,
+        )
+
+    def _lowest(self, loss: SampledGaussianLoss) -> float:
+        """Where a loss is `bottom`, or far to the left."""
+        if self.plan.bottom <= 0:
+            return -12 * loss.noise
+        return loss.noise**2 * math.log1p(math.expm1(min(self.plan.bottom, 600.0)) / loss.rate) + 0.5
+
+    @property
+    def sound(self) -> bool:
+        """Whether the points are few enough, and what is above the cuts is rare."""
+        points = sum(cut.points for cut in self.cuts)
+        return points <= _MOST_POINTS and self.without.upper < 0.3 and self.excess.width < 1e-3
+
+    @property
+    def order_found(self) -> float | None:
+        """The order of the line of g."""
+        return None if self.near.contour is None else self.near.contour.order
+
+    @cached_property
+    def near(self) -> LineReading:
+        """g at x, divided by `mass`; without what has small losses only, if that is left out."""
+        below = tuple(BelowSum((cut,)) for cut in self.cuts)
+        if self.plan.bottom > 0:
+            pieces = tuple(cut.between for cut in self.cuts)
+            return invert.value_at(
+                JumpSum(self.cuts, pieces, below, 1.0, self.mass), self.plan.x, tolerance=self.plan.tolerance
+            )
+        return invert.value_at(BelowSum(self.cuts), self.plan.x, tolerance=self.plan.tolerance)
+
+    @cached_property
+    def mass(self) -> float:
+        """At least the probability of a loss that is not small, where small ones are left out; else 1."""
+        if self.plan.bottom <= 0:
+            return 1.0
+        pieces = [(cut.times, cut.between) for cut in self.cuts]
+        parts = [times * (piece.expectation(0.0).upper + piece.expectation(1.0).upper) for times, piece in pieces]
+        return min(sum(parts) * (1 + 8 * U), 1.0)
+
+    @cached_property
+    def _left_out(self) -> float:
+        """At least what all small losses together add to delta from x on, by the best of a few moments."""
+        if self.plan.bottom <= 0:
+            return 0.0
+        small = BelowSum(tuple(replace(cut, at=cut.low) for cut in self.cuts))
+        orders = [saddle.short(self.plan.order * factor, bits=24) for factor in (1.5, 3.0, 6.0, 12.0)]
+        bounds = [chernoff_bound(order, small.moment_bound(order), self.plan.x) for order in orders]
+        return math.exp(min(0.0, *bounds))
+
+    @cached_property
+    def without(self) -> Bound:
+        """Q_far."""
+        low = sum(cut.times * math.log1p(-cut.without.lower) for cut in self.cuts)
+        high = sum(cut.times * math.log1p(-cut.without.upper) for cut in self.cuts)
+        return Bound(max(-math.expm1(low) * (1 - 32 * U), 0.0), -math.expm1(high) * (1 + 32 * U))
+
+    @cached_property
+    def excess(self) -> Bound:
+        """P_far - Q_far, from (1 - P) / (1 - Q) = 1 - (P - Q) / (1 - Q) of each copy."""
+        if not all(cut.excess.upper + cut.without.upper < 0.5 for cut in self.cuts):
+            return Bound(-1.0, 1.0)
+        low = high = 0.0
+        for cut in self.cuts:
+            shares = [each / (1 - part) for each in _ends(cut.excess) for part in _ends(cut.without)]
+            low, high = low + cut.times * math.log1p(-min(shares)), high + cut.times * math.log1p(-max(shares))
+        lower, upper = -math.expm1(low), -math.expm1(high)
+        ends = [end * (1 - part) for end in (lower, upper) for part in _ends(self.without)]
+        return Bound(min(ends) - 32 * U * abs(lower), max(ends) + 32 * U * abs(upper))
+
+    @cached_property
+    def others(self) -> LineReading | None:
+        """g' at -x, divided by Q_far; None where the far part does not matter."""
+        if self.excess.upper + self.without.upper <= self.plan.least:
+            return None
+        return invert.value_at(self._jumps, -self.plan.x, tolerance=self.plan.tolerance)
+
+    @cached_property
+    def _jumps(self) -> JumpSum:
+        """The losses in the other order, where one is above its cut."""
+        whole = tuple(loss.shared_reverse.transform(times) for loss, times in self.rows)
+        return JumpSum(self.cuts, tuple(cut.above for cut in self.cuts), whole, sign=-1.0, mass=self.without.upper)
+
+    @cached_property
+    def _moments(self) -> list[tuple[float, float]]:
+        """A few moments of the measure of `others`: orders, and upper bounds on their logarithms."""
+        orders = (self.plan.order * 4.0 ** np.arange(-1, 5)).tolist()
+        return [(order, self._jumps.moment_bound(order)) for order in orders]
+
+    def bracket(self, x: float) -> Bound:
+        """delta at an x near the one of the lines."""
+        low, high = _at(self.near, x)
+        far, left_out = self._far(x), self._left_out
+        if left_out > 0:  # at orders of at most 12 times that of the plan
+            left_out *= exp_or_inf(max(self.plan.x - x, 0.0) * 12.1 * self.plan.order)
+        lower, upper = self.mass * low + far.lower, self.mass * high + far.upper + left_out
+        return Bound(max(lower, 0.0) * (1 - 8 * U), max(upper, 0.0) * (1 + 8 * U))
+
+    def _far(self, x: float) -> Bound:
+        others = self.others
+        if others is None:
+            return Bound(0.0, self.excess.upper + self.without.upper)
+        growth, rise, mass = math.exp(x), math.expm1(x), self.without.upper
+        low, high = _at(others, -x)
+        if not high <= 2 * low:  # where no line is good one moment may be enough
+            high = min(high, *(exp_or_inf(chernoff_bound(order, log_m, -x)) for order, log_m in self._moments))
+        lower = self.excess.lower - rise * self.without.upper + growth * mass * low
+        upper = self.excess.upper - rise * self.without.lower + growth * mass * high
+        rounding = 16 * U * (abs(self.excess.upper) + (rise + growth * high) * mass)
+        upper = min(upper + rounding, self.excess.upper + self.without.upper)
+        lower = min(max(lower - rounding, 0.0), upper)
+        return Bound(lower, upper)
+
+
+def _following(guess: Guess, split: Split, x: float) -> Plan | None:
+    """How to split better at x; None if that is not known."""
+    plan, contour = split.plan, split.near.contour
+    if contour is None:
+        return None
+    poor = contour.smoothing > 0 or contour.nodes > _MANY_NODES
+    if poor and plan.bottom <= 0 and (bottom := guess.bottom(x, math.log(plan.least))) > 0:
+        return plan._replace(x=x, bottom=bottom)
+    others, far, beyond = split.others, 0.0, plan.beyond
+    if others is not None and others.contour is not None:
+        far = float(others.contour.frequency[-1]) if others.contour.smoothing <= 0 else 0.0
+        beyond = 4 * beyond if others.lower <= 0 and beyond < 16 else beyond
+    reach = max(float(contour.frequency[-1]) if not poor else plan.frequency, far)
+    moved = abs(x - plan.x) * contour.order + abs(math.log(contour.order / plan.order)) + abs(beyond - plan.beyond)
+    if moved < 0.7 and reach <= 1.05 * plan.frequency:
+        return None
+    reach = 1.1 * max(reach, contour.order)
+    return plan._replace(x=x, order=contour.order, frequency=reach, beyond=beyond)
+
+
+def _narrower(known: Bound, found: Bound, split: Split) -> Bound:
+    """The intersection; the hull if it is empty, since one of the two is then wrong."""
+    lower, upper = max(known.lower, found.lower), min(known.upper, found.upper)
+    if not (found.upper < known.upper or found.lower > known.lower):
+        return known
+    if lower > upper:
+        lower, upper = min(known.lower, found.lower), max(known.upper, found.upper)
+    near = split.near.contour
+    method = f"split by the largest loss, {near.nodes if near else 0} nodes"
+    return Bound(lower, upper, Certificate(method))
+
+
+def _ends(bound: Bound) -> tuple[float, float]:
+    return bound.lower, bound.upper
+
+
+def _at(reading: LineReading, x: float) -> tuple[float, float]:
+    if reading.contour is None:
+        return 0.0, 1.0
+    bracket = reading.contour.bracket(x)
+    return max(bracket.lower, 0.0), min(bracket.upper, 1.0)
+
+
+@np.errstate(all="ignore")  # an overflow ends as an infinite or undefined bracket, which certifies nothing
+def delta(rows: Rows, x: float, known: Bound, *, tolerance: float) -> Bound:
+    """delta(x), at most as wide as what is known of it."""
+    guess = Guess(rows)
+    plan = guess.plan(x, max(known.lower, 1e-4 * known.upper, 1e-280) * 1e-13, tolerance)
+    for _ in range(_ROUNDS):
+        split = Split(rows, plan)
+        if not split.sound:
+            break
+        known = _narrower(known, split.bracket(x), split)
+        following = _following(guess, split, x)
+        if following is None or known.upper - known.lower <= tolerance * known.upper:
+            break
+        plan = following
+    return known
+
+
+@np.errstate(all="ignore")
+def epsilon(rows: Rows, least: float, most: float, known: Bound, *, tolerance: float) -> Bound:
+    """The x with delta(x) = mass for every mass in [least, most], at most as wide as what is known of it.
+
+    Args:
+        rows: The losses, the record removed, with their counts.
+        least: The smallest value of delta.
+        most: The largest.
+        known: An enclosure of x.
+        tolerance: The wanted relative width.
+    """
+    guess = Guess(rows)
+    x = guess.solve(math.log(least), max(known.lower, 0.0), min(known.upper, FARTHEST))
+    _, order = guess.at(x)
+    plan = guess.plan(x, max(least, 1e-280) * 1e-13, min(max(tolerance * order * x / 4, 1e-13), 1e-3))
+    for _ in range(_ROUNDS):
+        split = Split(rows, plan)
+        if not split.sound:
+            break
+        x, found = _solved(split, least, most, max(known.lower, 0.0), min(known.upper, 2 * FARTHEST))
+        known = _narrower(known, found, split)
+        following = _following(guess, split, x)
+        if following is None or known.upper - known.lower <= tolerance * known.upper:
+            break
+        plan = following
+    return known
+
+
+def _solved(split: Split, least: float, most: float, low: float, high: float) -> tuple[float, Bound]:
+    """A root on the lines of the split, and what they prove: a walk outward from there."""
+
+    def excess(x: float) -> float:
+        bound = split.bracket(x)
+        middle = (max(bound.lower, 0.0) + min(bound.upper, 1.0)) / 2
+        return math.log(middle / least) if middle > 0 else -800.0
+
+    left, right, x = low, high, split.plan.x
+    value = excess(x)
+    rate = split.order_found or split.plan.order
+    for _ in range(30):
+        left, right = (x, right) if value > 0 else (left, x)
+        step = min(max(value / rate, -2 / rate), 2 / rate)
+        target = x + step
+        if not left < target < right:
+            target = (left + right) / 2
+        moved, x, before = target - x, target, value
+        value = excess(x)
+        if moved and (before - value) / moved > 0:
+            rate = (before - value) / moved
+        if abs(value) < 1e-12 or abs(moved) <= 1e-14 * x:
+            break
+    bound = split.bracket(x)
+    offset = max((bound.upper - bound.lower) / max(bound.upper, 1e-320) / rate, 4e-16 * x)
+    upper = invert.walk(lambda point: split.bracket(point).upper <= least, x, offset, high)
+    lower = -invert.walk(lambda point: split.bracket(-point).lower >= most, -x, offset, -low)
+    return x, Bound(min(lower, upper), upper)
