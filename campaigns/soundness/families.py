@@ -139,6 +139,15 @@ def short_sgd(rng: Random) -> Parts:
     )
 
 
+def rare_sgd(rng: Random) -> Parts:
+    """Samples so rare that large losses are rare and decide, once in five of two kinds."""
+    kinds = 2 if rng.random() < 0.2 else 1
+    return tuple(
+        (subject.sampled_normal(10 ** rng.uniform(-0.5, 1), 10 ** rng.uniform(-6, -3)), int(10 ** rng.uniform(1, 8)))
+        for _ in range(kinds)
+    )
+
+
 def phases(rng: Random) -> Parts:
     """DP-SGD whose noise and rate change."""
     kinds = rng.choice([2, 2, 3, 3, 4, 6])
@@ -394,6 +403,7 @@ FAMILIES: dict[str, Callable[[Random], Parts]] = {
         discrete,
         sgd,
         short_sgd,
+        rare_sgd,
         phases,
         sgd_together,
         phases_together,

@@ -238,8 +238,8 @@ class Piece:
         return 0.5 * np.log1p(-np.minimum(shrunk * (1 - 1e-9), 1 - 1e-15))
 
     def second(self, power: float, center: float) -> float:
-        """An upper bound on E of the share times r^power (log r - center)^2."""
-        return math.exp(float(self._moduli(power, 0.0, np.zeros(1), center=center)[0]))
+        """log of an upper bound on E of the share times r^power (log r - center)^2."""
+        return float(self._moduli(power, 0.0, np.zeros(1), center=center)[0])
 
     @cached_property
     def _angles(self) -> tuple[float, ...]:

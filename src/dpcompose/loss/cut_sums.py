@@ -15,7 +15,7 @@ import numpy as np
 from dpcompose.contour.exponential_sums import logarithm_of_excess
 from dpcompose.contour.transform import Cumulants, Line, Transform, blockwise
 from dpcompose.loss.cut_noise import Cuts, Piece
-from dpcompose.numerics.elementary import Complexes, Reals, U, log_one_plus
+from dpcompose.numerics.elementary import Complexes, Reals, U, exp_or_inf, log_one_plus
 
 _PARTS = np.arange(6) / 6
 """A block of an envelope is bounded in so many parts."""
@@ -53,10 +53,10 @@ class BelowSum(Transform):
             line = cut.below.line(order, frequencies, sign=1.0)
             size = np.abs(line.log)
             found, doubt = cut.times * line.log, cut.times * (line.error + 4 * U * len(self.cuts) * size)
-            # Where that is no value, the modulus is still at most what it is on the real line.
+            # Where that is no value a bound on the modulus stands for it: it is off by at most twice that.
             most = np.minimum(found.real + doubt, float(found[0].real + doubt[0]))
-            lost = doubt >= 1
-            log = log + np.where(lost, most - 1.5 + 0j, found)
+            lost = ~(doubt < 1)
+            log = log + np.where(lost, most + 0j, found)
             error = error + np.where(lost, 1.5, doubt)
         return Line(log, error)
 
@@ -76,7 +76,7 @@ class BelowSum(Transform):
             if not floor > -math.inf:
                 return np.zeros(len(edges))
             center = float(cut.below.curve(np.array([order]), sign=1.0).first[0])
-            variance = cut.below.second(order + 1, center) / math.exp(floor)
+            variance = exp_or_inf(cut.below.second(order + 1, center) - floor)
             magnitude = np.exp(np.minimum((line.log.real + line.error)[1:] - floor, 0.0))
             shifted = cut.below.quiet(order + 1, edges, floor)
             total += cut.times * np.minimum(blockwise(magnitude, variance, edges), shifted)
@@ -141,15 +141,15 @@ class JumpSum(Transform):
             most = most + cut.times * np.exp(jump.log.real + jump.error - float(rest.log[0].real / cut.times))
         turned = np.expm1(none.real) - 2 * np.exp(none.real) * np.sin(none.imag / 2) ** 2
         value = -turned - 1j * np.exp(none.real) * np.sin(none.imag)
-        top = float(np.abs(value[0]))
+        top = max(float(np.abs(value[0])), 1e-300)
         spread = (np.exp(none.real) * np.expm1(np.minimum(doubt, 50.0)) + 16 * U * np.abs(value)) / top
         value = value / top
         line = logarithm_of_excess(value.real - 1, value.imag, spread)
         log, error = log + line.log + math.log(top), error + line.error + 16 * U * (1 + abs(math.log(top)))
         # Where that is no value, the modulus is at most the sum of the terms' on the real line.
-        lost = error >= 1
+        lost = ~(error < 1)
         bound = float(log[0].real - line.log[0].real) - math.log(top) + np.log(most) + 2 * float(error[0])
-        log = np.where(lost, (np.minimum(log.real + error, bound) - 1.5) + 0j, log)
+        log = np.where(lost, bound + 0j, log)
         return Line(log - complex(math.log(self.mass)), np.where(lost, 1.5, error))
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:

@@ -29,7 +29,7 @@ from dpcompose.numerics.elementary import U, exp_or_inf
 FARTHEST = 200.0
 """No loss beyond is looked at."""
 _MOST_POINTS = 40_000
-_ROUNDS = 6
+_ROUNDS = 8
 _MANY_NODES = 2000
 
 
@@ -82,7 +82,7 @@ class Split:
     def sound(self) -> bool:
         """Whether the points are few enough, and what is above the cuts is rare."""
         points = sum(cut.points for cut in self.cuts)
-        return points <= _MOST_POINTS and self.without.upper < 0.3 and self.excess.width < 1e-3
+        return points <= _MOST_POINTS and self.without.upper < 0.9 and self.excess.width < 1e-3
 
     @property
     def order_found(self) -> float | None:
@@ -122,6 +122,8 @@ class Split:
     @cached_property
     def without(self) -> Bound:
         """Q_far."""
+        if not all(cut.without.upper < 0.9 for cut in self.cuts):
+            return Bound(0.0, 1.0)
         low = sum(cut.times * math.log1p(-cut.without.lower) for cut in self.cuts)
         high = sum(cut.times * math.log1p(-cut.without.upper) for cut in self.cuts)
         return Bound(max(-math.expm1(low) * (1 - 32 * U), 0.0), -math.expm1(high) * (1 + 32 * U))
@@ -129,7 +131,7 @@ class Split:
     @cached_property
     def excess(self) -> Bound:
         """P_far - Q_far, from (1 - P) / (1 - Q) = 1 - (P - Q) / (1 - Q) of each copy."""
-        if not all(cut.excess.upper + cut.without.upper < 0.5 for cut in self.cuts):
+        if not all(max(map(abs, _ends(cut.excess))) < 0.05 and cut.without.upper < 0.9 for cut in self.cuts):
             return Bound(-1.0, 1.0)
         low = high = 0.0
         for cut in self.cuts:
@@ -161,13 +163,13 @@ class Split:
     def bracket(self, x: float) -> Bound:
         """delta at an x near the one of the lines."""
         low, high = _at(self.near, x)
-        far, left_out = self._far(x), self._left_out
+        far, left_out = self.far(x), self._left_out
         if left_out > 0:  # at orders of at most 12 times that of the plan
             left_out *= exp_or_inf(max(self.plan.x - x, 0.0) * 12.1 * self.plan.order)
         lower, upper = self.mass * low + far.lower, self.mass * high + far.upper + left_out
         return Bound(max(lower, 0.0) * (1 - 8 * U), max(upper, 0.0) * (1 + 8 * U))
 
-    def _far(self, x: float) -> Bound:
+    def far(self, x: float) -> Bound:
         others = self.others
         if others is None:
             return Bound(0.0, self.excess.upper + self.without.upper)
@@ -191,16 +193,18 @@ def _following(guess: Guess, split: Split, x: float) -> Plan | None:
     poor = contour.smoothing > 0 or contour.nodes > _MANY_NODES
     if poor and plan.bottom <= 0 and (bottom := guess.bottom(x, math.log(plan.least))) > 0:
         return plan._replace(x=x, bottom=bottom)
-    others, far, beyond = split.others, 0.0, plan.beyond
+    others, far, beyond = split.others, split.far(x), plan.beyond
+    reach = 8 * plan.frequency if poor else float(contour.frequency[-1])
     if others is not None and others.contour is not None:
-        far = float(others.contour.frequency[-1]) if others.contour.smoothing <= 0 else 0.0
-        beyond = 4 * beyond if others.lower <= 0 and beyond < 16 else beyond
-    reach = max(float(contour.frequency[-1]) if not poor else plan.frequency, far)
+        if others.contour.smoothing <= 0:
+            reach = max(reach, float(others.contour.frequency[-1]))
+        if far.upper - far.lower > 1e6 * plan.least and beyond < 16:
+            beyond = 4 * beyond
     moved = abs(x - plan.x) * contour.order + abs(math.log(contour.order / plan.order)) + abs(beyond - plan.beyond)
     if moved < 0.7 and reach <= 1.05 * plan.frequency:
         return None
     reach = 1.1 * max(reach, contour.order)
-    return plan._replace(x=x, order=contour.order, frequency=reach, beyond=beyond)
+    return plan._replace(x=x, order=plan.order if poor else contour.order, frequency=reach, beyond=beyond)
 
 
 def _narrower(known: Bound, found: Bound, split: Split) -> Bound:
@@ -262,10 +266,14 @@ def epsilon(rows: Rows, least: float, most: float, known: Bound, *, tolerance: f
         split = Split(rows, plan)
         if not split.sound:
             break
-        x, found = _solved(split, least, most, max(known.lower, 0.0), min(known.upper, 2 * FARTHEST))
-        known = _narrower(known, found, split)
+        here = split.bracket(plan.x)
+        if here.upper < 2 * here.lower:
+            x, found = _solved(split, least, most, max(known.lower, 0.0), min(known.upper, 2 * FARTHEST))
+            known = _narrower(known, found, split)
+        if known.lower <= 0 and split.bracket(0.0).upper <= least:
+            return Bound(0.0, 0.0, Certificate("split by the largest loss, delta at 0"))
         following = _following(guess, split, x)
-        if following is None or known.upper - known.lower <= tolerance * known.upper:
+        if following is None or known.upper - known.lower <= 10 * tolerance * known.upper:
             break
         plan = following
     return known

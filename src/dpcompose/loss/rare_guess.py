@@ -41,6 +41,7 @@ class Guess:
     """delta and the order of its saddle point to a few percent, from a short grid with a sharp cut."""
 
     def __init__(self, rows: Rows) -> None:
+        self.least = 0.3 * math.hypot(*(loss.rate * math.sqrt(times) for loss, times in rows))
         self.rows: list[tuple[int, Reals, Reals, Reals]] = []
         for loss, times in rows:
             s, q = loss.noise, loss.rate
@@ -51,17 +52,19 @@ class Guess:
 
     def at(self, x: float) -> tuple[float, float]:
         """log delta(x) and the order."""
-        orders = np.geomspace(0.05, 3e3, 90) / x
+        orders = np.geomspace(0.05, 3e3, 90) / max(x, self.least)
         level, tail = -orders * x, 0.0
         for times, weight, ratio, rise in self.rows:
             near = ratio <= x
             w, here, y = weight[near], ratio[near], rise[near]
             exponent = (orders[:, None] + 1) * here
             excess = (np.expm1(np.minimum(exponent, 700.0)) - (orders[:, None] + 1) * y) @ w
-            level = level + times * np.log1p(excess)
+            level = level + np.where(exponent.max(axis=1) < 690, times * np.log1p(excess), np.inf)
             tail += times * float((weight[~near] * np.maximum(rise[~near] - math.expm1(x), 0.0)).sum())
         level = level - np.log(orders) - np.log1p(orders)
-        at = int(level.argmin())
+        # Where only losses above x matter, no more than that is asked of the others.
+        at = int(np.maximum(level, math.log(max(tail, 1e-320)) - 8.0).argmin())
+        level = np.minimum(level, 1e9)
         slope = np.gradient(np.gradient(level, np.log(orders)), np.log(orders))[at]
         log_near = float(level[at]) + math.log(orders[at]) - 0.5 * math.log(2 * math.pi * max(float(slope), 0.1))
         return float(np.logaddexp(log_near, math.log(max(tail, 1e-320)))), float(orders[at])
@@ -80,8 +83,9 @@ class Guess:
                 near = ratio <= 1.3 * share * x
                 exponent = (orders[:, None] + 1) * ratio[near]
                 excess = (np.expm1(np.minimum(exponent, 700.0)) - (orders[:, None] + 1) * rise[near]) @ weight[near]
-                level = level + times * np.log1p(excess)
-            if float(level.min()) < log_least:
+                level = level + np.where(exponent.max(axis=1) < 690, times * np.log1p(excess), np.inf)
+            above = sum(times * float(weight[ratio > share * x].sum()) for times, weight, ratio, _ in self.rows)
+            if float(level.min()) < log_least and above < 0.1:
                 return share * x
         return 0.0
 

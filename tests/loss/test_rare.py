@@ -1,0 +1,94 @@
+"""Rare, large losses, split by a smooth cut: against closed forms, exact integrals and golden values."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from dpcompose import Bound, Gaussian
+from dpcompose.loss import rare
+from dpcompose.loss.cut_noise import Cuts
+from dpcompose.loss.cut_sums import BelowSum
+from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
+
+ANYTHING = Bound(0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "rate", "times", "delta", "truth"),
+    [(1.0, 1e-4, 10**5, 1e-15, 0.40942683639813), (2.0, 1e-5, 10**7, 1e-30, 0.18382356633282)],
+)
+def test_golden_values(sigma: float, rate: float, times: int, delta: float, truth: float) -> None:
+    answer = (Gaussian(sigma).sampled(rate) * times).epsilon(delta=delta)
+    assert answer.lower - 1e-13 <= truth <= answer.upper + 1e-13 and answer.width < 1e-9
+
+
+CASES = [(1.0, 1e-4, 0.3), (0.5, 1e-3, 4.0), (0.3, 1e-4, 8.0), (2.0, 1e-3, 0.02), (4.0, 1e-4, 1e-3), (0.7, 1e-6, 0.02)]
+
+
+@pytest.mark.parametrize(("sigma", "rate", "x"), CASES)
+def test_one_step_has_a_closed_form(sigma: float, rate: float, x: float) -> None:
+    loss = SampledGaussianLoss(sigma, rate, remove=True)
+    truth = loss.profile(x)
+    found = rare.delta([(loss, 1)], x, Bound(0.0, 1e3 * truth.upper), tolerance=1e-9)
+    assert found.lower <= truth.upper and truth.lower <= found.upper
+
+
+@pytest.mark.parametrize(("sigma", "rate", "x"), CASES)
+def test_two_steps_are_one_integral(sigma: float, rate: float, x: float) -> None:
+    """delta(x) = E delta_1(x - L) under the law with the record."""
+    loss = SampledGaussianLoss(sigma, rate, remove=True)
+
+    def integrand(at: float) -> float:
+        density = math.exp(-((at / sigma) ** 2) / 2) / (sigma * math.sqrt(2 * math.pi))
+        ratio = 1 + rate * math.expm1((2 * at - 1) / (2 * sigma**2))
+        rest = loss.profile(x - math.log(ratio))
+        return density * ratio * (rest.lower + rest.upper) / 2
+
+    # The profile turns sharply where the first loss alone is x.
+    turn = 0.5 + sigma**2 * math.log1p(math.expm1(x) / rate)
+    ends = sorted([-10 * sigma, 0.0, 1.0, 10 * sigma + 1, *(turn + sigma * each for each in (-1, -0.1, 0, 0.1, 1))])
+    parts = [quad(integrand, low, high, epsabs=0, epsrel=1e-11, limit=200)[0] for low, high in pairwise(ends)]
+    truth = math.fsum(parts)
+    found = rare.delta([(loss, 2)], x, Bound(0.0, 1e3 * truth), tolerance=1e-9)
+    assert found.lower <= truth * (1 + 1e-8) and truth * (1 - 1e-8) <= found.upper
+    assert found.upper - found.lower < 0.7 * found.upper
+
+
+@pytest.mark.parametrize(("at", "width"), [(3.0, 0.2), (5.0, 0.4), (8.0, 0.1)])
+def test_the_pieces_add_up_to_the_second_moment(at: float, width: float) -> None:
+    """E r^2 = 1 + q^2 (e^(1 / s^2) - 1)."""
+    noise, rate = 1.2, 1e-3
+    cuts = Cuts(noise, rate, 1, 0, at=at, low=-9.0, width=width, order=2.0, frequency=2.0)
+    below, above = cuts.below.line(1.0, np.zeros(1), sign=1.0), cuts.above.line(1.0, np.zeros(1), sign=1.0)
+    total = math.exp(below.log[0].real) + math.exp(above.log[0].real)
+    assert total == pytest.approx(1 + rate**2 * math.expm1(noise**-2), rel=1e-13)
+    between = cuts.between.line(1.0, np.zeros(1), sign=1.0)
+    assert between.log[0].real == pytest.approx(below.log[0].real, abs=1e-12)
+    assert max(float(each.error[0]) for each in (below, above, between)) < 1e-9
+
+
+def test_the_envelope_bounds_the_line() -> None:
+    cuts = Cuts(1.0, 1e-3, 1000, 0, at=6.0, low=0.0, width=0.2, order=20.0, frequency=500.0)
+    edges = 5.0 * 1.5 ** np.arange(12)
+    bound = BelowSum((cuts,)).log_envelope(15.0, edges)
+    nodes = np.sort(np.concatenate([[0.0], *(edges * each for each in (1.0, 1.1, 1.3, 1.49))]))
+    line = BelowSum((cuts,)).line(15.0, nodes)
+    size = line.log.real - line.error - line.log.real[0] - line.error[0]
+    for edge, high, most in zip(edges, [*edges[1:], math.inf], bound, strict=True):
+        assert (size[(nodes >= edge) & (nodes <= high)] <= most + 1e-9).all()
+
+
+def test_cuts_do_not_move_the_answer() -> None:
+    """Lines at other cuts and orders enclose the same number."""
+    rows = [(SampledGaussianLoss(1.0, 1e-4, remove=True), 10**5)]
+    plan = rare.Plan(x=0.4, order=70.0, tolerance=1e-8, least=1e-28, frequency=210.0)
+    found = [
+        rare.Split(rows, plan._replace(beyond=far, order=order)).bracket(0.4)
+        for far in (1.0, 3.0)
+        for order in (50.0, 80.0)
+    ]
+    assert max(each.lower for each in found) <= min(each.upper for each in found)
+    assert all(each.width < 1e-6 * each.upper for each in found)
