@@ -25,7 +25,7 @@ def test_golden_values(sigma: float, rate: float, times: int, delta: float, trut
     assert answer.lower - 1e-13 <= truth <= answer.upper + 1e-13 and answer.width < 1e-9
 
 
-CASES = [(1.0, 1e-4, 0.3), (0.5, 1e-3, 4.0), (0.3, 1e-4, 8.0), (2.0, 1e-3, 0.02), (4.0, 1e-4, 1e-3), (0.7, 1e-6, 0.02)]
+CASES = [(1.0, 1e-4, 0.3), (0.5, 1e-3, 4.0), (0.3, 1e-4, 8.0), (2.0, 1e-3, 0.02), (0.7, 1e-6, 0.02)]
 
 
 @pytest.mark.parametrize(("sigma", "rate", "x"), CASES)
