@@ -28,7 +28,7 @@ from dpcompose.numerics.elementary import U, exp_or_inf
 
 FARTHEST = 200.0
 """No loss beyond is looked at."""
-_MOST_POINTS = 40_000
+_MOST_POINTS = 25_000
 _ROUNDS = 8
 _MANY_NODES = 2000
 
@@ -193,6 +193,8 @@ def _following(guess: Guess, split: Split, x: float) -> Plan | None:
     poor = contour.smoothing > 0 or contour.nodes > _MANY_NODES
     if poor and plan.bottom <= 0 and (bottom := guess.bottom(x, math.log(plan.least))) > 0:
         return plan._replace(x=x, bottom=bottom)
+    if poor and plan.frequency > 150 * plan.order:
+        return None  # finer points have not helped
     others, far, beyond = split.others, split.far(x), plan.beyond
     reach = 8 * plan.frequency if poor else float(contour.frequency[-1])
     if others is not None and others.contour is not None:
