@@ -86,6 +86,8 @@ def calibrations(
         UnreachableError: As `calibrate`.
         UnsupportedError: If a part has no sound statement under the adjacency or orientation.
     """
+    if not isinstance(families, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DomainError("families", families, "a sequence of functions from the parameter")
     given, refusals, found = list(families), dict[int, DPComposeError](), dict[int, Calibration]()
     check.flag("masked", masked)
 

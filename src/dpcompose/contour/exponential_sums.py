@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpcompose.contour.grid_sums import on_grid, turned_on_grid
-from dpcompose.contour.transform import Cumulants, Line
+from dpcompose.contour.transform import Cumulants, Line, joined
 from dpcompose.numerics.elementary import (
     ULPS,
     Complexes,
@@ -337,12 +337,6 @@ def _curved(shifted: Reals, weight: Reals, tilted: Reals) -> tuple[Reals, Reals,
     curved = np.where(near, weight * exp_minus_linear(low), tilted - weight * (1 + shifted))
     rise = np.where(near, weight * np.expm1(low), tilted - weight)
     return curved, rise, np.where(wide <= 1e-2, 0.0, 16 * U * (weight * wide + np.where(near, 0.0, tilted)))
-
-
-def joined(first: Line, last: Line) -> Line:
-    """Two lines, one after the other."""
-    log, error = np.concatenate([first.log, last.log], axis=-1), np.concatenate([first.error, last.error], axis=-1)
-    return Line(log, error)
 
 
 def careful_nodes(times: float) -> int:

@@ -36,6 +36,12 @@ class Line:
         return np.where(error < 1, self.log.real[..., :1] - error, -np.inf)
 
 
+def joined(first: Line, last: Line) -> Line:
+    """Two lines, one after the other."""
+    log, error = np.concatenate([first.log, last.log], axis=-1), np.concatenate([first.error, last.error], axis=-1)
+    return Line(log, error)
+
+
 @dataclass(frozen=True)
 class Lattice:
     """The variable lives on offset + spacing * integers."""

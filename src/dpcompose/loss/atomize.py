@@ -257,7 +257,7 @@ def _refined(losses: Sequence[Loss]) -> Reals:
         found_nodes.append(middle)
         count += len(middle)
         a, b, at = np.exp(left), np.exp(right), np.exp(middle)
-        chord = high + (low - high) * (at - a) / (b - a)
+        chord = high + (low - high) * (at - a) / np.maximum(b - a, 1e-300)
         tail = np.maximum(np.where(middle > 0, value, value + np.expm1(middle)), 1e-300)
         share = np.minimum(FINE * (top / tail) ** 0.3, COARSE)
         split = (chord - value > share * tail) & ((middle > 0) | (chord - value > LAST_RISE)) & (b - a > 1e-9 * b)

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpcompose.contour.exponential_sums import careful_nodes, joined
-from dpcompose.contour.transform import Line
+from dpcompose.contour.exponential_sums import careful_nodes
+from dpcompose.contour.transform import Line, joined
 from dpcompose.loss.sampled_gaussian_batch import MOST_POINTS, SampledGaussianBatch, unknown
 from dpcompose.loss.sampled_gaussian_grid import Grid, built, most_moment, shortened
 from dpcompose.numerics.elementary import Reals, exp_or_inf, log_add_exp, log_sum, row_tops
