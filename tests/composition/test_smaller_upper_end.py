@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from dpcompose import (
     Adjacency,
     Concentrated,
+    DominatingPair,
     Exponential,
     Gaussian,
     GaussianDP,
@@ -14,6 +17,7 @@ from dpcompose import (
     Orientation,
     RandomizedResponse,
     compose,
+    deltas,
 )
 from dpcompose.composition import Composable
 
@@ -46,6 +50,25 @@ def test_a_promise_alone_contains_the_gaussian_that_keeps_it(mu: float) -> None:
         assert found.lower <= member.upper <= found.upper
         assert found.lower >= member.lower * (1 - 1e-6)
     assert Concentrated(mu**2 / 2, delta=1e-3).epsilon(delta=1e-6).upper == float("inf")
+
+
+@pytest.mark.parametrize(("rho", "rest", "epsilon"), [(1000.0, Laplace(1.0), 1.0), (800.0, Gaussian(1.0), 10.0)])
+def test_a_curve_that_says_nothing_leaves_the_lower_end(rho: float, rest: Composable, epsilon: float) -> None:
+    mixed = Concentrated(rho) + rest
+    member = (GaussianDP((2 * rho) ** 0.5) + rest).delta(epsilon=epsilon)
+    for found in (mixed.delta(epsilon=epsilon), deltas([mixed], epsilon=epsilon, masked=True)[0]):
+        assert 1 - 1e-9 <= found.lower <= member.upper and found.upper == 1
+    curve = mixed.profile()([0.0, epsilon])
+    assert curve.upper.tolist() == [1, 1] and mixed.risk().advantage.lower >= 1 - 1e-9
+
+
+def test_neighbors_without_a_common_outcome_among_others() -> None:
+    apart = DominatingPair.atoms(upper=[1.0, 0.0], lower=[0.0, 1.0], adjacency=Adjacency.ADD_REMOVE)
+    for composition in (apart, apart + Gaussian(1.0), apart * 9 + Gaussian(1.0).sampled(0.1)):
+        found = composition.delta(epsilon=3.0)
+        assert 1 - 1e-13 <= found.lower <= found.upper == 1
+        assert composition.epsilon(delta=0.5).lower == math.inf == composition.epsilon(delta=1 - 2**-53).upper
+        assert composition.risk().advantage.contains(1.0)
 
 
 def test_exponential_mechanisms_among_others_count_by_their_curve() -> None:

@@ -23,6 +23,7 @@ from dpcompose.proof.moments import Ends
 
 _TOGETHER, _MOST_ROWS = 2048, 16
 """Values, and losses, that share arrays."""
+_ZERO = Atoms((1.0,), (1.0,), (0.0,))
 
 
 @dataclass(frozen=True)
@@ -63,26 +64,29 @@ class AtomicLoss(Loss):
 
     @property
     def largest(self) -> Bound:
-        ratio = self.table.common[2]
-        if not len(ratio):
-            return Bound(-math.inf, -math.inf)
-        return Bound(float(ratio[-1]) - self.table.ratio_error, float(ratio[-1]) + self.table.ratio_error)
+        last, error = float(self._finite.common[2][-1]), self._finite.ratio_error
+        return Bound(last - error, last + error)
 
     def transform(self, times: int) -> Transform:
-        return AtomicSum((self.table,), np.array([[float(times)]]))
+        return AtomicSum((self._finite,), np.array([[float(times)]]))
+
+    @property
+    def _finite(self) -> Atoms:
+        """The outcomes; a loss of 0 where P and Q share none: the finite part has no mass then, and any law will do."""
+        return self.table if len(self.table.rows[0]) else _ZERO
 
     @classmethod
     def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:
         """Losses with equally many values in rows of one transform, a few thousand values at once."""
         sizes: dict[int, list[tuple[Self, int]]] = defaultdict(list)
         for loss, times in group:
-            sizes[len(loss.table.rows[0])].append((loss, times))
+            sizes[len(loss._finite.rows[0])].append((loss, times))
         found: list[Transform] = []
         for size, members in sizes.items():
             most = min(max(_TOGETHER // size, 1), _MOST_ROWS)
             for at in range(0, len(members), most):
                 tables, counts = zip(
-                    *[(loss.table, float(times)) for loss, times in members[at : at + most]], strict=True
+                    *[(loss._finite, float(times)) for loss, times in members[at : at + most]], strict=True
                 )
                 found.append(AtomicSum(tables, np.array(counts)[:, None]))
         return found

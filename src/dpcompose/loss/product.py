@@ -156,7 +156,7 @@ class Product:
 
     def deltas(self, epsilons: Sequence[float], *, tolerance: float) -> list[Bound]:
         """`delta` at many epsilons in increasing order, sharing lines between neighbors."""
-        known = not self.reduced or self.single is not None or self.infinite.lower == 1.0
+        known = not self.reduced or self.single is not None or self.infinite.upper == 1.0
         inside = [] if known else [epsilon for epsilon in epsilons if epsilon >= -40]
         found = invert.values_at(self.transform, inside, tolerance=tolerance) if inside else []
         readings = dict(zip(inside, found, strict=True))
@@ -182,8 +182,8 @@ class Product:
             bound = self.single.profile(epsilon)
             assert bound is not None
             return Bound(bound.lower, bound.upper, _closed(bound.certificate))
-        if self.infinite.lower == 1.0:
-            return Bound(1.0, 1.0)
+        if self.infinite.upper == 1.0:
+            return Bound(self.infinite.lower, 1.0, Certificate("probability of an infinite loss"))
         reading = self._noted(reading or invert.value_at(self.transform, epsilon, tolerance=tolerance), readings)
         low, high = self.infinite.lower, self.infinite.upper
         rounding = 4 * UNIT_ROUNDOFF
@@ -216,9 +216,7 @@ class Product:
             return Bound(min(lower, upper), upper, Certificate("largest loss"))
         if self.single is not None:
             found = self._inverted(delta, self.extremes)
-            # Mass of unknown place may be an infinite loss.
-            open_ended = low < 0 and self.single.unplaced_mass > 0
-            return Bound(found.lower, math.inf, found.certificate) if open_ended else found
+            return found if low >= 0 else Bound(max(found.lower, 0.0), math.inf, found.certificate)
         if low <= 0:
             reading = invert.point_of(self.transform, high, high, tolerance=tolerance)
             return Bound(
