@@ -6,9 +6,11 @@ import math
 from dataclasses import replace
 from random import Random
 
+import mpmath
 import numpy as np
 import pytest
 
+from dpcompose import Gaussian, Laplace
 from dpcompose.contour import invert
 from dpcompose.contour.quadrature import draw_on
 from dpcompose.loss.sampled_gaussian_batch import SampledGaussianBatch
@@ -108,6 +110,30 @@ def test_the_other_direction_is_judged_rightly_beside_the_first(seed: int) -> No
                 assert not invert.at_most(other, reading.lower, 0.999 * truth.lower, reverse=beside)
         if 0 < truth.upper < min(1.01 * truth.lower, 0.3):
             assert invert.at_most(other, reading.lower, 1.5 * truth.upper)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "rate", "epsilon"),
+    [(1.0, 1.4e-5, 700.0), (1.0, 1e-310, 1.0), (0.03, 1e-6, 699.0), (0.03, 0.2, 39.99), (0.03, 0.2, 40.01)]
+    + [(0.016208554361452965, 2.491505729e-314, 1093.9577484371687), (0.02, 1e-3, 1200.0)],
+)
+def test_far_profiles_hold_the_truth(sigma: float, rate: float, epsilon: float) -> None:
+    with mpmath.workdps(400):
+        mu, q = 1 / mpmath.mpf(sigma), mpmath.mpf(rate)
+        base = mpmath.log((mpmath.exp(epsilon) - (1 - q)) / q)
+        tails = [mpmath.erfc((base / mu + end) / mpmath.sqrt(2)) / 2 for end in (-mu / 2, mu / 2)]
+        truth = q * (tails[0] - mpmath.exp(base) * tails[1])
+        for proof in (False, True):
+            found = Gaussian(sigma).sampled(rate).delta(epsilon=epsilon, proof=proof)
+            assert found.lower <= truth <= found.upper <= float(truth) * (1 + 1e-9) + 1e-323
+    back = Gaussian(0.03).sampled(1e-6).epsilon(delta=1e-12)
+    assert back.contains(699.252906242306) and back.width < 1e-10
+
+
+@pytest.mark.parametrize(("rate", "epsilon"), [(1e-310, 1.0), (1e-6, 700.0)])
+def test_far_profiles_of_any_sampled_losses_are_finite(rate: float, epsilon: float) -> None:
+    found = (Gaussian(1.0) + Laplace(1.0)).sampled(rate).delta(epsilon=epsilon)
+    assert 0 <= found.lower <= found.upper <= rate
 
 
 def test_a_line_with_gaps_serves_no_other_variable() -> None:

@@ -16,7 +16,7 @@ from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss, Pair
 from dpcompose.loss.product import Product
 from dpcompose.numerics.bound import Bound, Certificate, down, up
-from dpcompose.numerics.elementary import U, log_mixed
+from dpcompose.numerics.elementary import U, log_mixed, log_unmixed
 from dpcompose.proof.ball import Field
 from dpcompose.proof.moments import Ends
 
@@ -95,16 +95,12 @@ class SampledLoss(Loss):
 
     def _removed(self, epsilon: float) -> Bound:
         q = self.rate
-        if epsilon > 700:
-            point = epsilon - math.log(q) + math.log1p(-(1 - q) * math.exp(-epsilon))
-            return self._shifted(point, 4 * U * (epsilon + abs(math.log(q)) + 1), q, 2 * U)
-        inner = math.expm1(epsilon) / q
-        if not inner > -1 + 1e-9:
+        before = log_unmixed(epsilon, q)
+        if before is None:
             # Below the smallest loss the profile is 1 - e^x; a hair above it at most q delta more.
             floor = -math.expm1(epsilon)
             return Bound(floor * (1 - 8 * U), min(up(floor * (1 + 8 * U) + 2e-9 * q), 1.0), _CERTIFICATE)
-        point = math.log1p(inner)
-        return self._shifted(point, 16 * U * (1 + abs(inner) / (1 + inner) + abs(point)), q, 2 * U)
+        return self._shifted(*before, q, 2 * U)
 
     def _added(self, epsilon: float) -> Bound:
         q, rise = self.rate, math.expm1(min(epsilon, 700.0))

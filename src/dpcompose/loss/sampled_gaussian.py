@@ -18,8 +18,8 @@ from dpcompose.loss.base import Loss
 from dpcompose.loss.sampled_gaussian_batch import SampledGaussianBatch
 from dpcompose.loss.sampled_gaussian_moments import AddedMoments, RemovedMoments
 from dpcompose.loss.sampled_gaussian_sum import SampledGaussianSum
-from dpcompose.numerics.bound import Bound, around, up
-from dpcompose.numerics.elementary import U
+from dpcompose.numerics.bound import Bound, around, down, up
+from dpcompose.numerics.elementary import U, log_unmixed
 from dpcompose.proof.ball import Field
 from dpcompose.proof.moments import Ends, ends
 
@@ -75,16 +75,11 @@ class SampledGaussianLoss(Loss):
         """delta(epsilon) from the Gaussian profile at the epsilon before sampling."""
         q, mu = self.rate, 1 / self.noise
         spread = 2 * U * (self.ulps + 2)
-        if epsilon > 700:
-            base = epsilon - math.log(q)
-            error = 16 * U * (base + 1) + math.exp(-epsilon)  # of which ln(1 - (1 - q) e^-epsilon) is a part
-            return _scaled(_gaussian(base, error, mu, spread), q) if self.remove else Bound(0.0, 0.0)
+        if epsilon > 40 and not self.remove:
+            return Bound(0.0, 0.0)
         if self.remove:
-            inner = math.expm1(epsilon) / q
-            if not inner > -1 + 1e-9:
-                return self._past_the_minimum(epsilon)
-            base = math.log1p(inner)
-            return _scaled(_gaussian(base, 16 * U * (1 + abs(inner) / (1 + inner) + abs(base)), mu, spread), q)
+            before = log_unmixed(epsilon, q)
+            return self._past_the_minimum(epsilon) if before is None else _scaled(_gaussian(*before, mu, spread), q)
         rest = q - math.expm1(epsilon) * (1 - q)
         if rest < 64 * U:
             # Within rounding of the largest loss: at most what the profile is a little before it.
@@ -97,7 +92,11 @@ class SampledGaussianLoss(Loss):
         base = epsilon + math.log(q) - math.log(rest)
         relative_error = 16 * U / rest
         value = _gaussian(base, 16 * U * (abs(epsilon) + 2 + abs(math.log(q))) + relative_error, mu, spread)
-        return Bound(value.lower * max(rest * (1 - relative_error), 0.0), value.upper * rest * (1 + 2 * relative_error))
+        lower, upper = (
+            value.lower * max(rest * (1 - relative_error), 0.0),
+            value.upper * rest * (1 + 2 * relative_error),
+        )
+        return Bound(max(down(lower), 0.0), up(upper) if upper > 0 else 0.0)
 
     def _past_the_minimum(self, epsilon: float) -> Bound:
         """1 - e^epsilon below the smallest loss; a hair above it the profile is that much plus at most q delta."""
@@ -131,4 +130,5 @@ def _gaussian(epsilon: float, error: float, mu: float, spread: float) -> Bound:
 
 
 def _scaled(bound: Bound, factor: float) -> Bound:
-    return Bound(bound.lower * factor * (1 - 8 * U), up(bound.upper * factor * (1 + 8 * U)) if bound.upper > 0 else 0.0)
+    lower = max(down(bound.lower * factor * (1 - 8 * U)), 0.0)
+    return Bound(lower, up(bound.upper * factor * (1 + 8 * U)) if bound.upper > 0 else 0.0)

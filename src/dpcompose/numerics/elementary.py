@@ -87,6 +87,21 @@ def log_mixed(loss: Reals, rate: Reals | float) -> Reals:
     return np.where(loss > 700, kept + np.logaddexp(0.0, loss + (np.log(rate) - kept)), found)
 
 
+def log_unmixed(loss: float, rate: float) -> tuple[float, float] | None:
+    """y = ln(1 + (e^loss - 1) / rate), and a bound on its error; None if e^y is below 1e-9, or there is no y.
+
+    Beyond 40 it is loss - ln(rate), up to e^-40: less than U. Where the quotient is above the floats, ln 1 is nothing.
+    """
+    inner = math.expm1(min(loss, 40.0)) / rate
+    if loss > 40 or inner > 1e300:
+        value = (loss if loss > 40 else math.log(math.expm1(loss))) - math.log(rate)
+        return value, 16 * U * (value + 2)
+    if not inner > -1 + 1e-9:
+        return None
+    value = math.log1p(inner)
+    return value, 16 * U * (1 + abs(inner) / (1 + inner) + abs(value))
+
+
 def sine_minus_linear(v: Reals, sine: Reals | None = None) -> Reals:
     """sin v - v, absolute error at most 72 U v^2 for every real v.
 
