@@ -114,8 +114,10 @@ def test_the_other_direction_is_judged_rightly_beside_the_first(seed: int) -> No
 
 @pytest.mark.parametrize(
     ("sigma", "rate", "epsilon"),
-    [(1.0, 1.4e-5, 700.0), (1.0, 1e-310, 1.0), (0.03, 1e-6, 699.0), (0.03, 0.2, 39.99), (0.03, 0.2, 40.01)]
-    + [(0.016208554361452965, 2.491505729e-314, 1093.9577484371687), (0.02, 1e-3, 1200.0)],
+    [
+        *[(1.0, 1.4e-5, 700.0), (1.0, 1e-310, 1.0), (0.03, 1e-6, 699.0), (0.03, 0.2, 39.99), (0.03, 0.2, 40.01)],
+        *[(0.016208554361452965, 2.491505729e-314, 1093.9577484371687), (0.02, 1e-3, 1200.0)],
+    ],
 )
 def test_far_profiles_hold_the_truth(sigma: float, rate: float, epsilon: float) -> None:
     with mpmath.workdps(400):

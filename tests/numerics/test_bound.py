@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
+import pickle
 from fractions import Fraction
 from typing import Any
 
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 from dpcompose.errors import DomainError
 from dpcompose.numerics import UNIT_ROUNDOFF, Bound, Certificate, around, down, up
 from dpcompose.numerics.bound import EXACT
+from dpcompose.numerics.bounds import Bounds
 
 FLOATS = st.floats(allow_nan=False)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -91,6 +94,36 @@ def test_certificates() -> None:
     assert certificate.unit == "relative delta"
     assert Bound(0, 1).certificate is EXACT
     assert Bound(0.0, 1.0, certificate).certificate.notes == ("a note",)
+
+
+NAN, REFUSAL = math.nan, DomainError("delta", 2.0, "a number in [0, 1]")
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        ([1.0], [0.5]), ([0.0, NAN], [1.0, 1.0]), ([0.0], [NAN]), ([0.0], [1.0, 2.0]), ([0.0], [[1.0]]), (0.0, 1.0),
+        (["0.5"], [1.0]), ([None], [1.0]), ([False], [True]), ([0j], [1.0]), ([[0.0], [0.0, 1.0]], [1.0, 2.0]),
+        (np.zeros(2), np.ones(2), (EXACT,)), ([0.0], [1.0], (), {1: REFUSAL}), ([0.0], [1.0], (), {-1: REFUSAL}),
+        (np.ma.array([0.0], mask=[True]), [1.0]), (np.array(["0"]), [1.0]), ([2.0, NAN], [1.0, NAN], (), {1: REFUSAL}),
+    ],
+)  # fmt: skip
+def test_what_is_no_bounds(ends: tuple[Any, ...]) -> None:
+    with pytest.raises(DomainError, match="expected"):
+        Bounds(*ends)
+
+
+def test_bounds_take_any_numbers_and_travel() -> None:
+    for lower in ([Fraction(1, 2), 1], np.array([0.5, 1.0], dtype=np.float32), np.array([0.5, 1.0])):
+        assert Bounds(lower, [1, math.inf]).lower.tolist() == [0.5, 1.0]  # type: ignore[arg-type]
+    found = Bounds(np.array([0.0, NAN]), np.array([1.0, NAN]), (EXACT, Certificate("refused")), {1: REFUSAL})
+    for copied in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found), copy.copy(found), found[:]):
+        assert copied[0] == Bound(0.0, 1.0) and copied.refused.tolist() == [False, True]
+        assert copied.certificates == found.certificates and repr(copied) == repr(found)
+        with pytest.raises(DomainError, match="delta = 2"):
+            _ = copied[1]
+        with pytest.raises(ValueError, match="read-only"):
+            copied.lower[0] = 0.5
 
 
 @pytest.mark.parametrize("end", ["0.5", "x", None, True, 1j, [0.5], 10**400], ids=lambda end: f"{end!r:.10}")

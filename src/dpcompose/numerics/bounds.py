@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.errors import DPComposeError
+from dpcompose.errors import DomainError, DPComposeError
+from dpcompose.numerics import check
 from dpcompose.numerics.bound import EXACT, Bound, Certificate
 
 
@@ -27,6 +28,9 @@ class Bounds(Sequence[Bound]):
         upper: The upper ends, likewise.
         certificates: How each was obtained; empty if all are exact.
         refusals: The error of each question that was refused, by its index.
+
+    Raises:
+        DomainError: If ends are reversed, NaN without a refusal, no numbers, or not as many of each.
     """
 
     lower: NDArray[np.float64]
@@ -37,10 +41,21 @@ class Bounds(Sequence[Bound]):
     def __post_init__(self) -> None:
         """Keep copies that nobody can write to."""
         for name in ("lower", "upper"):
-            ends = np.array(self.__dict__[name], dtype=np.float64)
-            ends.setflags(write=False)
-            object.__setattr__(self, name, ends)
+            object.__setattr__(self, name, _ends(name, self.__dict__[name]))
         object.__setattr__(self, "refusals", MappingProxyType(dict(self.refusals)))
+        if not len(self.lower) == len(self.upper):
+            raise DomainError("Bounds", (len(self.lower), len(self.upper)), "as many lower ends as upper ones")
+        if len(self.certificates) not in (0, len(self)):
+            raise DomainError("certificates", len(self.certificates), "one for each bound, or none at all")
+        if not all(index in range(len(self)) for index in self.refusals):
+            raise DomainError("refusals", sorted(self.refusals), f"indices from 0 to {len(self) - 1}")
+        for index in np.flatnonzero(~((self.lower <= self.upper) | self.refused)).tolist():
+            raise DomainError(
+                f"Bounds[{index}]", (self.lower[index], self.upper[index]), "lower <= upper, neither of them NaN"
+            )
+
+    def __reduce__(self) -> tuple[type[Bounds], tuple[Any, ...]]:
+        return Bounds, (self.lower, self.upper, self.certificates, dict(self.refusals))
 
     @property
     def width(self) -> NDArray[np.float64]:
@@ -76,3 +91,16 @@ class Bounds(Sequence[Bound]):
             raise self.refusals[place]
         certificate = self.certificates[place] if self.certificates else EXACT
         return Bound(float(self.lower[place]), float(self.upper[place]), certificate)
+
+
+def _ends(name: str, given: Any) -> NDArray[np.float64]:
+    """The ends as an array of their own that is not written to."""
+    array = np.asarray(given, dtype=None if isinstance(given, np.ndarray) else object)
+    if array.ndim != 1 or isinstance(given, np.ma.MaskedArray):
+        raise DomainError(name, given, "numbers in an array of shape (n,), not masked")
+    if array.dtype != np.float64:
+        listed = enumerate(array.tolist())
+        array = np.array([end if end != end else check.real(f"{name}[{index}]", end) for index, end in listed])
+    ends = np.array(array, dtype=np.float64)
+    ends.setflags(write=False)
+    return ends
