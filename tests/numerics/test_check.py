@@ -41,6 +41,14 @@ def test_a_guard_lets_its_domain_pass_and_nothing_else(guard: Callable[[str, Any
             guard("x", given)
 
 
+@pytest.mark.parametrize("given", [Fraction(1, 10**400), Fraction(-1, 10**400), np.longdouble("1e-4000")])
+def test_what_is_below_the_least_double_is_not_zero(given: Any) -> None:
+    for guard, _ in DOMAINS:
+        with pytest.raises(DomainError, match="5e-324 in size, the least positive double"):
+            guard("x", given)
+    assert check.positive("x", Fraction(5e-324)) == 5e-324 and check.real("x", Fraction(0)) == 0
+
+
 def test_no_negative_zero_comes_through() -> None:
     for guard in (check.nonnegative, check.probability):
         assert math.copysign(1.0, guard("x", -0.0)) == 1

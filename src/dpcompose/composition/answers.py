@@ -14,7 +14,10 @@ from dpcompose.numerics.bound import Bound
 
 
 class Askable(ABC):
-    """Whatever can be asked for its privacy. A member turns the arguments of a question into the question."""
+    """Whatever can be asked for its privacy. A member turns the arguments of a question into the question.
+
+    Numbers are read as doubles: a fraction is the double next to it.
+    """
 
     @abstractmethod
     def _question(
@@ -40,7 +43,7 @@ class Askable(ABC):
         True
 
         Args:
-            delta: In [0, 1].
+            delta: In [0, 1], read as a double.
             adjacency: What one person's data may change.
             orientation: Whether the same world holds the record in every round.
             tolerance: Wanted relative width, in (0, 1); what was reached is in the bound.
@@ -70,7 +73,7 @@ class Askable(ABC):
         True
 
         Args:
-            epsilon: In nats; any real number, infinite ones included.
+            epsilon: In nats; any real number, infinite ones included, read as a double.
             adjacency: What one person's data may change.
             orientation: Whether the same world holds the record in every round.
             tolerance: Wanted relative width of epsilon(delta), in (0, 1).

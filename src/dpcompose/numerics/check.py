@@ -25,6 +25,8 @@ def real(name: str, value: Any) -> float:
         raise DomainError(name, value, "a number that a float can hold") from None
     if not (number <= math.inf and number >= -math.inf):
         raise DomainError(name, value, "a real number, not NaN")
+    if number == 0 and value != 0:
+        raise DomainError(name, value, "0, or a number of at least 5e-324 in size, the least positive double")
     return number
 
 
