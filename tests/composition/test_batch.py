@@ -96,6 +96,34 @@ def test_a_refused_composition_is_named_by_its_index() -> None:
     assert found[:1].refused.tolist() == [False] and found[1:].refused.tolist() == [True, True]
 
 
+@pytest.mark.parametrize("given", [np.ma.array([1e-5, 1e-6], mask=[False, True]), np.ma.array(0.1), np.ma.masked])
+def test_no_mask_is_dropped(given: Any) -> None:
+    asked = [Gaussian(1.0)] * 2
+    for masked in (False, True):
+        with pytest.raises(DomainError, match=r"expected no masked array"):
+            epsilons(asked, delta=given, masked=masked)
+        with pytest.raises(DomainError, match=r"expected no masked array"):
+            deltas(asked, epsilon=given, masked=masked)
+        with pytest.raises(DomainError, match=r"expected no masked array"):
+            calibrations([Gaussian] * 2, epsilon=1.0, delta=given, masked=masked)
+    for ask in (asked[0].profile(), asked[0].profile().tradeoff, asked[0].profile().power):
+        with pytest.raises(DomainError, match=r"expected no masked array"):
+            ask(given)
+
+
+@pytest.mark.parametrize("bad", [3, True, "done"])
+def test_progress_is_told_to_a_function(bad: Any) -> None:
+    asked = [Gaussian(1.0)] * 2
+    with pytest.raises(DomainError, match="progress = "):
+        epsilons(asked, delta=1e-5, progress=bad)
+    with pytest.raises(DomainError, match="progress = "):
+        deltas(asked, epsilon=1.0, progress=bad)
+    with pytest.raises(DomainError, match="progress = "):
+        running_epsilon(asked, delta=1e-5, progress=bad)
+    with pytest.raises(DomainError, match="progress = "):
+        calibrations([Gaussian] * 2, epsilon=1.0, delta=1e-5, progress=bad)
+
+
 def test_the_ends_cannot_be_written_to() -> None:
     found = epsilons([Gaussian(1.0)], delta=1e-5)
     assert isinstance(found, Bounds)

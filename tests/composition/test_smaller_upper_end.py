@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import pytest
 
@@ -60,6 +61,15 @@ def test_a_curve_that_says_nothing_leaves_the_lower_end(rho: float, rest: Compos
         assert 1 - 1e-9 <= found.lower <= member.upper and found.upper == 1
     curve = mixed.profile()([0.0, epsilon])
     assert curve.upper.tolist() == [1, 1] and mixed.risk().advantage.lower >= 1 - 1e-9
+
+
+def test_a_huge_promise_overflows_in_silence() -> None:
+    mixed = Concentrated(1e300) + Gaussian(1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = mixed.epsilon(delta=0.01)
+        assert mixed.delta(epsilon=1.0).upper == 1
+    assert found.lower <= 1e300 <= found.upper
 
 
 def test_neighbors_without_a_common_outcome_among_others() -> None:

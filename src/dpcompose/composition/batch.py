@@ -133,6 +133,7 @@ def running_epsilon(
         UnsupportedError: If a part has no sound statement under the adjacency or orientation.
     """
     delta = check.probability("delta", delta)
+    check.told(progress)
     items = [schedule] if isinstance(schedule, Composable) else list(schedule)
     for index, item in enumerate(items):
         if not isinstance(item, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -206,6 +207,7 @@ class _Batch:
         """The bounds of all questions."""
         check.member("adjacency", self.adjacency, Adjacency)
         check.flag("masked", self.masked)
+        check.told(self.progress)
         subjects = self._subjects(compositions)
         each = self._numbers(given, len(subjects))
         asked = [index for index in range(len(subjects)) if index not in self.refusals]
@@ -294,10 +296,12 @@ def numbers(
     """One number for each question, from one for all or an array; NaN where it is refused.
 
     Raises:
-        DomainError: If the one number is outside its domain, or the array has another length.
+        DomainError: If the one number is outside its domain, or the array is masked or has another length.
     """
     if isinstance(given, (str, bytes)) or not isinstance(given, Sequence | np.ndarray):
         return [guard(name, given)] * count
+    if isinstance(given, np.ma.MaskedArray):
+        raise DomainError(name, given, "no masked array", "Leave the masked entries out")
     entries = np.asarray(given, dtype=object)
     if entries.shape == ():
         return [guard(name, entries.item())] * count

@@ -53,6 +53,7 @@ def _one_pair(group: Group, rho: float) -> AtomicLoss:
     for loss, times in group:
         families[type(loss)].append((loss, times))
 
+    @np.errstate(over="ignore")  # infinite: nothing is known
     def moments(orders: Reals) -> Reals:
         total = rho * orders * (orders + 1)
         for family, members in families.items():

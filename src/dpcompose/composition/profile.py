@@ -50,6 +50,8 @@ class Curve:
 
 def _entries(name: str, given: ArrayLike, guard: Callable[[str, Any], float]) -> NDArray[np.float64]:
     """The entries of an array of any shape, each passed through the guard before numpy could make a number of it."""
+    if isinstance(given, np.ma.MaskedArray):
+        raise DomainError(name, given, "no masked array", "Leave the masked entries out")
     try:
         entries = np.asarray(given, dtype=object)
     except ValueError:

@@ -112,6 +112,12 @@ def flag(name: str, value: Any) -> bool:
     return value
 
 
+def told(value: Any) -> None:
+    """Refuse a `progress` that nobody can call."""
+    if not (value is None or callable(value)):
+        raise DomainError("progress", value, "None or a function of how many are done, and of how many")
+
+
 def member(name: str, value: Any, of: type[Member]) -> Member:
     """`value`, if it is a member of that enumeration, such as an Adjacency."""
     if not isinstance(value, of):
