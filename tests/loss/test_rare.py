@@ -92,3 +92,16 @@ def test_cuts_do_not_move_the_answer() -> None:
     ]
     assert max(each.lower for each in found) <= min(each.upper for each in found)
     assert all(each.width < 1e-6 * each.upper for each in found)
+
+
+@pytest.mark.parametrize("sigma", [0.05, 0.055])
+def test_what_lies_beyond_the_farthest_place_is_not_claimed(sigma: float) -> None:
+    found = rare.epsilon(
+        [(SampledGaussianLoss(sigma, 1e-6, remove=True), 2)], 1e-30, 1e-30, Bound(0.0, math.inf), tolerance=1e-9
+    )
+    assert found is None or found.upper > 2 * rare.FARTHEST
+
+
+def test_a_ratio_beyond_floats_has_an_answer() -> None:
+    found = (Gaussian(0.03830311882856817).sampled(1.2593422698076838e-08) * 2).epsilon(delta=2.0466468374553175e-06)
+    assert (found.lower, found.upper) == (0.0, 0.0)

@@ -188,6 +188,8 @@ class Piece:
             error, outside = self._errors(0.0, np.zeros(1))
             rounding += float(error[0]) + outside
         total = float(terms.sum())
+        if not (math.isfinite(total) and rounding < math.inf):
+            return Bound(-1.0, 1.0)  # r is beyond floats; the share times r has a mean of at most 1
         return Bound(total - rounding, total + rounding)
 
     def line(self, order: float, frequencies: Reals, *, sign: float) -> Line:

@@ -135,14 +135,18 @@ class JumpSum(Transform):
             log, error = log + rest.log, error + rest.error + 4 * U * np.abs(rest.log)
             ratio: Complexes = np.exp(jump.log - rest.log / cut.times)
             size = jump.error + rest.error / cut.times
-            off = 2 * np.abs(ratio) * np.expm1(np.minimum(size + 16 * U * (1 + np.abs(jump.log)), 50.0))
+            off = 2 * np.abs(ratio) * np.expm1(np.minimum(size + 16 * U * (1 + np.abs(jump.log)), 700.0))
             none = none + cut.times * log_one_plus(-ratio.real, -ratio.imag)
-            doubt = doubt + cut.times * (off / np.maximum(1 - np.abs(ratio) - off, 1e-9) + 64 * U * np.abs(ratio))
+            # |log(1 - r') - log(1 - r)| in the growth of a modulus: (|1 - r| + off)^k - |1 - r|^k, wherever r is.
+            distance = np.maximum(np.abs(1 - ratio), 1e-300)
+            doubt = doubt + cut.times * (np.log1p(off / distance) + 64 * U * np.abs(ratio))
             most = most + cut.times * np.exp(jump.log.real + jump.error - float(rest.log[0].real / cut.times))
         turned = np.expm1(none.real) - 2 * np.exp(none.real) * np.sin(none.imag / 2) ** 2
         value = -turned - 1j * np.exp(none.real) * np.sin(none.imag)
         top = max(float(np.abs(value[0])), 1e-300)
-        spread = (np.exp(none.real) * np.expm1(np.minimum(doubt, 50.0)) + 16 * U * np.abs(value)) / top
+        modulus = np.exp(none.real)
+        apart = np.where(doubt < 1, modulus * np.expm1(np.minimum(doubt, 1.0)), np.exp(none.real + doubt))
+        spread = (apart + 16 * U * np.abs(value)) / top
         value = value / top
         line = logarithm_of_excess(value.real - 1, value.imag, spread)
         log, error = log + line.log + math.log(top), error + line.error + 16 * U * (1 + abs(math.log(top)))

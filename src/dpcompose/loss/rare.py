@@ -270,7 +270,7 @@ def epsilon(rows: Rows, least: float, most: float, known: Bound, *, tolerance: f
             break
         here = split.bracket(plan.x)
         if here.upper < 2 * here.lower:
-            x, found = _solved(split, least, most, max(known.lower, 0.0), min(known.upper, 2 * FARTHEST))
+            x, found = _solved(split, least, most, max(known.lower, 0.0), known.upper)
             known = _narrower(known, found, split)
         if known.lower <= 0 and split.bracket(0.0).upper <= least:
             return Bound(0.0, 0.0, Certificate("split by the largest loss, delta at 0"))
@@ -289,7 +289,8 @@ def _solved(split: Split, least: float, most: float, low: float, high: float) ->
         middle = (max(bound.lower, 0.0) + min(bound.upper, 1.0)) / 2
         return math.log(middle / least) if middle > 0 else -800.0
 
-    left, right, x = low, high, split.plan.x
+    top = min(high, 2 * FARTHEST)
+    left, right, x = low, top, split.plan.x
     value = excess(x)
     rate = split.order_found or split.plan.order
     for _ in range(30):
@@ -306,6 +307,7 @@ def _solved(split: Split, least: float, most: float, low: float, high: float) ->
             break
     bound = split.bracket(x)
     offset = max((bound.upper - bound.lower) / max(bound.upper, 1e-320) / rate, 4e-16 * x)
-    upper = invert.walk(lambda point: split.bracket(point).upper <= least, x, offset, high)
+    upper = invert.walk(lambda point: split.bracket(point).upper <= least, x, offset, top)
+    upper = upper if upper < top else high  # the walk ends unproved at `top`
     lower = -invert.walk(lambda point: split.bracket(-point).lower >= most, -x, offset, -low)
     return x, Bound(min(lower, upper), upper)
