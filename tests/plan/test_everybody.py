@@ -15,8 +15,14 @@ GIVEN |= {
     "steps": "4",
     "records": "10",
     "batch": "2",
+    "noise": '"laplace"',
+    "reports": "20",
+    "variance": "4.0",
+    "keep": "0.6",
+    "flip": "0.3",
 }
-ADJACENCIES = {"shuffled-epochs": "zero-out", "fixed-size-sample": "replace"}
+ADJACENCIES = {"shuffled-epochs": "zero-out"}
+ADJACENCIES |= dict.fromkeys(["fixed-size-sample", "shuffled-reports", "unary-encoding"], "replace")
 
 
 def plan(kind: str, rate: str) -> Plan:

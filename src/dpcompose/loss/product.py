@@ -216,7 +216,9 @@ class Product:
             return Bound(min(lower, upper), upper, Certificate("largest loss"))
         if self.single is not None:
             found = self._inverted(delta, self.extremes)
-            return found if low >= 0 else Bound(max(found.lower, 0.0), math.inf, found.certificate)
+            # The walk may have ended at the largest loss; mass of unknown place, or a rounding, may be an infinite one.
+            proved = self.single.unplaced_mass == 0 and _closed_at(self.single.profile, found.upper).upper <= delta
+            return found if low >= 0 or proved else Bound(max(found.lower, 0.0), math.inf, found.certificate)
         if low <= 0:
             reading = invert.point_of(self.transform, high, high, tolerance=tolerance)
             return Bound(

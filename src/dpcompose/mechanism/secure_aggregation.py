@@ -36,7 +36,7 @@ def distributed_discrete_gaussian(
 
     >>> from dpcompose import distributed_discrete_gaussian
     >>> distributed_discrete_gaussian(2.0, clients=100, norm=10.0, dimension=1000)
-    Concentrated(0.125...)
+    Concentrated(0.1250000000000295)
 
     Args:
         sigma: The parameter of each client's noise, in the units of the vectors; at least a quarter of the granularity.
