@@ -49,6 +49,7 @@ MAY_IMPORT = {
     "release": {"account", "ledger", "mechanism", "composition", "adaptive", "guarantee"},
     "report": {*THEORY, "plan", "ledger", "account", "release"},
     "cli": FACES | {"adaptive"},
+    "__main__": {"cli"},
 }
 NO_NUMERICS = {"errors", "files", "ledger", "moved"}
 

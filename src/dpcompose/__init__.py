@@ -10,58 +10,63 @@ pair), `mechanism` (the building blocks), `composition`, `divergence`, `book` (D
 ledger), `release` (answers about tables), `experiment`, `plan` (TOML files), `report`, `cli`. Losses: in nats.
 """
 
-from dpcompose.composition.batch import deltas, epsilons, running_epsilon
-from dpcompose.composition.batch_calibration import Calibrations, calibrations
-from dpcompose.composition.calibrate import Calibration, calibrate
-from dpcompose.composition.composition import Composition, compose
-from dpcompose.composition.group import Group
-from dpcompose.composition.parallel import Parallel, parallel
-from dpcompose.composition.profile import Profile
-from dpcompose.composition.risk import Risk
-from dpcompose.errors import (
-    DomainError,
-    DPComposeError,
-    MissingExtraError,
-    PlanError,
-    RefusedRoundError,
-    UnreachableError,
-    UnsupportedError,
-)
-from dpcompose.guarantee.adjacency import Adjacency, Orientation
-from dpcompose.mechanism import (
-    AboveThreshold,
-    BlackBox,
-    Concentrated,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    DominatingPair,
-    Exponential,
-    FixedSizeSample,
-    Gaussian,
-    GaussianDP,
-    Laplace,
-    MatrixMechanism,
-    MixtureOfGaussians,
-    NoisyArgmax,
-    NoisyMax,
-    PermuteAndFlip,
-    PrivateSelection,
-    RandomAllocation,
-    RandomizedResponse,
-    RenyiCurve,
-    ShuffledEpochs,
-    ShuffledReports,
-    Skellam,
-    Staircase,
-    TreeAggregation,
-    TruncatedPoisson,
-    UnaryEncoding,
-)
-from dpcompose.mechanism.participation import Participation
-from dpcompose.mechanism.secure_aggregation import distributed_discrete_gaussian
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from dpcompose.moved import install
-from dpcompose.numerics.bound import Bound, Certificate
-from dpcompose.numerics.bounds import Bounds
+
+if TYPE_CHECKING:
+    from dpcompose.composition.batch import deltas, epsilons, running_epsilon
+    from dpcompose.composition.batch_calibration import Calibrations, calibrations
+    from dpcompose.composition.calibrate import Calibration, calibrate
+    from dpcompose.composition.composition import Composition, compose
+    from dpcompose.composition.group import Group
+    from dpcompose.composition.parallel import Parallel, parallel
+    from dpcompose.composition.profile import Profile
+    from dpcompose.composition.risk import Risk
+    from dpcompose.errors import (
+        DomainError,
+        DPComposeError,
+        MissingExtraError,
+        PlanError,
+        RefusedRoundError,
+        UnreachableError,
+        UnsupportedError,
+    )
+    from dpcompose.guarantee.adjacency import Adjacency, Orientation
+    from dpcompose.mechanism import (
+        AboveThreshold,
+        BlackBox,
+        Concentrated,
+        DiscreteGaussian,
+        DiscreteLaplace,
+        DominatingPair,
+        Exponential,
+        FixedSizeSample,
+        Gaussian,
+        GaussianDP,
+        Laplace,
+        MatrixMechanism,
+        MixtureOfGaussians,
+        NoisyArgmax,
+        NoisyMax,
+        PermuteAndFlip,
+        PrivateSelection,
+        RandomAllocation,
+        RandomizedResponse,
+        RenyiCurve,
+        ShuffledEpochs,
+        ShuffledReports,
+        Skellam,
+        Staircase,
+        TreeAggregation,
+        TruncatedPoisson,
+        UnaryEncoding,
+    )
+    from dpcompose.mechanism.participation import Participation
+    from dpcompose.mechanism.secure_aggregation import distributed_discrete_gaussian
+    from dpcompose.numerics.bound import Bound, Certificate
+    from dpcompose.numerics.bounds import Bounds
 
 __version__ = "0.1.0"
 
@@ -125,3 +130,48 @@ __all__ = [
     "parallel",
     "running_epsilon",
 ]
+
+_PLACES = {
+    "Adjacency": "guarantee.adjacency",
+    "Bound": "numerics.bound",
+    "Bounds": "numerics.bounds",
+    "Calibration": "composition.calibrate",
+    "Calibrations": "composition.batch_calibration",
+    "Certificate": "numerics.bound",
+    "Composition": "composition.composition",
+    "DPComposeError": "errors",
+    "DomainError": "errors",
+    "Group": "composition.group",
+    "MissingExtraError": "errors",
+    "Orientation": "guarantee.adjacency",
+    "Parallel": "composition.parallel",
+    "Participation": "mechanism.participation",
+    "PlanError": "errors",
+    "Profile": "composition.profile",
+    "RefusedRoundError": "errors",
+    "Risk": "composition.risk",
+    "UnreachableError": "errors",
+    "UnsupportedError": "errors",
+    "calibrate": "composition.calibrate",
+    "calibrations": "composition.batch_calibration",
+    "compose": "composition.composition",
+    "deltas": "composition.batch",
+    "distributed_discrete_gaussian": "mechanism.secure_aggregation",
+    "epsilons": "composition.batch",
+    "parallel": "composition.parallel",
+    "running_epsilon": "composition.batch",
+}
+"""Where names are defined that are no mechanism; a file is read when a name of it is first used."""
+
+
+def __getattr__(name: str) -> Any:
+    """A name of the package, imported when it is first used: `import dpcompose` alone costs nothing."""
+    if name not in __all__:
+        raise AttributeError(f"module 'dpcompose' has no attribute {name!r}")
+    found = getattr(import_module(f"dpcompose.{_PLACES.get(name, 'mechanism')}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -22,7 +22,8 @@ from dpcompose.cli.theorem import theorem
 app = typer.Typer(
     name="dpcompose",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     epilog="Exit status: 0 done, 1 refused, over budget or refuted, 2 bad input, 3 not available, 4 internal. "
     "Losses are in nats.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -13,11 +13,13 @@ from dpcompose.cli.options import Json, Picture, option
 from dpcompose.cli.output import REFUSED, emit, error_boundary, require_writable, writing
 from dpcompose.cli.streams import progress, stderr
 from dpcompose.errors import DomainError
-from dpcompose.experiment import Orientation
 
 if TYPE_CHECKING:
-    from dpcompose.experiment import Adversary, Experiment, Summary
+    from dpcompose.experiment import Adversary, Experiment, Orientation, Summary
     from dpcompose.plan import Plan
+
+
+Turns = Literal["same", "free"]
 
 
 class Player(StrEnum):
@@ -47,19 +49,18 @@ def experiment(
     epsilon: Annotated[float | None, typer.Option(help="Ask for delta here.", metavar="E", show_default="1")] = None,
     transcripts: Annotated[int, typer.Option(help="How many games in each world.", metavar="N")] = 200_000,
     seed: Annotated[int, typer.Option(help="Of all random numbers.")] = 1,
-    orientation: Annotated[
-        Orientation, typer.Option(help="Whether the adversary may turn each pair.")
-    ] = Orientation.FREE,
+    orientation: Annotated[Turns, typer.Option(help="Whether the adversary may turn each pair.")] = "free",
     json: Json = False,
     plot: Picture = None,
 ) -> None:
     """Simulate an attacker and compare it with the certified bound."""
     with error_boundary(), progress() as steps:
-        from dpcompose.experiment import summarize
+        from dpcompose.experiment import Orientation, summarize
         from dpcompose.numerics import check
 
         require_writable("--plot", plot, ".png")
-        game, asked = _game(adversary, plan, rounds, epsilon, check.count("--seed", seed, least=0), orientation)
+        turned = Orientation(orientation)
+        game, asked = _game(adversary, plan, rounds, epsilon, check.count("--seed", seed, least=0), turned)
         found = summarize(game, epsilon=asked, transcripts=transcripts, seed=seed, progress=steps)
         _show(found, adversary, seed, json, plot)
     if not found.sound:
@@ -70,7 +71,7 @@ def _game(
     player: Player, file: Path | None, rounds: int | None, epsilon: float | None, seed: int, orientation: Orientation
 ) -> tuple[Experiment, float]:
     """The experiment, and the epsilon to ask at."""
-    from dpcompose.experiment import Experiment, NaturalFilterBreaker
+    from dpcompose.experiment import Experiment, NaturalFilterBreaker, Orientation
     from dpcompose.plan import Plan
 
     if player is Player.BREAKER:

@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from scipy.optimize import brentq
-
 from dpcompose.contour import invert
 from dpcompose.contour.invert import LineReading
 from dpcompose.contour.transform import Transform, TransformSum
@@ -281,6 +279,8 @@ class Product:
         profile, end = self.single.profile, largest.upper
         if _closed_at(profile, 0.0).upper <= delta:
             return Bound(0.0, 0.0, Certificate("exact profile"))
+
+        from scipy.optimize import brentq  # A tenth of a second, which few questions need.
 
         def excess(epsilon: float) -> float:
             bound = _closed_at(profile, epsilon)
