@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
+import operator
 import pickle
 from fractions import Fraction
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpcompose.errors import DomainError
+from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.numerics import UNIT_ROUNDOFF, Bound, Certificate, around, down, up
 from dpcompose.numerics.bound import EXACT
 from dpcompose.numerics.bounds import Bounds
@@ -131,3 +132,46 @@ def test_what_is_no_number_is_no_end(end: Any) -> None:
     for ends in ((end, 2.0), (-1.0, end)):
         with pytest.raises(DomainError, match="expected"):
             Bound(*ends)
+
+
+@given(FINITE, st.integers(0, 8), st.sampled_from("feg"))
+def test_a_formatted_bound_is_never_below_its_upper_end(end: float, digits: int, kind: str) -> None:
+    assert Fraction(format(Bound(-math.inf, end), f".{digits}{kind}")) >= Fraction(end)
+    assert float(format(Bound(end, end), f".{digits}{kind}")) >= end
+    assert round(Bound(-math.inf, end), digits) >= end
+
+
+def test_formats_are_those_of_numbers() -> None:
+    assert (f"{Bound(0.1, 0.1):.3f}", f"{Bound(0.0, 0.1):.3f}") == ("0.100", "0.101")
+    assert (f"{Bound(1.0, 1.23456789):>9.4g}", f"{Bound(0.0, math.inf):.1f}") == ("    1.235", "inf")
+    assert f"{Bound(0.25, 0.5)}" == "Bound(lower=0.25, upper=0.5)"
+    with pytest.raises(ValueError, match="format"):
+        format(Bound(0.0, 1.0), "d")
+
+
+@given(FLOATS, FLOATS, FLOATS, st.floats(0, 1))
+def test_a_comparison_holds_for_every_truth_or_is_refused(one: float, other: float, number: float, at: float) -> None:
+    low, high = sorted((one, other))
+    bound = Bound(low, high)
+    truth = min(max(low + at * (high - low), low), high) if math.isfinite(high - low) else high
+    for compare in (operator.lt, operator.le, operator.gt, operator.ge):
+        decided = {compare(end, number) for end in (low, high)}
+        if len(decided) == 1:
+            assert (
+                {compare(bound, number), compare(bound, Bound(number, number))} == decided == {compare(truth, number)}
+            )
+        else:
+            with pytest.raises(UnsupportedError, match="the truth may lie on either side"):
+                compare(bound, number)
+
+
+def test_no_bound_is_compared_with_what_is_no_number() -> None:
+    for other in (math.nan, "a", None, True):
+        with pytest.raises(DomainError, match="other"):
+            assert Bound(0.0, 1.0) <= other  # pyright: ignore[reportOperatorIssue]
+
+
+def test_a_bound_is_a_dictionary_and_a_line_of_a_notebook() -> None:
+    bound = Bound(0.5, math.inf, Certificate("a <b>"))
+    assert bound.to_dict() == {"lower": 0.5, "upper": "inf", "method": "a <b>"}
+    assert bound._repr_html_() == "<code>Bound(lower=0.5, upper=inf)</code> <small>a &lt;b&gt;</small>"  # pyright: ignore[reportPrivateUsage]

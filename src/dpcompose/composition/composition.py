@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
@@ -60,6 +60,10 @@ class Composable(Askable):
         if not isinstance(other, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
             return NotImplemented
         return _sum(self, other)
+
+    def __radd__(self, other: object) -> Composition:
+        """`sum(...)` begins with 0."""
+        return compose(self) if other == 0 and not isinstance(other, bool) else NotImplemented
 
     @abstractmethod
     def __mul__(self, times: int) -> Composition:
@@ -270,24 +274,28 @@ class Composition(Composable):
         return repr(self)
 
 
-def compose(*items: Composable) -> Composition:
+def compose(*items: Composable | Sequence[Composable]) -> Composition:
     """The composition of mechanisms and compositions: adaptively chosen, with their parameters fixed in advance.
 
     >>> from dpcompose import Gaussian, Laplace, compose
-    >>> compose(Gaussian(1.0), Laplace(2.0)) == Laplace(2.0) + Gaussian(1.0)
+    >>> compose(Gaussian(1.0), Laplace(2.0)) == Laplace(2.0) + Gaussian(1.0) == compose([Gaussian(1.0), Laplace(2.0)])
     True
+
+    Args:
+        items: The mechanisms and compositions, or one list of them.
 
     Raises:
         DomainError: If an item is neither a mechanism nor a composition.
     """
-    if len(items) == 1 and type(items[0]) is Composition:
-        return items[0]
-    for kind in {*map(type, items)}:
+    given = cast("Sequence[Composable]", items[0] if len(items) == 1 and isinstance(items[0], list | tuple) else items)
+    if len(given) == 1 and type(given[0]) is Composition:
+        return given[0]
+    for kind in {*map(type, given)}:
         if not issubclass(kind, Composable):
-            item = next(item for item in items if type(item) is kind)
+            item = next(item for item in given if type(item) is kind)
             remedy = item.instead_of_composing if isinstance(item, Uncomposable) else ""
             raise DomainError("item", item, "a mechanism or a composition", remedy)
-    return _composition(parts=merged(chain.from_iterable([item._counted() for item in items])))  # pyright: ignore[reportPrivateUsage]
+    return _composition(parts=merged(chain.from_iterable([item._counted() for item in given])))  # pyright: ignore[reportPrivateUsage]
 
 
 def compare(
@@ -299,7 +307,7 @@ def compare(
     tolerance: float = TOLERANCE,
 ) -> tuple[Comparison, ...]:
     """`composition.compare(...)`, of anything that `compose` takes."""
-    whole = compose(composition)
+    whole = compose([composition])
     return whole.compare(delta=delta, adjacency=adjacency, orientation=orientation, tolerance=tolerance)
 
 
@@ -349,24 +357,21 @@ class Sampled(ComposablePart):
     @property
     def label(self) -> str:
         """The name in a report."""
-        inner = self.base.parts[0][0].label if self.base.count == 1 else self.base.label
-        return f"{inner}, sampled at {self.rate:g}"
+        return f"{self.base.parts[0][0].label if self.base.count == 1 else self.base.label}, sampled at {self.rate:g}"
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """The mixture against the part without the record, both orders; for replacing, what the part inside knows."""
         if self.base.count == 1:
             return self.base.parts[0][0].sampled_pairs(self.rate, adjacency)
         if adjacency is Adjacency.REPLACE:
-            raise UnsupportedError(
-                repr(self), "no sound pair is known for a sampled composition when a record is replaced"
-            )
+            reason = "no sound pair is known for a sampled composition when a record is replaced"
+            raise UnsupportedError(repr(self), reason)
         entries: list[tuple[Pair, int]] = []
         for part, times in self.base.parts:
             pairs = part.pairs(adjacency)
             if pairs is None:
-                raise UnsupportedError(
-                    f"{part!r}.sampled", "a part known only by its Renyi curve has no pair to mix on a sample"
-                )
+                reason = "a part known only by its Renyi curve has no pair to mix on a sample"
+                raise UnsupportedError(f"{part!r}.sampled", reason)
             entries.extend((pair, count * times) for pair, count in pairs)
         return ((pair_on_sample(tuple(entries), self.rate), 1),)
 
@@ -377,7 +382,7 @@ class Sampled(ComposablePart):
     def group_losses(self, size: int, adjacency: Adjacency) -> GroupLosses:
         """The losses of a group: how many of it are in the sample is binomial."""
         together = Sampled(self.base, joint_rate(self.rate, size))
-        own, joint = partial(self.pairs, adjacency), partial(together.pairs, adjacency)
+        own, joint = [partial(each.pairs, adjacency) for each in (self, together)]
         return sampled_group_losses(self.base.parts, self.rate, size, adjacency, own=own, joint=joint)
 
     def costlier(self) -> Composable:

@@ -139,7 +139,7 @@ def parallel(*cells: Composable, adjacency: Adjacency = Adjacency.ADD_REMOVE, mo
         raise UnsupportedError(
             "parallel under zero-out", reason, "Use moves=False if it stays in the cell of a public key"
         )
-    counted = Counter(compose(cell) for cell in cells)
+    counted = Counter(compose([cell]) for cell in cells)
     within = tuple(cell.parts for cell in counted)
     if adjacency is not Adjacency.REPLACE or not moves:
         return Parallel(within, adjacency)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import math
 from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Decimal, localcontext
+from fractions import Fraction
 from typing import Any
 
-from dpcompose.errors import DomainError
+from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.numerics import check
 
 UNIT_ROUNDOFF = 2.0**-53
@@ -41,10 +44,14 @@ EXACT = Certificate("exact")
 class Bound:
     """A number that provably satisfies `lower <= truth <= upper`.
 
-    `float(bound)` is the upper end, the safe one for a privacy loss. Two bounds are equal when both ends are.
+    `float(bound)` is the upper end, the safe one for a privacy loss. Two bounds are equal when both ends are. `format`
+    and `round` give the upper end rounded up. A comparison is True or False where it holds for the truth, wherever that
+    lies between the ends, and an error where that is not known.
 
     >>> Bound(0.25, 0.5).contains(0.3), float(Bound(0.25, 0.5)), Bound(0.25, 0.5).width
     (True, 0.5, 0.25)
+    >>> f"{Bound(0.2, 0.30001):.2f}", round(Bound(0.2, 0.30001), 3), Bound(0.25, 0.5) <= 1
+    ('0.31', 0.301, True)
 
     Args:
         lower: The lower end, possibly -inf; never NaN.
@@ -76,6 +83,52 @@ class Bound:
     def __hash__(self) -> int:
         return hash((self.lower, self.upper))
 
+    def __format__(self, form: str) -> str:
+        """The upper end rounded up as `form` says; ends that are equal as the shortest decimal that reads back."""
+        if not form:
+            return str(self)
+        if not math.isfinite(self.upper):
+            return format(self.upper, form)
+        with localcontext(rounding=ROUND_CEILING):
+            return format(Decimal(repr(self.upper)) if self.lower == self.upper else Decimal(self.upper), form)
+
+    def __round__(self, digits: int = 0) -> float:
+        """The upper end, rounded up to that many decimals."""
+        return float(format(self, f".{check.count('digits', digits, least=0)}f"))
+
+    def __lt__(self, other: Bound | float | Fraction) -> bool:
+        low, high = _ends(other)
+        return self._known("<", other, self.upper < low, self.lower >= high)
+
+    def __le__(self, other: Bound | float | Fraction) -> bool:
+        low, high = _ends(other)
+        return self._known("<=", other, self.upper <= low, self.lower > high)
+
+    def __gt__(self, other: Bound | float | Fraction) -> bool:
+        low, high = _ends(other)
+        return self._known(">", other, self.lower > high, self.upper <= low)
+
+    def __ge__(self, other: Bound | float | Fraction) -> bool:
+        low, high = _ends(other)
+        return self._known(">=", other, self.lower >= high, self.upper < low)
+
+    def _known(self, sign: str, other: Any, surely: bool, never: bool) -> bool:
+        if surely or never:
+            return surely
+        reason = "the truth may lie on either side"
+        remedy = "Compare .lower or .upper, or ask again with a smaller tolerance"
+        raise UnsupportedError(f"{self!r} {sign} {other!r}", reason, remedy)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Both ends and the method, ready for JSON: an infinite end is "inf" or "-inf"."""
+        ends = {"lower": self.lower, "upper": self.upper}
+        finite = {name: end if math.isfinite(end) else str(end) for name, end in ends.items()}
+        return {**finite, "method": self.certificate.method}
+
+    def _repr_html_(self) -> str:
+        """For a notebook: both ends, and how they were found."""
+        return f"<code>{html.escape(repr(self))}</code> <small>{html.escape(self.certificate.method)}</small>"
+
     @property
     def width(self) -> float:
         """upper - lower; 0 when both ends are the same infinity."""
@@ -84,6 +137,14 @@ class Bound:
     def contains(self, value: float) -> bool:
         """Whether `value` lies between the ends, ends included; False for NaN."""
         return self.lower <= value <= self.upper
+
+
+def _ends(other: object) -> tuple[float | Fraction, float | Fraction]:
+    """The ends of a bound, or a number twice."""
+    if isinstance(other, Bound):
+        return other.lower, other.upper
+    number = other if isinstance(other, Fraction) else check.real("other", other)
+    return number, number
 
 
 def around(value: float, *, relative: float = 0.0, absolute: float = 0.0, certificate: Certificate = EXACT) -> Bound:
