@@ -157,6 +157,20 @@ def random_shifts(rng: Random) -> Parts:
     return ((subject.mixture(10 ** rng.uniform(-0.5, 1.3), tuple(shifts), weights), int(10 ** rng.uniform(0, 4))),)
 
 
+def rare_shifts(rng: Random) -> Parts:
+    """Far shifts of tiny weights, near-equal ones among them, in any order of size; once in two a single answer."""
+    far, sigma = 10 ** rng.uniform(-1, 1.5), 10 ** rng.uniform(-1, 1)
+    shifts = {round(far * rng.choice([1.0, 1 + 1 / 64, rng.uniform(0, 1.2)]) * 2**20) / 2**20 for _ in range(4)}
+    shifts |= {0.0} if rng.random() < 0.8 else set()
+    tiny = [10 ** -rng.choice([rng.uniform(3, 17), rng.uniform(3, 100), rng.uniform(100, 289)]) for _ in shifts]
+    heavy = 0 if rng.random() < 0.7 else rng.randrange(len(tiny))
+    weights = [1.0 if at == heavy else weight for at, weight in enumerate(tiny)]
+    weights[heavy] = 1 - math.fsum(weight for at, weight in enumerate(weights) if at != heavy)
+    times = 1 if rng.random() < 0.5 else int(10 ** rng.uniform(0.3, 9))
+    placed = tuple(shift * sigma for shift in sorted(shifts))
+    return ((subject.mixture(sigma, placed, tuple(weights)), times),)
+
+
 def capped_batches(rng: Random) -> Parts:
     """Poisson samples that are cut where they are large, rarely or nearly always."""
     records = rng.randint(2, 60)
@@ -421,6 +435,7 @@ FAMILIES: dict[str, Callable[[Random], Parts]] = {
         short_sgd,
         rare_sgd,
         random_shifts,
+        rare_shifts,
         capped_batches,
         phases,
         sgd_together,

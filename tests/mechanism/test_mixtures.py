@@ -127,6 +127,25 @@ def test_weights_below_floats_count_as_infinite_losses() -> None:
     )
 
 
+def test_tiny_weights_of_far_shifts() -> None:
+    """Where far shifts alone decide: between the samples with the smaller shift and the larger."""
+    for weight, shift in ((1e-14, 9.0), (1e-40, 20.0), (1e-250, 40.0)):
+        between = MixtureOfGaussians(
+            1.0, shifts=(0, shift, shift + 1 / 64), weights=(1 - weight, weight / 2, weight / 2)
+        )
+        ends = [Gaussian(1 / far).sampled(weight) for far in (shift, shift + 1 / 64)]
+        for epsilon in (1.0, -0.3):
+            low, found, high = (part.delta(epsilon=epsilon) for part in (ends[0], between, ends[1]))
+            assert found.upper >= low.lower * (1 - 1e-12) and found.lower <= high.upper * (1 + 1e-12)
+        low, found, high = (part.epsilon(delta=weight / 10) for part in (ends[0], between, ends[1]))
+        assert found.upper >= low.lower and found.lower <= high.upper
+    terms: Any = ((0, 1 - Fraction(1e-14)), (9, Fraction(5e-15)), (9 + Fraction(1, 64), Fraction(5e-15)))
+    with ctx.workprec(200):
+        truth = float(mixtures.profile(1.0, mixtures.Mixture(terms)).mid())
+    found = MixtureOfGaussians(1.0, shifts=(0, 9, 9 + 1 / 64), weights=(1 - 1e-14, 5e-15, 5e-15)).delta(epsilon=1.0)
+    assert found.contains(truth) and found.width < 1e-12 * truth
+
+
 def test_capped_batches() -> None:
     """Between a sample of which nobody is displaced and one that always displaces; rarer caps cost less."""
     sample = (Gaussian(1.0).sampled(0.05) * 100).epsilon(delta=1e-6)

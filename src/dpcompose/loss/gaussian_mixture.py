@@ -24,6 +24,8 @@ from dpcompose.numerics.elementary import Reals, U
 
 LEAST_WEIGHT = 1e-290
 """Terms of a smaller weight are left out, and count as an infinite loss."""
+_LARGEST_RISE = 700.0
+"""A term of the least weight that rises by as much alone makes r larger than 2, and no sum of them overflows."""
 
 
 class Tilt(NamedTuple):
@@ -124,7 +126,7 @@ class GaussianMixture:
         slope = shares @ means
         # Every exponent errs by a few U of |x| m + m^2, and the logarithm by the mean of that under the shares.
         moved = U * (4 + 3 * self.ulps) * (np.abs(x) * slope + shares @ (means * means))
-        rise = np.expm1(np.minimum(z, 30.0))
+        rise = np.expm1(np.minimum(z, _LARGEST_RISE))
         excess = rise @ weights
         near = np.abs(excess) < 0.5
         plain = moved + U * (len(means) + 12 + 4 * np.abs(log) + 4 * (shares @ np.abs(logs))) + self.weight_error
