@@ -39,6 +39,10 @@ class Choice(ComposablePart):
         attained_parts = tuple(each for pair in found for each in ((pair,) if pair.attained else pair.attained_parts))
         return ((Pair(removed, added, False, attained_parts), 1),)
 
+    def require_any_size(self, asked: str) -> None:
+        for option in self.options:
+            option.require_any_size(asked)
+
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
         """Refused: what is chosen is sampled, not the choice."""
         raise UnsupportedError(f"{self!r}.sampled({rate!r})", "the sample is each option's own", "Sample the options")

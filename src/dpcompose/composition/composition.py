@@ -22,8 +22,8 @@ from dpcompose.composition.part import (
     Part,
     Unsampled,
     checked_times,
+    composed_on_sample,
     merged,
-    pair_on_sample,
 )
 from dpcompose.composition.question import TOLERANCE, PrivacyQuestion, ask, checked, unproved
 from dpcompose.errors import DomainError, UnsupportedError
@@ -31,7 +31,6 @@ from dpcompose.guarantee.adjacency import Adjacency, Orientation
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.guarantee.priced import TypedAmounts
-from dpcompose.loss.base import Pair
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound
 from dpcompose.numerics.exact import larger_reading
@@ -366,14 +365,12 @@ class Sampled(ComposablePart):
         if adjacency is Adjacency.REPLACE:
             reason = "no sound pair is known for a sampled composition when a record is replaced"
             raise UnsupportedError(repr(self), reason)
-        entries: list[tuple[Pair, int]] = []
-        for part, times in self.base.parts:
-            pairs = part.pairs(adjacency)
-            if pairs is None:
-                reason = "a part known only by its Renyi curve has no pair to mix on a sample"
-                raise UnsupportedError(f"{part!r}.sampled", reason)
-            entries.extend((pair, count * times) for pair, count in pairs)
-        return ((pair_on_sample(tuple(entries), self.rate), 1),)
+        self.require_any_size(repr(self))
+        return ((composed_on_sample(self.base.parts, self.rate, adjacency), 1),)
+
+    def require_any_size(self, asked: str) -> None:
+        for part, _ in self.base.parts:
+            part.require_any_size(asked)
 
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
         """Two samples in a row are one of the product of the rates."""

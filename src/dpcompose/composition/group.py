@@ -116,6 +116,7 @@ class Grouped(Part):
     def losses(self, adjacency: Adjacency) -> GroupLosses | None:
         """The losses of the group, however it changes; None if the part is known only by its Renyi curve."""
         if adjacency not in self._known:
+            self.part.require_any_size(self.label)
             found = self.part.group_losses(self.size, adjacency)
             if found is None:
                 pairs = self.part.pairs(adjacency)

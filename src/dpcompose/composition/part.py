@@ -40,6 +40,13 @@ class Part(ABC):
         """The Renyi curve of a part without losses; None for all others."""
         return None
 
+    def require_any_size(self, asked: str) -> None:  # noqa: B027 (most hold for every size)
+        """Refuse what asks about data sets of several sizes, if the losses hold for one size alone.
+
+        Args:
+            asked: What is asked, for the error.
+        """
+
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
         """Its losses on a Poisson sample. Raises UnsupportedError where nothing sound is known."""
         raise UnsupportedError(f"{self!r}.sampled({rate!r})", "it has no losses on a sample")
@@ -137,7 +144,23 @@ def checked_times(name: str, value: object) -> int:
 
 
 def pair_on_sample(pairs: Pairs, rate: float) -> Pair:
-    """The pair of a composition on one Poisson sample, from its losses."""
+    """The pair of a composition on one Poisson sample, from its losses: those of samples of every size."""
     remove = Product(tuple((pair.remove, times) for pair, times in pairs))
     add = Product(tuple((pair.add, times) for pair, times in pairs))
     return sampled_pair(remove, add, rate, attained=all(pair.attained for pair, _ in pairs))
+
+
+def composed_on_sample(parts: Parts, rate: float, adjacency: Adjacency) -> Pair:
+    """The pair of parts that run on one Poisson sample.
+
+    Raises:
+        UnsupportedError: If a part has no losses.
+    """
+    entries: list[tuple[Pair, int]] = []
+    for part, times in parts:
+        pairs = part.pairs(adjacency)
+        if pairs is None:
+            reason = "a part known only by its Renyi curve has no pair to mix on a sample"
+            raise UnsupportedError(f"{part!r}.sampled", reason)
+        entries.extend((pair, count * times) for pair, count in pairs)
+    return pair_on_sample(tuple(entries), rate)

@@ -122,6 +122,7 @@ class TruncatedPoisson(_Mixture):
     record: the one in question with probability q', else another one. So it moves the sum by at most 2. On average q'
     is `batch` / `records` P[Bin(`records`, `rate`) > `batch`] / P[Bin(`records` - 1, `rate`) >= `batch`]. The upper end
     is the mixture of both, by a public coin; the lower end is that of data in which all others contribute nothing.
+    A group changes the number of records by more than one, and is refused.
 
     >>> from dpcompose import TruncatedPoisson
     >>> capped = TruncatedPoisson(1.2, rate=0.3, records=20, batch=6).delta(epsilon=0.8)
@@ -177,6 +178,12 @@ class TruncatedPoisson(_Mixture):
     def _costlier(self) -> TruncatedPoisson:
         sigma, rate = smaller_reading(self.sigma), min(larger_reading(self.rate), 1.0)
         return TruncatedPoisson(sigma, rate=rate, records=self.records, batch=self.batch)
+
+    def require_any_size(self, asked: str) -> None:
+        """Refused: of fewer records one is drawn into a full batch more often."""
+        if self.batch < self.records:
+            reason = f"the losses of {self!r} hold for {self.records} records, and not for fewer"
+            raise UnsupportedError(asked, reason, "Gaussian(sigma / 2), without amplification, bounds it at every size")
 
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
         reason = "its batches are samples already, and no pair is known for a sample of them"

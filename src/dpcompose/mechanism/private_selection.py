@@ -84,6 +84,10 @@ class PrivateSelection(Mechanism):
         """Atoms above the profile, the same in both orders."""
         return _selected(self, check.member("adjacency", adjacency, Adjacency))
 
+    def require_any_size(self, asked: str) -> None:
+        for part, _ in compose(self.base).parts:
+            part.require_any_size(asked)
+
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
         """Refused: the base may be sampled."""
         raise UnsupportedError(
