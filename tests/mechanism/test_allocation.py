@@ -86,3 +86,17 @@ def test_refusals() -> None:
         epoch.group(2).epsilon(delta=1e-6)
     with pytest.raises(DomainError, match="at most the 10 steps"):
         RandomAllocation(1.0, steps=10, selected=11)
+
+
+@pytest.mark.parametrize(("sigma", "steps", "epochs"), [(0.05, 2, 1), (0.12, 1000, 1), (0.25, 2, 1)])
+def test_no_more_than_without_the_draw(sigma: float, steps: int, epochs: int) -> None:
+    """Hockey-stick divergences are jointly convex: whoever does not know the step knows no more than who does."""
+    allocated, known = RandomAllocation(sigma, steps=steps) * epochs, Gaussian(sigma) * epochs
+    assert allocated.epsilon(delta=1e-6).upper <= known.epsilon(delta=1e-6).upper * (1 + 1e-12)
+    assert allocated.delta(epsilon=1 / sigma**2).upper <= known.delta(epsilon=1 / sigma**2).upper * (1 + 1e-9)
+
+
+def test_orders_beyond_all_nodes_are_answered() -> None:
+    bound = RandomAllocation(1.0, steps=5).renyi(10_000.0)
+    assert 0 < bound.lower <= 5000 <= bound.upper * (1 + 1e-12)
+    assert bound.upper <= 5000 * (1 + 1e-9)

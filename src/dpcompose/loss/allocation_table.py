@@ -27,6 +27,10 @@ MOST_DEGREE, FARTHEST_DEGREE = 256, 33.0
 """D_m is known for m up to the first, and up to so many times s: Y^m moves the noise that far."""
 
 
+_BLOCK_CELLS, _MOST_CELLS = 2_000_000, 60_000_000
+"""Entries of a matrix of places and nodes of the noise, at once and in all: of more, for small noise, nothing is known."""
+
+
 class Table(NamedTuple):
     """log of D_m(e^(y + i angle)) at nodes y, any branch, with bounds on the relative errors; inf where unknown."""
 
@@ -104,7 +108,9 @@ class Allocation:
     def tables(self, degree: int, start: float, step: float, count: int, angle: float) -> Table:
         """The same of all D_k, k = 0..degree, one in each row."""
         places = start + step * np.arange(count)
-        fs = self._fs(degree, places - math.log(self.steps), step, angle)
+        fs = self._by_blocks(degree, places - math.log(self.steps), step, angle)
+        if fs is None:
+            return Table(np.full((degree + 1, count), 700.0 + 0j), np.full((degree + 1, count), np.inf))
         values, errors = _power(fs.ratios, fs.ratio_errors, self.steps)
         powers = np.arange(degree + 1)[:, None]
         sizes, offset = np.abs(values), powers * self._tilt(degree) + gammaln(powers + 1)
@@ -113,6 +119,17 @@ class Allocation:
         error = (errors + 1e-300) / least + self.steps * fs.first_error
         error = error + 8 * U * (np.abs(log) + powers**2 + np.abs(offset) + 8)
         return Table(log, np.where(np.isfinite(error) & np.isfinite(log.real), error, np.inf))
+
+    def _by_blocks(self, degree: int, places: Reals, step: float, angle: float) -> Fs | None:
+        """`_fs` at few places after another, so that the matrix of places and noise stays small; None if it is huge."""
+        noise = _Path.along(self, degree, places, step, angle).count
+        if not len(places) * noise <= _MOST_CELLS:
+            return None
+        size = max(2, _BLOCK_CELLS // noise)
+        starts = range(0, max(len(places) - 1, 1), size)  # no block of one place
+        parts = [slice(at, at + size if at + size + 1 < len(places) else None) for at in starts]
+        rows = [self._fs(degree, places[part], step, angle) for part in parts]
+        return rows[0] if len(rows) == 1 else Fs(*(np.concatenate(each, axis=-1) for each in zip(*rows, strict=True)))
 
     def _fs(self, degree: int, places: Reals, step: float, angle: float) -> Fs:
         """f_j(e^(place + i angle)) for j = 0..degree, at equidistant places."""

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from typing import ClassVar
 
-from dpcompose.composition.part import GroupLosses, Pairs
+from dpcompose.composition.part import GroupLosses, Pairs, Unsampled
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.priced import TypedAmounts
@@ -16,6 +16,7 @@ from dpcompose.loss.base import Loss, Pair
 from dpcompose.loss.gaussian import GaussianLoss
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.mechanism.base import Mechanism, quotient, rounded, set_fields
+from dpcompose.mechanism.gaussian import Gaussian
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import down
 from dpcompose.numerics.exact import smaller_reading
@@ -89,6 +90,10 @@ class RandomAllocation(Mechanism):
 
     def _costlier(self) -> RandomAllocation:
         return RandomAllocation(smaller_reading(self.sigma), steps=self.steps, selected=self.selected)
+
+    def unsampled(self, adjacency: Adjacency) -> Unsampled:
+        """The steps of the record, if it were known which: hockey-stick divergences are jointly convex."""
+        return Unsampled(((Gaussian(self.sigma), self.selected),), 1.0)
 
     def group_losses(self, size: int, adjacency: Adjacency) -> GroupLosses | None:
         self._accept(adjacency)
