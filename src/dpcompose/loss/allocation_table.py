@@ -28,7 +28,7 @@ MOST_DEGREE, FARTHEST_DEGREE = 256, 33.0
 
 
 _BLOCK_CELLS, _MOST_CELLS = 2_000_000, 60_000_000
-"""Entries of a matrix of places and nodes of the noise, at once and in all: of more, for small noise, nothing is known."""
+"""Entries of a matrix of places and nodes of the noise, at once and in all: of more, nothing is known."""
 
 
 class Table(NamedTuple):
