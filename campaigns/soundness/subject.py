@@ -334,11 +334,14 @@ def sampled_normal(sigma: float, rate: float) -> Item:
 
 
 def mixture(sigma: float, shifts: tuple[float, ...], weights: tuple[float, ...]) -> Item:
-    """A record that moves a sum by a random amount; increasing shifts, weights whose floats sum to 1."""
+    """A record that moves a sum by a random amount; increasing shifts, weights whose floats sum to about 1.
+
+    The heaviest is what the others leave: the library answers for every law within the rounding of the weights.
+    """
     text = f"MixtureOfGaussians({sigma!r}, shifts={shifts!r}, weights={weights!r})"
-    terms = tuple(
-        (Fraction(shift) / Fraction(sigma), Fraction(weight)) for shift, weight in zip(shifts, weights, strict=True)
-    )
+    exact = [Fraction(weight) for weight in weights]
+    exact[exact.index(max(exact))] += 1 - sum(exact)
+    terms = tuple((Fraction(shift) / Fraction(sigma), weight) for shift, weight in zip(shifts, exact, strict=True))
     laws = mixtures.Mixture(terms), mixtures.Mixture(mixtures.NOTHING, terms)
     return Item(text, laws, curves=tuple(partial(_one_mixture, law) for law in laws))
 

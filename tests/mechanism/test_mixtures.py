@@ -146,6 +146,26 @@ def test_tiny_weights_of_far_shifts() -> None:
     assert found.contains(truth) and found.width < 1e-12 * truth
 
 
+def test_large_groups_at_large_losses() -> None:
+    """Where the ratio of removed to added is beyond the floats, against balls."""
+    for epsilon in (800.0, 900.0):
+        found = Gaussian(1.0).sampled(0.9).group(41).delta(epsilon=epsilon)
+        with ctx.workprec(200):
+            laws = [mixtures.Mixture(terms(n, 0.9, 1.0), terms(41 - n, 0.9, 1.0)) for n in (0, 1, 20, 40, 41)]
+            truths = [float(mixtures.profile(epsilon, law).mid()) for law in laws]
+        assert found.contains(max(truths)) and found.width < 1e-11 * found.upper
+
+
+def test_what_is_left_out_is_never_nothing() -> None:
+    """A mass below the least float is an infinite loss too, and a lower end is claimed where it cannot matter."""
+    _, lost = binomial_mixture(2, 1e-165, mean=100.0, ulps=1)
+    assert lost > 0
+    mixed, lost = GaussianMixture((0.0, 1.0), (1.0, 1e-200)).sampled(1e-200)
+    assert mixed.nothing and lost > 0
+    unseen = MixtureOfGaussians(1.0, shifts=(0, 1, 50), weights=(1e-300, 0.5, 0.5))
+    assert unseen.delta(epsilon=700.0).lower == 0
+
+
 def test_capped_batches() -> None:
     """Between a sample of which nobody is displaced and one that always displaces; rarer caps cost less."""
     sample = (Gaussian(1.0).sampled(0.05) * 100).epsilon(delta=1e-6)

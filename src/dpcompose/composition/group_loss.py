@@ -114,15 +114,18 @@ def _gaussian_group(noise: GaussianLoss, rate: float, size: int, adjacency: Adja
     both are of all."""
     known = [binomial_mixture(number, rate, mean=noise.mu, ulps=noise.ulps) for number in range(size + 1)]
 
+    # Of what is left out only small means matter at positive losses.
+    attained = all(mixture.means[0] == 0 for mixture, _ in known)
+
     def loss(removed: int, added: int) -> MixtureLoss:
         (first, lost), (second, other) = known[removed], known[added]
         return MixtureLoss(((1.0, OpposedMixtures(first, second)),), infinite_error=lost + other)
 
     if adjacency is Adjacency.REPLACE:
         whole = loss(size, size)
-        return GroupLoss(Pair(whole, whole), (whole,) * (size - 1), True)
+        return GroupLoss(Pair(whole, whole, attained), (whole,) * (size - 1), True)
     mixed = tuple(loss(removed, size - removed) for removed in range(1, size))
-    return GroupLoss(Pair(loss(size, 0), loss(0, size)), mixed, True)
+    return GroupLoss(Pair(loss(size, 0), loss(0, size), attained), mixed, True)
 
 
 def joint_rate(rate: float, size: int) -> float:

@@ -24,6 +24,8 @@ from dpcompose.numerics.elementary import Reals, U
 
 LEAST_WEIGHT = 1e-290
 """Terms of a smaller weight are left out, and count as an infinite loss."""
+LEAST_MASS = 5e-324
+"""The least positive float."""
 _LARGEST_RISE = 700.0
 """A term of the least weight that rises by as much alone makes r larger than 2, and no sum of them overflows."""
 
@@ -97,13 +99,15 @@ class GaussianMixture:
         """All means times a factor, taken to be exact."""
         return GaussianMixture(tuple(mean * factor for mean in self.means), self.weights)
 
-    def sampled(self, rate: float) -> GaussianMixture:
-        """The mixture of N(0, 1) and this one, which has weight `rate`."""
+    def sampled(self, rate: float) -> tuple[GaussianMixture, float]:
+        """The mixture of N(0, 1) and this one, which has weight `rate`, and a bound on the mass that is left out."""
         kept, first = 1 - rate, int(self.means[0] == 0)
-        weights = [rate * weight for weight in self.weights]
+        weights = [max(rate * weight, LEAST_MASS) for weight in self.weights]
         kept += weights[0] if first else 0.0
-        error = self.weight_error + 4 * U
-        return GaussianMixture((0.0, *self.means[first:]), (kept, *weights[first:]), self.ulps, error)
+        terms = [(0.0, kept), *zip(self.means[first:], weights[first:], strict=True)]
+        means, masses = zip(*(term for term in terms if term[1] >= LEAST_WEIGHT), strict=True)
+        lost = sum(2 * weight + LEAST_MASS for _, weight in terms if 0 < weight < LEAST_WEIGHT)
+        return GaussianMixture(means, masses, self.ulps, self.weight_error + 4 * U), lost
 
     def exponents(self, x: Reals) -> Reals:
         """m_i x - m_i^2 / 2, shape (n, terms)."""
@@ -153,11 +157,11 @@ class GaussianMixture:
 
 
 def binomial_mixture(size: int, rate: float, *, mean: float, ulps: int) -> tuple[GaussianMixture, float]:
-    """The sum of N(j mean, 1) with the masses of Bin(size, rate), and the mass of the terms that are left out."""
+    """The sum of N(j mean, 1) with the masses of Bin(size, rate), and a bound on the mass that is left out."""
     with localcontext(Context(prec=60)):
         q = Decimal(rate)
         masses = [math.comb(size, j) * q**j * (1 - q) ** (size - j) for j in range(size + 1)]
         kept = [(j, float(mass)) for j, mass in enumerate(masses) if mass >= LEAST_WEIGHT]
-        lost = float(2 * sum(mass for mass in masses if mass < LEAST_WEIGHT))
+        lost = sum(2 * float(mass) + LEAST_MASS for mass in masses if 0 < mass < LEAST_WEIGHT)
     mixture = GaussianMixture(tuple(j * mean for j, _ in kept), tuple(mass for _, mass in kept), ulps + 1, 4 * U)
     return (mixture if size else GaussianMixture()), lost

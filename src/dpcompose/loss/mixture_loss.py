@@ -14,15 +14,15 @@ import numpy as np
 from dpcompose.contour.transform import Transform
 from dpcompose.guarantee import gaussian
 from dpcompose.loss.base import Loss
-from dpcompose.loss.gaussian_mixture import GaussianMixture, Tilt
+from dpcompose.loss.gaussian_mixture import LEAST_MASS, GaussianMixture, Tilt
 from dpcompose.loss.mixture_grid import OpposedMixtures
 from dpcompose.loss.mixture_quadrature import MixtureQuadrature
 from dpcompose.loss.mixture_sum import MixtureSum
 from dpcompose.numerics.bound import Bound, Certificate, down, up
-from dpcompose.numerics.elementary import U
+from dpcompose.numerics.elementary import U, exp_or_inf
 
 _CERTIFICATE = Certificate("closed form, a mean of Gaussian profiles")
-_FARTHEST = 1e6
+_FARTHEST, _FAR = 1e6, 30.0
 
 
 @dataclass(frozen=True)
@@ -84,19 +84,24 @@ class MixtureLoss(Loss):
         side, other = (pair.first, pair.second) if remove else (pair.second, pair.first)
         if others or not other.nothing or self.infinite_error > 0:
             return None
-        mixed = side.sampled(rate)
-        return MixtureLoss(((1.0, OpposedMixtures(mixed, other) if remove else OpposedMixtures(other, mixed)),))
+        mixed, lost = side.sampled(rate)
+        opposed = OpposedMixtures(mixed, other) if remove else OpposedMixtures(other, mixed)
+        return MixtureLoss(((1.0, opposed),), infinite_error=lost)
 
     @property
     def has_profile(self) -> bool:
-        return not self.infinite_error > 0
+        return True
 
     def profile(self, epsilon: float) -> Bound:
-        """The mean of the profiles of the pairs."""
+        """The mean of the profiles of the pairs; what is left out adds at most its mass to P(A), or to Q(A)."""
         found = [(share, _profile(pair, epsilon)) for share, pair in self.parts]
         error = self.share_error + 8 * U if len(found) > 1 else 0.0
         lower = sum(share * bound.lower for share, bound in found) * (1 - error)
         upper = sum(share * bound.upper for share, bound in found) * (1 + error)
+        lost = self.infinite_error
+        lower, upper = (
+            (down(lower - lost * math.exp(min(epsilon, 700.0))), up(upper + lost)) if lost else (lower, upper)
+        )
         return Bound(max(lower, 0.0), min(upper, 1.0), _CERTIFICATE)
 
 
@@ -147,7 +152,7 @@ class _Level:
         """The profile where the loss is at least epsilon."""
         high = self._proved(1)
         found = self._at(high, -1) if math.isfinite(high) else 0.0
-        return max(found, -math.expm1(self.epsilon) * (1 - 8 * U))
+        return max(found, -math.expm1(min(self.epsilon, 0.0)) * (1 - 8 * U))
 
     @cached_property
     def _ends(self) -> tuple[float, float]:
@@ -198,17 +203,32 @@ class _Level:
         first, second, place = self.pair.first, self.pair.second, np.array([x])
         one, two = first.at(place), second.at(-place)
         total = _mean(first, first.weights, first.exponents(place)[0].tolist(), x, side)
-        other = _mean(second, two.shares[0].tolist(), (-second.exponents(-place)[0]).tolist(), x, side)
-        growth = math.exp(float(one.log[0])) if other > 0 else 0.0
+        shares, log = two.shares[0].tolist(), float(one.log[0])
         error = U * (16 + len(first.means) + len(second.means))
+        if second.nothing:
+            other = 0.0
+        elif x < _FAR:
+            other = exp_or_inf(log) * _mean(second, shares, (-second.exponents(-place)[0]).tolist(), x, side)
+        else:
+            drops, worst = _drops(second, shares, x)
+            other = exp_or_inf(log - x * x / 2) / math.sqrt(2 * math.pi) * drops
+            error += worst + U * (4 * abs(log) + 4 * x * x)
         if other > 0:
             error += float(one.error[0]) + 4 * _share_error(second, two, x)
-        return (total + growth * other) * (1 + side * error)
+        least = LEAST_MASS * 4 * (len(first.means) + len(second.means))
+        return (total + other) * (1 + side * error) + side * least
 
 
 def _share_error(mixture: GaussianMixture, tilt: Tilt, x: float) -> float:
     """A bound on the relative error of each share."""
     return U * (16 + len(mixture.means)) + float(tilt.error[0]) + 8 * U * mixture.largest * (abs(x) + mixture.largest)
+
+
+def _drops(mixture: GaussianMixture, shares: Sequence[float], x: float) -> tuple[float, float]:
+    """The mean of Mills(x) - Mills(x + m): with the density at x that of the Gaussian profiles, and the worst error."""
+    rows = zip(mixture.means, shares, strict=True)
+    drops = [(share, *gaussian.mills_drop(x, width=mean)) for mean, share in rows if mean > 0 and share > 0]
+    return math.fsum(share * drop for share, drop, _ in drops), max((error for _, _, error in drops), default=0.0)
 
 
 def _mean(mixture: GaussianMixture, weights: Sequence[float], levels: Sequence[float], x: float, side: int) -> float:
