@@ -1,0 +1,1 @@
+"""dp_accounting's events and accountants."""
