@@ -4,6 +4,4 @@ Each file is imported by its own name and imports its library when it is used, s
 them. A thing that has no sound statement here is refused by its name.
 """
 
-__all__ = [
-    "dp_accounting",
-]
+__all__ = ()

@@ -1,1 +1,186 @@
-"""dp_accounting's events and accountants."""
+"""dp_accounting: its events, read and written, and an accountant that takes the place of `PLDAccountant`.
+
+    from dpcompose.interop.dp_accounting import Accountant
+
+    accountant = Accountant().compose(event)      # where PLDAccountant() stood
+    config.calibrate(..., accountant_fn=Accountant)      # JAX Privacy
+
+Events are read without the library, from objects or from named tuples of its wire format; `Accountant` and
+`to_dp_event` need it (extra `dp-accounting`).
+"""
+
+from __future__ import annotations
+
+import math
+import types
+from functools import cache
+from importlib import import_module
+from typing import Any, ClassVar, Self, cast
+
+from dpcompose.composition.composition import Composable, Composition, compose
+from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
+from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.interop.event_mechanisms import reveals
+from dpcompose.interop.event_reading import read_event
+from dpcompose.interop.event_tree import RefusedEventError
+from dpcompose.interop.event_writing import to_named_tuple
+from dpcompose.numerics import check
+from dpcompose.numerics.bound import Bound
+
+ADJACENCIES = {
+    "ADD_OR_REMOVE_ONE": Adjacency.ADD_REMOVE,
+    "REPLACE_ONE": Adjacency.REPLACE,
+    "REPLACE_SPECIAL": Adjacency.ZERO_OUT,
+}
+"""The neighboring relations of dp_accounting."""
+
+
+def from_dp_event(event: Any, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Composition:
+    """The composition that an event describes, to be asked under that adjacency.
+
+    Args:
+        event: An event of dp_accounting, or a named tuple of its wire format.
+        adjacency: Who are neighbors: the accountant's neighboring relation, which no event names.
+
+    Raises:
+        DomainError: If it is no event, is part of itself, or has a value outside its domain.
+        UnsupportedError: If an event in it has no sound statement under the adjacency.
+    """
+    try:
+        return read_event(event, check.member("adjacency", adjacency, Adjacency))
+    except RefusedEventError as refused:
+        raise refused.error from None
+
+
+def to_dp_event(composition: Composable, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Any:
+    """The event of dp_accounting that describes a composition under that adjacency.
+
+    Raises:
+        MissingExtraError: If dp_accounting is not installed.
+        UnsupportedError: If a part has no event, or the installed version lacks its class.
+    """
+    wire, library = to_named_tuple(composition, adjacency=adjacency), _library("to_dp_event")
+    try:
+        return library.DpEvent.from_named_tuple(wire)
+    except AttributeError as error:
+        reason = f"the installed dp_accounting has no {error.name}"
+        raise UnsupportedError("to_dp_event", reason, "Install a later version, or use to_named_tuple") from None
+
+
+class _Accounting:
+    """What `Accountant` adds to the accountant of dp_accounting that it is a subclass of.
+
+    Args:
+        neighboring_relation: Who are neighbors; a member of dp_accounting's enumeration.
+    """
+
+    library: ClassVar[Any]
+    neighboring_relation: Any
+    CompositionErrorDetails: Any
+
+    def __init__(self, neighboring_relation: Any = None) -> None:
+        relations = self.library.NeighboringRelation
+        relation = relations.ADD_OR_REMOVE_ONE if neighboring_relation is None else neighboring_relation
+        if not isinstance(relation, relations):
+            raise DomainError("neighboring_relation", relation, f"NeighboringRelation.{' or .'.join(ADJACENCIES)}")
+        super().__init__(relation)  # pyright: ignore[reportCallIssue]
+        self._total, self._events, self._reveals = compose(), list[tuple[Any, int]](), False
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """The neighboring relation, as dpcompose names it."""
+        return ADJACENCIES[self.neighboring_relation.name]
+
+    @property
+    def composition(self) -> Composition:
+        """All that was composed, to be asked under `adjacency`."""
+        return self._total
+
+    @property
+    def ledger(self) -> Any:
+        """All that was composed, as one event."""
+        events = [self.library.SelfComposedDpEvent(event, n) if n > 1 else event for event, n in self._events]
+        if len(events) == 1:
+            return events[0]
+        return self.library.ComposedDpEvent(events) if events else self.library.NoOpDpEvent()
+
+    def compose(self, event: Any, count: int = 1) -> Self:
+        """Add an event that runs `count` times.
+
+        Raises:
+            TypeError: If it is no event.
+            DomainError: If the count is no integer >= 1.
+            UnsupportedEventError: If an event in it cannot be read, or has no sound statement under the relation.
+        """
+        if not isinstance(event, self.library.DpEvent):
+            raise TypeError(f"`event` must be `DpEvent`. Found {type(event)}.")
+        count = check.count("count", count, least=1)
+        refused = self._maybe_compose(event, count, True)
+        if refused is not None:
+            caused = type(refused.invalid_event).__name__
+            raise self.library.UnsupportedEventError(f"{refused.error_message} [caused by subevent {caused}]")
+        while isinstance(event, self.library.SelfComposedDpEvent):
+            event, count = event.event, count * event.count
+        if count and not isinstance(event, self.library.NoOpDpEvent):
+            same = bool(self._events) and _alike(self._events[-1][0], event)
+            earlier = self._events.pop()[1] if same else 0
+            self._events.append((event, earlier + count))
+        return self
+
+    def _maybe_compose(self, event: Any, count: int, do_compose: bool) -> Any:
+        try:
+            found = read_event(event, self.adjacency)
+            if do_compose:
+                self._total += found * count
+                self._reveals = self._reveals or reveals(found)
+        except RefusedEventError as refused:
+            return self.CompositionErrorDetails(refused.event, str(refused.error))
+        except DomainError as error:
+            return self.CompositionErrorDetails(event, str(error))
+        return None
+
+    def bound(self, *, delta: float | None = None, epsilon: float | None = None) -> Bound:
+        """Epsilon at a delta, or delta at an epsilon, between two ends."""
+        if (delta is None) == (epsilon is None):
+            raise DomainError("delta, epsilon", (delta, epsilon), "one of the two")
+        if delta is not None:
+            return self._total.epsilon(delta=delta, adjacency=self.adjacency)
+        return self._total.delta(epsilon=cast("float", epsilon), adjacency=self.adjacency)
+
+    def get_epsilon(self, target_delta: float) -> float:
+        """The upper end of epsilon at this delta; infinite at every delta if something was released as it is."""
+        found = self.bound(delta=target_delta).upper
+        return math.inf if self._reveals else found
+
+    def get_delta(self, target_epsilon: float) -> float:
+        """The upper end of delta at this epsilon."""
+        return self.bound(epsilon=target_epsilon).upper
+
+
+def _alike(one: Any, other: Any) -> bool:
+    try:
+        return one is other or bool(one == other)
+    except RecursionError:  # trees as deep as these are kept apart
+        return False
+
+
+@cache
+def _library(what: str) -> Any:
+    try:
+        return import_module("dp_accounting")
+    except ImportError:
+        raise MissingExtraError(what, "dp-accounting") from None
+
+
+@cache
+def _accountant() -> type[Any]:
+    library = _library("Accountant")
+    stated = {"library": library, "__module__": __name__, "__doc__": _Accounting.__doc__}
+    return types.new_class("Accountant", (_Accounting, library.PrivacyAccountant), {}, lambda body: body.update(stated))
+
+
+def __getattr__(name: str) -> Any:
+    """`Accountant`, a class that is made when it is asked for."""
+    if name == "Accountant":
+        return _accountant()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,142 @@
+"""The tree of a DpEvent: each event once, with how often it runs.
+
+An event is an object of dp_accounting or a named tuple of its wire format: both have the same fields, and are told
+apart by where they keep their name. Trees may be deep, and share their branches: the work grows with the number of
+events, not with how often they run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, cast
+
+from dpcompose.composition.part import MOST_TIMES
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.numerics import check
+
+COMPOSED, SELF_COMPOSED = "ComposedDpEvent", "SelfComposedDpEvent"
+_FIELDS = {COMPOSED: frozenset({"events"}), SELF_COMPOSED: frozenset({"event", "count"})}
+Children = list[tuple[Any, int]]
+
+
+class RefusedEventError(Exception):
+    """An event that cannot be read.
+
+    Args:
+        event: The innermost one at fault.
+        error: Why.
+    """
+
+    def __init__(self, event: Any, error: DomainError | UnsupportedError) -> None:
+        super().__init__(str(error))
+        self.event, self.error = event, error
+
+
+def named(event: Any) -> tuple[str, frozenset[str]]:
+    """The class of an event, and the names of its fields.
+
+    Raises:
+        RefusedEventError: If it is no event.
+    """
+    try:
+        if not isinstance(event, tuple):
+            return _declared(cast("Any", type(event)))
+        wire = cast("Any", event)
+        module, name = (
+            each.decode() if isinstance(each, bytes) else each for each in (wire.module_name, wire.class_name)
+        )
+        return _checked(module, name), frozenset(wire._fields) - {"module_name", "class_name"}
+    except (AttributeError, TypeError, ValueError):
+        shown = cast("Any", type(cast("object", event))).__name__
+        wanted = "an event of dp_accounting, or a named tuple of its wire format"
+        raise RefusedEventError(event, DomainError("event", f"a {shown}", wanted)) from None
+
+
+@lru_cache(maxsize=128)
+def _declared(kind: Any) -> tuple[str, frozenset[str]]:
+    return _checked(kind.__module__, kind.__name__), frozenset(each.name for each in kind.__attrs_attrs__)
+
+
+def _checked(module: str, name: str) -> str:
+    """The name of a class of dp_accounting; of another class, the name with its module, which nothing here knows."""
+    return name if module.partition(".")[0] == "dp_accounting" else f"{module}.{name}"
+
+
+def require(event: Any, name: str, given: frozenset[str], wanted: frozenset[str]) -> None:
+    """Refuse an event that lacks a field, or has one that is not known: it may change what the others mean."""
+    if given != wanted:
+        said = f"the fields {', '.join(sorted(given)) or 'none'}"
+        raise RefusedEventError(event, DomainError(name, said, f"the fields {', '.join(sorted(wanted)) or 'none'}"))
+
+
+def counted(root: Any) -> list[tuple[Any, int]]:
+    """The events of a tree that are no compositions, each object once, with how often it runs; a count of 0 leaves out.
+
+    Raises:
+        RefusedEventError: If a composition contains itself, a count is none, or an event runs more than 10^15 times.
+    """
+    order, below = _ordered(root)
+    times, found = {id(root): 1}, list[tuple[Any, int]]()
+    for event in reversed(order):
+        count = times.get(id(event), 0)
+        if count > MOST_TIMES:
+            raise RefusedEventError(event, DomainError("count", "more", "events that run at most 10^15 times in all"))
+        children = below[id(event)]
+        if children is None:
+            found += [(event, count)] if count else []
+            continue
+        for child, each in children:
+            times[id(child)] = times.get(id(child), 0) + count * each
+    return found
+
+
+def _ordered(root: Any) -> tuple[list[Any], dict[int, Children | None]]:
+    """Every event after all that it is composed of, and of what each is composed."""
+    order, below, above = list[Any](), dict[int, Children | None](), set[int]()
+    waiting = [root]
+    while waiting:
+        event, key = waiting[-1], id(waiting[-1])
+        if key in above:
+            order.append(event)
+            above.discard(key)
+            waiting.pop()
+            continue
+        if key in below:
+            waiting.pop()
+            continue
+        children = below[key] = _children(event)
+        if children is None:
+            order.append(event)
+            waiting.pop()
+            continue
+        above.add(key)
+        if any(id(child) in above for child, _ in children):
+            raise RefusedEventError(event, DomainError("event", "a cycle", "a tree: this composition contains itself"))
+        waiting.extend([child for child, _ in children if id(child) not in below])
+    return order, below
+
+
+def _children(event: Any) -> Children | None:
+    """Of what a composition is composed, how often; None of every other event."""
+    name, fields = named(event)
+    if name not in _FIELDS:
+        return None
+    require(event, name, fields, _FIELDS[name])
+    if name == SELF_COMPOSED:
+        try:
+            return [(event.event, check.count("count", event.count))]
+        except DomainError as error:
+            raise RefusedEventError(event, error) from None
+    events = event.events
+    if not isinstance(events, Sequence) or isinstance(events, str | bytes) or _is_event(events):
+        raise RefusedEventError(event, DomainError("events", "no list", "a list of events"))
+    return [(each, 1) for each in cast("Sequence[Any]", events)]
+
+
+def _is_event(value: Any) -> bool:
+    """Whether a sequence is an event of the wire format, not a list of them."""
+    try:
+        return bool(value.class_name)
+    except AttributeError:
+        return False
