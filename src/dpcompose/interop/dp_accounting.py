@@ -20,19 +20,16 @@ from typing import Any, ClassVar, Self, cast
 from dpcompose.composition.composition import Composable, Composition, compose
 from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.interop.event_mechanisms import reveals
+from dpcompose.interop.event_mechanisms import RELATIONS, reveals
 from dpcompose.interop.event_reading import read_event
 from dpcompose.interop.event_tree import RefusedEventError
 from dpcompose.interop.event_writing import to_named_tuple
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound
 
-ADJACENCIES = {
-    "ADD_OR_REMOVE_ONE": Adjacency.ADD_REMOVE,
-    "REPLACE_ONE": Adjacency.REPLACE,
-    "REPLACE_SPECIAL": Adjacency.ZERO_OUT,
-}
-"""The neighboring relations of dp_accounting."""
+ADJACENCIES = {name: adjacency for adjacency, name in RELATIONS.items()}
+MOST_KNOWN = 1024
+"""Of so many different events an accountant keeps the composition."""
 
 
 def from_dp_event(event: Any, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Composition:
@@ -68,7 +65,7 @@ def to_dp_event(composition: Composable, *, adjacency: Adjacency = Adjacency.ADD
 
 
 class _Accounting:
-    """What `Accountant` adds to the accountant of dp_accounting that it is a subclass of.
+    """An accountant of dp_accounting that adds up exactly, in place of `PLDAccountant` and `RdpAccountant`.
 
     Args:
         neighboring_relation: Who are neighbors; a member of dp_accounting's enumeration.
@@ -84,7 +81,8 @@ class _Accounting:
         if not isinstance(relation, relations):
             raise DomainError("neighboring_relation", relation, f"NeighboringRelation.{' or .'.join(ADJACENCIES)}")
         super().__init__(relation)  # pyright: ignore[reportCallIssue]
-        self._total, self._events, self._reveals = compose(), list[tuple[Any, int]](), False
+        self._total, self._waiting, self._reveals = compose(), list[Composable](), False
+        self._events, self._known = list[tuple[Any, int]](), dict[Any, Composition]()
 
     @property
     def adjacency(self) -> Adjacency:
@@ -94,6 +92,8 @@ class _Accounting:
     @property
     def composition(self) -> Composition:
         """All that was composed, to be asked under `adjacency`."""
+        if self._waiting:
+            self._total, self._waiting = compose(self._total, *self._waiting), []
         return self._total
 
     @property
@@ -109,43 +109,58 @@ class _Accounting:
 
         Raises:
             TypeError: If it is no event.
-            DomainError: If the count is no integer >= 1.
-            UnsupportedEventError: If an event in it cannot be read, or has no sound statement under the relation.
+            DomainError: If a value in it is outside its domain, or the count is no integer >= 1.
+            UnsupportedEventError: If an event in it has no sound statement under the relation.
         """
         if not isinstance(event, self.library.DpEvent):
             raise TypeError(f"`event` must be `DpEvent`. Found {type(event)}.")
         count = check.count("count", count, least=1)
-        refused = self._maybe_compose(event, count, True)
-        if refused is not None:
-            caused = type(refused.invalid_event).__name__
-            raise self.library.UnsupportedEventError(f"{refused.error_message} [caused by subevent {caused}]")
+        try:
+            self._add(event, count)
+        except RefusedEventError as refused:
+            if isinstance(refused.error, DomainError):
+                raise refused.error from None
+            caused = f"{refused.error} [caused by subevent {type(refused.event).__name__}]"
+            raise self.library.UnsupportedEventError(caused) from None
         while isinstance(event, self.library.SelfComposedDpEvent):
             event, count = event.event, count * event.count
         if count and not isinstance(event, self.library.NoOpDpEvent):
-            same = bool(self._events) and _alike(self._events[-1][0], event)
-            earlier = self._events.pop()[1] if same else 0
+            earlier = self._events.pop()[1] if self._events and _alike(self._events[-1][0], event) else 0
             self._events.append((event, earlier + count))
         return self
 
     def _maybe_compose(self, event: Any, count: int, do_compose: bool) -> Any:
         try:
-            found = read_event(event, self.adjacency)
-            if do_compose:
-                self._total += found * count
-                self._reveals = self._reveals or reveals(found)
+            self._add(event, count if do_compose else 0)
         except RefusedEventError as refused:
             return self.CompositionErrorDetails(refused.event, str(refused.error))
-        except DomainError as error:
-            return self.CompositionErrorDetails(event, str(error))
         return None
+
+    def _add(self, event: Any, count: int) -> None:
+        found = self._read(event)
+        if count and found.parts:
+            self._waiting.append(found if count == 1 else found * count)
+            self._reveals = self._reveals or reveals(found)
+
+    def _read(self, event: Any) -> Composition:
+        """The composition of an event; of equal ones that hold no list, and so never change, it is read once."""
+        try:
+            found = self._known.get(event)
+        except (TypeError, RecursionError):
+            return read_event(event, self.adjacency)
+        if found is None:
+            found = read_event(event, self.adjacency)
+            if len(self._known) < MOST_KNOWN:
+                self._known[event] = found
+        return found
 
     def bound(self, *, delta: float | None = None, epsilon: float | None = None) -> Bound:
         """Epsilon at a delta, or delta at an epsilon, between two ends."""
         if (delta is None) == (epsilon is None):
             raise DomainError("delta, epsilon", (delta, epsilon), "one of the two")
         if delta is not None:
-            return self._total.epsilon(delta=delta, adjacency=self.adjacency)
-        return self._total.delta(epsilon=cast("float", epsilon), adjacency=self.adjacency)
+            return self.composition.epsilon(delta=delta, adjacency=self.adjacency)
+        return self.composition.delta(epsilon=cast("float", epsilon), adjacency=self.adjacency)
 
     def get_epsilon(self, target_delta: float) -> float:
         """The upper end of epsilon at this delta; infinite at every delta if something was released as it is."""

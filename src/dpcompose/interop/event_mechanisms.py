@@ -37,6 +37,12 @@ from dpcompose.mechanism.participation import Participation
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, down, up
 
+RELATIONS = {
+    Adjacency.ADD_REMOVE: "ADD_OR_REMOVE_ONE",
+    Adjacency.REPLACE: "REPLACE_ONE",
+    Adjacency.ZERO_OUT: "REPLACE_SPECIAL",
+}
+"""What dp_accounting calls each adjacency."""
 NOTHING = compose()
 Read = Callable[[Any, Adjacency], Composable]
 
@@ -70,8 +76,8 @@ def reveals(composition: Composition) -> bool:
 def require_adjacency(adjacency: Adjacency, *covered: Adjacency, why: str) -> None:
     """Raise UnsupportedError under an adjacency that the event does not cover."""
     if adjacency not in covered:
-        names = " or ".join(each.value for each in covered)
-        raise UnsupportedError("", f"it is stated under {names}, not under {adjacency.value}: {why}")
+        names = " or ".join(f"`{RELATIONS[each]}`" for each in covered)
+        raise UnsupportedError("", f"neighboring_relation must be {names}, not `{RELATIONS[adjacency]}`: {why}")
 
 
 def quotient_below(numerator: float, denominator: float) -> float:
@@ -91,8 +97,8 @@ def _noise(kind: Callable[[float], Composable]) -> Callable[[Any, Adjacency], Co
 def _discrete_laplace(event: Any, adjacency: Adjacency) -> Composable:
     rate = check.nonnegative("noise_parameter", event.noise_parameter)
     reach = check.count("sensitivity", event.sensitivity)
-    if rate == 0:
-        raise DomainError("noise_parameter", rate, "a number > 0", "At 0 the noise has no distribution")
+    if rate == 0:  # no distribution: the costliest reading
+        return non_private(adjacency)
     return DiscreteLaplace(quotient_below(1.0, rate), shift=reach) if reach else NOTHING
 
 
@@ -123,9 +129,8 @@ def _randomized_response(event: Any, adjacency: Adjacency) -> Composable:
     """The truth with probability 1 - p + p / k, each other bucket with probability p / k."""
     noise, buckets = check.probability("noise_parameter", event.noise_parameter), event.num_buckets
     buckets = check.count("num_buckets", buckets, least=1)
-    if adjacency is Adjacency.ADD_REMOVE:
-        reason = "a record that is not there has no answer: nothing is known where one is added or removed"
-        raise UnsupportedError("", reason, "Ask under REPLACE_ONE, or under REPLACE_SPECIAL with a uniform answer")
+    why = "a record that is not there gives no answer"
+    require_adjacency(adjacency, Adjacency.REPLACE, Adjacency.ZERO_OUT, why=why)
     if buckets == 1 or noise == 1:
         return NOTHING
     if noise == 0:

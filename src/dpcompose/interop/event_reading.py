@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 from dpcompose.composition.composition import Composable, Composition, compose
@@ -9,7 +12,7 @@ from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.interop.event_mechanisms import EVENTS
 from dpcompose.interop.event_sampling import EVENTS_AROUND
-from dpcompose.interop.event_tree import RefusedEventError, counted, named, require
+from dpcompose.interop.event_tree import RefusedEventError, counted, is_composition, named, require
 
 MOST_AROUND = 16
 _CALLED = {
@@ -37,11 +40,38 @@ def read_event(event: Any, adjacency: Adjacency, above: tuple[int, ...] = ()) ->
     Raises:
         RefusedEventError: If an event in it cannot be read, or has no sound statement under the adjacency.
     """
+    if not is_composition(event):
+        return compose(_read_one(event, adjacency, above))
+    with _uncollected():
+        return compose(*_read_all(event, adjacency, above))
+
+
+def _read_all(event: Any, adjacency: Adjacency, above: tuple[int, ...]) -> list[Composable]:
+    """The members of a composition; events that are equal are read once."""
     items: list[Composable] = []
+    known: dict[Any, Composable] = {}
     for each, times in counted(event):
-        found = _read_one(each, adjacency, above)
+        try:
+            found = known.get(each)
+        except (TypeError, RecursionError):  # it holds a list, or is too deep to be compared
+            found = _read_one(each, adjacency, above)
+        else:
+            if found is None:
+                found = known[each] = _read_one(each, adjacency, above)
         items.append(found if times == 1 else found * times)
-    return compose(*items)
+    return items
+
+
+@contextmanager
+def _uncollected() -> Generator[None]:
+    """Without the collector of cycles: a long composition has none, and it would look at all of it again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _read_one(event: Any, adjacency: Adjacency, above: tuple[int, ...]) -> Composable:

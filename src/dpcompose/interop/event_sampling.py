@@ -44,11 +44,12 @@ def _poisson(event: Any, adjacency: Adjacency, inner: Composition) -> Composable
         return inner
     if reveals(inner):
         return BlackBox(0.0, delta=rate, holds_under=adjacency)
-    allowed = _AMPLIFIED[adjacency]
     for part, _ in inner.parts:
-        if not isinstance(part, allowed):
-            reason = f"no pair is known for {part!r} on a Poisson sample under {adjacency.value}"
-            raise UnsupportedError("", reason, "Compose it without the sample")
+        if not isinstance(part, _AMPLIFIED[adjacency]):
+            covered = [each for each, kinds in _AMPLIFIED.items() if isinstance(part, kinds)]
+            if covered:
+                require_adjacency(adjacency, *covered, why=f"no pair is known for {part!r} on a sample")
+            raise UnsupportedError("", f"no pair is known for {part!r} on a Poisson sample", "Leave out the sample")
     if adjacency is Adjacency.REPLACE and inner.count > 1:
         raise UnsupportedError("", "no pair is known for several mechanisms on one sample where a record is replaced")
     return inner.sampled(rate)

@@ -15,8 +15,8 @@ from dpcompose.composition.part import MOST_TIMES
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.numerics import check
 
-COMPOSED, SELF_COMPOSED = "ComposedDpEvent", "SelfComposedDpEvent"
-_FIELDS = {COMPOSED: frozenset({"events"}), SELF_COMPOSED: frozenset({"event", "count"})}
+SELF_COMPOSED = "SelfComposedDpEvent"
+COMPOSITIONS = {"ComposedDpEvent": frozenset({"events"}), SELF_COMPOSED: frozenset({"event", "count"})}
 Children = list[tuple[Any, int]]
 
 
@@ -71,58 +71,57 @@ def require(event: Any, name: str, given: frozenset[str], wanted: frozenset[str]
 
 
 def counted(root: Any) -> list[tuple[Any, int]]:
-    """The events of a tree that are no compositions, each object once, with how often it runs; a count of 0 leaves out.
+    """The events of a tree that are no compositions, each object once, with how often it runs; at least once.
 
     Raises:
         RefusedEventError: If a composition contains itself, a count is none, or an event runs more than 10^15 times.
     """
+    if not is_composition(root):
+        return [(root, 1)]
     order, below = _ordered(root)
-    times, found = {id(root): 1}, list[tuple[Any, int]]()
+    times, found = {id(root): 1}, dict[int, Any]()
     for event in reversed(order):
-        count = times.get(id(event), 0)
+        count = times[id(event)]
         if count > MOST_TIMES:
             raise RefusedEventError(event, DomainError("count", "more", "events that run at most 10^15 times in all"))
-        children = below[id(event)]
-        if children is None:
-            found += [(event, count)] if count else []
-            continue
-        for child, each in children:
-            times[id(child)] = times.get(id(child), 0) + count * each
-    return found
+        for child, each in below[id(event)]:
+            key = id(child)
+            times[key] = times.get(key, 0) + count * each
+            if key not in below:
+                found[key] = child
+    return [(event, times[key]) for key, event in found.items() if times[key]]
 
 
-def _ordered(root: Any) -> tuple[list[Any], dict[int, Children | None]]:
-    """Every event after all that it is composed of, and of what each is composed."""
-    order, below, above = list[Any](), dict[int, Children | None](), set[int]()
+def is_composition(event: Any) -> bool:
+    """Whether an event is nothing but other events."""
+    return named(event)[0] in COMPOSITIONS
+
+
+def _ordered(root: Any) -> tuple[list[Any], dict[int, Children]]:
+    """The compositions of a tree, each after those that it is composed of; and of what each is composed."""
+    order, below, above = list[Any](), dict[int, Children](), set[int]()
     waiting = [root]
     while waiting:
         event, key = waiting[-1], id(waiting[-1])
-        if key in above:
-            order.append(event)
-            above.discard(key)
-            waiting.pop()
-            continue
         if key in below:
             waiting.pop()
+            if key in above:
+                order.append(event)
+                above.discard(key)
             continue
         children = below[key] = _children(event)
-        if children is None:
-            order.append(event)
-            waiting.pop()
-            continue
         above.add(key)
-        if any(id(child) in above for child, _ in children):
+        inner = [child for child, _ in children if is_composition(child)]
+        if any(id(child) in above for child in inner):
             raise RefusedEventError(event, DomainError("event", "a cycle", "a tree: this composition contains itself"))
-        waiting.extend([child for child, _ in children if id(child) not in below])
+        waiting += inner
     return order, below
 
 
-def _children(event: Any) -> Children | None:
-    """Of what a composition is composed, how often; None of every other event."""
+def _children(event: Any) -> Children:
+    """Of what a composition is composed, and how often."""
     name, fields = named(event)
-    if name not in _FIELDS:
-        return None
-    require(event, name, fields, _FIELDS[name])
+    require(event, name, fields, COMPOSITIONS[name])
     if name == SELF_COMPOSED:
         try:
             return [(event.event, check.count("count", event.count))]
