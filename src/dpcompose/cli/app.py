@@ -12,6 +12,7 @@ import typer
 
 from dpcompose.cli.adaptive import app as adaptive
 from dpcompose.cli.experiment import experiment
+from dpcompose.cli.imported import import_document
 from dpcompose.cli.ledger import app as ledger
 from dpcompose.cli.output import DONE, INTERNAL, NOT_AVAILABLE, package_version
 from dpcompose.cli.plan import account, calibrate
@@ -32,6 +33,7 @@ app.command()(account)
 app.command()(calibrate)
 app.command()(experiment)
 app.command()(release)
+app.command("import")(import_document)
 app.add_typer(adaptive, name="adaptive")
 app.add_typer(ledger, name="ledger")
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(theorem)

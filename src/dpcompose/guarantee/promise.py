@@ -115,6 +115,22 @@ class KnownCurve:
         return up(chord / ((high - low) * at) * (1 + 32 * UNIT_ROUNDOFF)) if self.curve[after] > 0 else 0.0
 
 
+@dataclass(frozen=True)
+class RenyiLine:
+    """Renyi divergences of at most xi + rho * order, rounded up.
+
+    Args:
+        rho: How much the bound grows with the order.
+        xi: Its value at order 0.
+    """
+
+    rho: float
+    xi: float
+
+    def __call__(self, order: float) -> float:
+        return up(self.xi + up(self.rho * order))
+
+
 def _numbers(name: str, value: Any, domain: str) -> list[float]:
     """A sequence of real numbers, which may be infinite."""
     try:

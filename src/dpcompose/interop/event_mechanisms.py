@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, cast
 
 from dpcompose.composition.composition import Composable, Composition, compose
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.guarantee.promise import RenyiLine
 from dpcompose.mechanism import (
     BlackBox,
     Concentrated,
@@ -45,22 +45,6 @@ RELATIONS = {
 """What dp_accounting calls each adjacency."""
 NOTHING = compose()
 Read = Callable[[Any, Adjacency], Composable]
-
-
-@dataclass(frozen=True)
-class RenyiLine:
-    """Renyi divergences of at most xi + rho * order, rounded up.
-
-    Args:
-        rho: How much the bound grows with the order.
-        xi: Its value at order 0.
-    """
-
-    rho: float
-    xi: float
-
-    def __call__(self, order: float) -> float:
-        return up(self.xi + up(self.rho * order))
 
 
 def non_private(adjacency: Adjacency) -> BlackBox:

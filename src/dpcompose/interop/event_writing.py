@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import namedtuple
 from fractions import Fraction
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from dpcompose.composition.composition import Composable, ComposablePart, Sampled, compose
 from dpcompose.errors import UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.interop.event_mechanisms import RenyiLine, quotient_below
+from dpcompose.guarantee.promise import RenyiLine
+from dpcompose.interop.event_mechanisms import quotient_below
 from dpcompose.mechanism import (
     BlackBox,
     Concentrated,
@@ -54,17 +55,18 @@ def to_named_tuple(composition: Composable, *, adjacency: Adjacency = Adjacency.
     """
     check.member("adjacency", adjacency, Adjacency)
     parts = [(_written(part, adjacency), times) for part, times in compose(composition).parts]
-    events = [_event("SelfComposedDpEvent", event=one, count=times) if times > 1 else one for one, times in parts]
+    events = [event_tuple("SelfComposedDpEvent", event=one, count=times) if times > 1 else one for one, times in parts]
     if len(events) == 1:
         return events[0]
-    return _event("ComposedDpEvent", events=events) if events else _event("NoOpDpEvent")
+    return event_tuple("ComposedDpEvent", events=events) if events else event_tuple("NoOpDpEvent")
 
 
-def _event(class_name: str, /, **fields: Any) -> Any:
-    return _kind(class_name, tuple(fields))(MODULE, class_name, *fields.values())
+def event_tuple(class_name: str, /, *, module_name: str = MODULE, **fields: Any) -> Any:
+    """A named tuple of the wire format."""
+    return _kind(class_name, tuple(fields))(module_name, class_name, *fields.values())
 
 
-@cache
+@lru_cache(maxsize=256)
 def _kind(class_name: str, fields: tuple[str, ...]) -> Any:
     named: Any = namedtuple  # a class for each list of fields: no class statement says that
     return named(f"_{class_name}NamedTupleWrapper", ("module_name", "class_name", *fields))
@@ -75,10 +77,10 @@ def _written(part: ComposablePart, adjacency: Adjacency) -> Any:
     match part:
         case Sampled(base=base, rate=rate):
             inner = to_named_tuple(base, adjacency=adjacency)
-            return _event("PoissonSampledDpEvent", sampling_probability=rate, event=inner)
+            return event_tuple("PoissonSampledDpEvent", sampling_probability=rate, event=inner)
         case PrivateSelection(base=base, tries=mean, shape=shape):
             inner = to_named_tuple(base, adjacency=adjacency)
-            return _event("RepeatAndSelectDpEvent", event=inner, mean=mean, shape=shape)
+            return event_tuple("RepeatAndSelectDpEvent", event=inner, mean=mean, shape=shape)
         case Gaussian() | Laplace() | DiscreteLaplace() | DiscreteGaussian():
             return _noise(part, adjacency)
         case Stated():
@@ -86,13 +88,13 @@ def _written(part: ComposablePart, adjacency: Adjacency) -> Any:
         case MixtureOfGaussians() if adjacency is not Adjacency.REPLACE:
             shifts, weights = list(part.shifts), list(part.weights)
             name = "MixtureOfGaussiansDpEvent"
-            return _event(name, standard_deviation=part.sigma, sensitivities=shifts, sampling_probs=weights)
+            return event_tuple(name, standard_deviation=part.sigma, sensitivities=shifts, sampling_probs=weights)
         case FixedSizeSample(records=records, batch=batch) if adjacency is Adjacency.REPLACE:
-            inner = _event("GaussianDpEvent", noise_multiplier=part.sigma)
+            inner = event_tuple("GaussianDpEvent", noise_multiplier=part.sigma)
             name = "SampledWithoutReplacementDpEvent"
-            return _event(name, source_dataset_size=records, sample_size=batch, event=inner)
+            return event_tuple(name, source_dataset_size=records, sample_size=batch, event=inner)
         case TruncatedPoisson(records=records, batch=batch) if adjacency is Adjacency.ADD_REMOVE:
-            return _event(
+            return event_tuple(
                 "TruncatedSubsampledGaussianDpEvent",
                 dataset_size=records,
                 sampling_probability=part.rate,
@@ -103,9 +105,9 @@ def _written(part: ComposablePart, adjacency: Adjacency) -> Any:
             whole, rest = divmod(part.steps, part.restart or part.steps)
             counts = [part.restart or part.steps] * whole + ([rest] if rest else [])
             name = "SingleEpochTreeAggregationDpEvent"
-            return _event(name, noise_multiplier=part.sigma, step_counts=counts if len(counts) > 1 else counts[0])
+            return event_tuple(name, noise_multiplier=part.sigma, step_counts=counts if len(counts) > 1 else counts[0])
         case _:
-            raise _without_event(part, adjacency)
+            raise _withoutevent_tuple(part, adjacency)
 
 
 def _noise(part: Gaussian | Laplace | DiscreteLaplace | DiscreteGaussian, adjacency: Adjacency) -> Any:
@@ -113,51 +115,55 @@ def _noise(part: Gaussian | Laplace | DiscreteLaplace | DiscreteGaussian, adjace
     match part:
         case Gaussian() | Laplace() if adjacency is not Adjacency.REPLACE or part.replace_sensitivity is None:
             size, name = (part.sigma, "Gaussian") if isinstance(part, Gaussian) else (part.scale, "Laplace")
-            return _event(f"{name}DpEvent", noise_multiplier=quotient_below(size, part.sensitivity))
+            return event_tuple(f"{name}DpEvent", noise_multiplier=quotient_below(size, part.sensitivity))
         case DiscreteLaplace() | DiscreteGaussian() if adjacency is not Adjacency.REPLACE or (
             part.replace is None and isinstance(part.shift, int)
         ):
             shifts = part.shift if isinstance(part.shift, tuple) else (part.shift,)
             events = [_integer_noise(part, abs(shift)) for shift in shifts]
-            return events[0] if len(events) == 1 else _event("ComposedDpEvent", events=events)
+            return events[0] if len(events) == 1 else event_tuple("ComposedDpEvent", events=events)
         case _:
-            raise _without_event(part, adjacency)
+            raise _withoutevent_tuple(part, adjacency)
 
 
 def _integer_noise(part: DiscreteLaplace | DiscreteGaussian, shift: int) -> Any:
     if isinstance(part, DiscreteGaussian):
-        return _event("DiscreteGaussianDpEvent", sigma=part.sigma, sensitivity=float(shift), dimension=1)
+        return event_tuple("DiscreteGaussianDpEvent", sigma=part.sigma, sensitivity=float(shift), dimension=1)
     rate = 1 / part.scale
     rate = rate if Fraction(rate) * Fraction(part.scale) >= 1 else up(rate)
-    return _event("DiscreteLaplaceDpEvent", noise_parameter=rate, sensitivity=shift)
+    return event_tuple("DiscreteLaplaceDpEvent", noise_parameter=rate, sensitivity=shift)
 
 
 def _stated(part: Stated, adjacency: Adjacency) -> Any:
     """A guarantee: the event holds under the relation of whoever reads it, so that both must be the same."""
     if part.holds_under is not adjacency:
-        raise _without_event(part, adjacency)
+        raise _withoutevent_tuple(part, adjacency)
     match part:
         case BlackBox(stated=stated) if stated.delta == 1:
-            return _event("NonPrivateDpEvent")
+            return event_tuple("NonPrivateDpEvent")
         case BlackBox(stated=stated):
-            return _event("EpsilonDeltaDpEvent", epsilon=stated.epsilon, delta=stated.delta)
+            return event_tuple("EpsilonDeltaDpEvent", epsilon=stated.epsilon, delta=stated.delta)
         case Concentrated(stated=stated) if stated.delta == 0:
-            return _event("ZCDpEvent", rho=stated.rho, xi=0.0)
+            return event_tuple("ZCDpEvent", rho=stated.rho, xi=0.0)
         case RenyiCurve(stated=known) if isinstance(known.curve, RenyiLine) and known.delta == 0:
-            return _event("ZCDpEvent", rho=known.curve.rho, xi=known.curve.xi)
+            return event_tuple("ZCDpEvent", rho=known.curve.rho, xi=known.curve.xi)
         case GaussianDP(mu=mu) if adjacency is not Adjacency.REPLACE:
-            return _event("GaussianDpEvent", noise_multiplier=quotient_below(1.0, mu)) if mu else _event("NoOpDpEvent")
+            return (
+                event_tuple("GaussianDpEvent", noise_multiplier=quotient_below(1.0, mu))
+                if mu
+                else event_tuple("NoOpDpEvent")
+            )
         case Exponential(stated=epsilon):
-            return _event("ExponentialMechanismDpEvent", epsilon=epsilon)
+            return event_tuple("ExponentialMechanismDpEvent", epsilon=epsilon)
         case PermuteAndFlip(stated=epsilon):
-            return _event("PermuteAndFlipDpEvent", epsilon=epsilon)
+            return event_tuple("PermuteAndFlipDpEvent", epsilon=epsilon)
         case RandomizedResponse(stated=epsilon, categories=count) if adjacency is Adjacency.REPLACE and epsilon < 700:
             noise = count / (math.expm1(epsilon) + count) * (1 - 8 * UNIT_ROUNDOFF) if epsilon else 1.0
-            return _event("RandomizedResponseDpEvent", noise_parameter=noise, num_buckets=count)
+            return event_tuple("RandomizedResponseDpEvent", noise_parameter=noise, num_buckets=count)
         case _:
-            raise _without_event(part, adjacency)
+            raise _withoutevent_tuple(part, adjacency)
 
 
-def _without_event(part: ComposablePart, adjacency: Adjacency) -> UnsupportedError:
+def _withoutevent_tuple(part: ComposablePart, adjacency: Adjacency) -> UnsupportedError:
     reason = f"no event of dp_accounting says this under {adjacency.value}"
     return UnsupportedError(repr(part), reason, "Ask dpcompose itself, or state it as a BlackBox under that adjacency")

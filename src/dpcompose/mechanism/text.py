@@ -8,6 +8,7 @@ history does not.
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -48,6 +49,23 @@ def parse(text: object) -> Composable:
         raise
     except (SyntaxError, ValueError, TypeError, KeyError, MemoryError, RecursionError):
         raise DomainError("mechanism", text, "a mechanism, such as Gaussian(10.0) * 3") from None
+
+
+def arguments(mechanism: Any) -> tuple[str, dict[str, Any]]:
+    """The class of one mechanism, and the arguments of the call that makes it, by name.
+
+    Raises:
+        DomainError: If its text is no such call.
+    """
+    text = repr(mechanism)
+    match ast.parse("None" if text.startswith("<") else text, mode="eval").body:
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name in _NAMES:
+            bound = inspect.signature(_NAMES[name]).bind(
+                *[_value(each) for each in args], **{str(each.arg): _value(each.value) for each in keywords}
+            )
+            return name, dict(bound.arguments)
+        case _:
+            raise DomainError("mechanism", text, "one mechanism that a call makes, such as Gaussian(10.0)")
 
 
 def _composable(node: ast.expr) -> Composable:

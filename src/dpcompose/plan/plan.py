@@ -238,11 +238,11 @@ def _refuse_unknown(table: dict[str, Any], known: tuple[str, ...], place: _Place
             raise place.error(_short(key), _plain(value), expected)
 
 
-def _refuse_container(key: str, table: dict[str, Any], place: _Place, *, nested: bool = False) -> None:
+def _refuse_container(key: str, table: dict[str, Any], place: _Place, *, nested: int = 0) -> None:
     """Refuse a value that no key can have, before anything tries to print it."""
-    items = _items(table.get(key), nested)
-    if nested:
-        items = [each for item in items for each in _items(item, nested)]
+    items = _items(table.get(key), nested > 0)
+    for _ in range(nested):
+        items = [each for item in items for each in _items(item, True)]
     if any(isinstance(item, list | dict) for item in items):
         raise place.error(key, _plain(table.get(key)), "a plain value")
     if any(isinstance(item, int) and not -LARGEST_INTEGER <= item <= LARGEST_INTEGER for item in items):

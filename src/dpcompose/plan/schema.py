@@ -12,9 +12,12 @@ from functools import cached_property
 from typing import Any, Literal, cast
 
 from dpcompose import mechanism
+from dpcompose.composition import compose
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.guarantee.promise import RenyiLine
 from dpcompose.mechanism.participation import Participation
+from dpcompose.numerics import check
 from dpcompose.plan.values import (
     adjacency,
     array_text,
@@ -33,7 +36,7 @@ from dpcompose.plan.values import (
 Numbers = tuple[float, ...] | tuple[tuple[float, ...], ...]
 Base = tuple[tuple[str, Any], ...]
 """The keys of a `[[mechanism]]` table inside another one, with their values."""
-Value = float | int | str | tuple[int, ...] | Numbers | Participation | Base | Adjacency
+Value = float | int | str | tuple[int, ...] | Numbers | Participation | Base | tuple[Base, ...] | Adjacency
 Response = Literal["increasing", "decreasing"]
 
 
@@ -46,14 +49,14 @@ class ParameterSchema:
         write: The TOML text of such an argument; reading it back gives the same argument.
         response: How epsilon responds when the value grows; None where that is not known, so it cannot be varied.
         integer: Whether only integers make sense.
-        nested: Whether the value is an array of arrays or a table.
+        nested: How many levels of arrays and tables there may be inside the value.
     """
 
     read: Callable[[str, Any], Value]
     write: Callable[[Any], str] = repr
     response: Response | None = None
     integer: bool = False
-    nested: bool = False
+    nested: int = 0
 
 
 @dataclass(frozen=True)
@@ -94,10 +97,40 @@ def base(name: str, value: Any) -> Base:
 
 def selection(base: Base, *, tries: float, shape: float = math.inf) -> Any:
     """The private selection among runs of the mechanism that `base` describes."""
+    return mechanism.PrivateSelection(_built(base), tries=tries, shape=shape)
+
+
+def bases(name: str, value: Any) -> tuple[Base, ...]:
+    """A TOML array of tables, each of which describes one mechanism."""
+    given = cast("list[Any]", value) if isinstance(value, list) else []
+    if not given:
+        raise DomainError(
+            name, "no list" if value else value, "an array of tables, each of which describes a mechanism"
+        )
+    return tuple(base(f"{name}[{at}]", each) for at, each in enumerate(given))
+
+
+def composition(*, parts: tuple[Base, ...]) -> Any:
+    """The composition of the mechanisms that `parts` describe: what runs on one sample together."""
+    return compose(*[_built(each) for each in parts])
+
+
+def dominating_pair(*, upper: Numbers, lower: Numbers, holds_under: Adjacency) -> Any:
+    """The pair of exactly these masses, with the record and without it."""
+    return mechanism.DominatingPair.atoms(upper=upper, lower=lower, adjacency=holds_under)
+
+
+def renyi_line(*, rho: float, xi: float, holds_under: Adjacency) -> Any:
+    """Any mechanism whose Renyi divergence of each order is at most xi + rho times the order."""
+    line = RenyiLine(check.nonnegative("rho", rho), check.nonnegative("xi", xi))
+    return mechanism.RenyiCurve(line, holds_under=holds_under)
+
+
+def _built(base: Base) -> Any:
     given = dict(base)
     kind, rate, times = given.pop("kind"), given.pop("rate", 1), given.pop("times", 1)
     one = MECHANISMS[kind].build(**given)
-    return mechanism.PrivateSelection((one if rate == 1 else one.sampled(rate)) * times, tries=tries, shape=shape)
+    return (one if rate == 1 else one.sampled(rate)) * times
 
 
 def _inner(value: Base) -> str:
@@ -111,17 +144,25 @@ def choices(given: object, known: Iterable[str]) -> str:
     return f"one of {', '.join(names)}" + (f"; did you mean {nearest[0]}?" if nearest else "")
 
 
-def _dashed(name: str) -> str:
+def dashed(name: str) -> str:
+    """The kind that a class of that name has."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
 
 
-SELECTION = "private-selection"
-# A dominating pair is given as arrays or as a function: not in a plan file.
+SELECTION, COMPOSITION = "private-selection", "composition"
 MECHANISMS: dict[str, MechanismKind] = {
-    _dashed(name): MechanismKind(_dashed(name), getattr(mechanism, name))
+    dashed(name): MechanismKind(dashed(name), getattr(mechanism, name))
     for name in mechanism.__all__
     if name not in ("DominatingPair", "PrivateSelection")
-} | {SELECTION: MechanismKind(SELECTION, selection)}
+} | {
+    name: MechanismKind(name, build)
+    for name, build in (
+        (SELECTION, selection),
+        (COMPOSITION, composition),
+        ("dominating-pair", dominating_pair),
+        ("renyi-line", renyi_line),
+    )
+}
 # A test holds this list against the parameters of every constructor.
 PARAMETERS: dict[str, ParameterSchema] = {
     "scale": ParameterSchema(number, response="decreasing"),
@@ -152,9 +193,13 @@ PARAMETERS: dict[str, ParameterSchema] = {
     "weights": ParameterSchema(numbers, array_text),
     "selected": ParameterSchema(integer),
     "restart": ParameterSchema(integer),
-    "strategy": ParameterSchema(rows, lambda matrix: repr([list(row) for row in matrix]), nested=True),
-    "participation": ParameterSchema(participation, table_text, nested=True),
-    "base": ParameterSchema(base, _inner, nested=True),
+    "strategy": ParameterSchema(rows, lambda matrix: repr([list(row) for row in matrix]), nested=1),
+    "participation": ParameterSchema(participation, table_text, nested=1),
+    "parts": ParameterSchema(bases, lambda parts: f"[{', '.join(map(_inner, parts))}]", nested=4),
+    "upper": ParameterSchema(numbers, array_text),
+    "lower": ParameterSchema(numbers, array_text),
+    "xi": ParameterSchema(number, response="increasing"),
+    "base": ParameterSchema(base, _inner, nested=4),
     "tries": ParameterSchema(number, response="increasing"),
     "shape": ParameterSchema(number),
     "holds_under": ParameterSchema(adjacency, lambda member: quoted(member.value)),
