@@ -24,6 +24,7 @@ def event_to_json(event: Any) -> str:
         DomainError: If it is no event, or nested too deeply for JSON.
     """
     try:
+        named(event)
         return json.dumps(_document(event))
     except RefusedEventError as refused:
         raise refused.error from None

@@ -44,13 +44,21 @@ def named(event: Any) -> tuple[str, frozenset[str]]:
             return _declared(cast("Any", type(event)))
         wire = cast("Any", event)
         module, name = (
-            each.decode() if isinstance(each, bytes) else each for each in (wire.module_name, wire.class_name)
+            each.decode() if isinstance(each, bytes) else str.strip(each)
+            for each in (wire.module_name, wire.class_name)
         )
         return _checked(module, name), frozenset(wire._fields) - {"module_name", "class_name"}
     except (AttributeError, TypeError, ValueError):
         shown = cast("Any", type(cast("object", event))).__name__
         wanted = "an event of dp_accounting, or a named tuple of its wire format"
         raise RefusedEventError(event, DomainError("event", f"a {shown}", wanted)) from None
+
+
+def _text(value: Any) -> str:
+    """A name, which may come as bytes."""
+    if not isinstance(value, str | bytes):
+        raise TypeError(value)
+    return value if isinstance(value, str) else value.decode()
 
 
 @lru_cache(maxsize=128)

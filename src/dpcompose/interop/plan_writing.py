@@ -84,7 +84,7 @@ def _stated(part: ComposablePart) -> Keys:
         case _:
             try:
                 name, given = arguments(part)
-            except (DomainError, ValueError):
+            except DomainError:
                 reason = "it is given by a function, and a plan holds numbers"
                 raise UnsupportedError(repr(part), reason, "Give its values at some points") from None
             return (("kind", dashed(name)), *given.items())

@@ -58,14 +58,17 @@ def arguments(mechanism: Any) -> tuple[str, dict[str, Any]]:
         DomainError: If its text is no such call.
     """
     text = repr(mechanism)
-    match ast.parse("None" if text.startswith("<") else text, mode="eval").body:
-        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name in _NAMES:
-            bound = inspect.signature(_NAMES[name]).bind(
-                *[_value(each) for each in args], **{str(each.arg): _value(each.value) for each in keywords}
-            )
-            return name, dict(bound.arguments)
-        case _:
-            raise DomainError("mechanism", text, "one mechanism that a call makes, such as Gaussian(10.0)")
+    try:
+        match ast.parse(text, mode="eval").body:
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name in _NAMES:
+                named = {str(each.arg): _value(each.value) for each in keywords}
+                bound = inspect.signature(_NAMES[name]).bind(*[_value(each) for each in args], **named)
+                return name, dict(bound.arguments)
+            case _:
+                pass
+    except (SyntaxError, ValueError, TypeError, KeyError, MemoryError, RecursionError):
+        pass
+    raise DomainError("mechanism", text, "one mechanism that a call with numbers makes, such as Gaussian(10.0)")
 
 
 def _composable(node: ast.expr) -> Composable:
