@@ -6,8 +6,8 @@ python -m examples.interop.band_matrix
 from __future__ import annotations
 
 import numpy as np
-from dp_accounting import NeighboringRelation
-from jax_privacy.experimental.execution_plan import BandMFExecutionPlanConfig
+from dp_accounting import NeighboringRelation  # pyright: ignore[reportMissingImports]
+from jax_privacy.experimental.execution_plan import BandMFExecutionPlanConfig  # pyright: ignore[reportMissingImports]
 
 from dpcompose.interop.dp_accounting import Accountant
 

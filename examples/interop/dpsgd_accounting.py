@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import dp_accounting
-from dp_accounting.pld import PLDAccountant
+import dp_accounting  # pyright: ignore[reportMissingImports]
+from dp_accounting.pld import PLDAccountant  # pyright: ignore[reportMissingImports]
 
 from dpcompose.interop.dp_accounting import Accountant  # instead of PLDAccountant
 

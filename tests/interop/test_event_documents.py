@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from dpcompose import (
     Gaussian,
     GaussianDP,
     Laplace,
+    MissingExtraError,
     MixtureOfGaussians,
     Participation,
     PermuteAndFlip,
@@ -38,6 +40,7 @@ from dpcompose import (
 )
 from dpcompose.composition.composition import Composable
 from dpcompose.guarantee.promise import RenyiLine
+from dpcompose.interop import dp_accounting as adapter
 from dpcompose.interop.dp_accounting import from_dp_event, to_named_tuple
 from dpcompose.interop.event_document import event_from_document, event_to_json
 from dpcompose.interop.imported import import_plan
@@ -224,3 +227,14 @@ def test_json_of_what_is_no_event() -> None:
     for value in (1.0, None, object(), [object()], math.inf, {}):
         with pytest.raises(DomainError):
             event_to_json(value)
+
+
+@pytest.mark.parametrize("asked", [lambda: adapter.Accountant, lambda: adapter.to_dp_event(Gaussian(1.0))])
+def test_a_missing_library_says_what_to_type(asked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "dp_accounting", None)
+    adapter._library.cache_clear()
+    adapter._accountant.cache_clear()
+    with pytest.raises(MissingExtraError, match=r"dpcompose\[dp-accounting\]"):
+        asked()
+    with pytest.raises(AttributeError, match="no attribute 'Acountant'"):
+        _ = adapter.Acountant

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import math
 import types
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 from dpcompose.composition.composition import Composable, Composition, compose
 from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
@@ -62,6 +62,10 @@ def to_dp_event(composition: Composable, *, adjacency: Adjacency = Adjacency.ADD
     except AttributeError as error:
         reason = f"the installed dp_accounting has no {error.name}"
         raise UnsupportedError("to_dp_event", reason, "Install a later version, or use to_named_tuple") from None
+
+
+FEW_PARTS = 8
+"""Of compositions with so few parts the last answers are kept."""
 
 
 class _Accounting:
@@ -158,9 +162,11 @@ class _Accounting:
         """Epsilon at a delta, or delta at an epsilon, between two ends."""
         if (delta is None) == (epsilon is None):
             raise DomainError("delta, epsilon", (delta, epsilon), "one of the two")
-        if delta is not None:
-            return self.composition.epsilon(delta=delta, adjacency=self.adjacency)
-        return self.composition.delta(epsilon=cast("float", epsilon), adjacency=self.adjacency)
+        if epsilon is not None:
+            return self.composition.delta(epsilon=epsilon, adjacency=self.adjacency)
+        given = check.probability("delta", delta)
+        few = len(self.composition.parts) <= FEW_PARTS
+        return (_epsilon if few else _epsilon.__wrapped__)(self.composition, given, self.adjacency)
 
     def get_epsilon(self, target_delta: float) -> float:
         """The upper end of epsilon at this delta; infinite at every delta if something was released as it is."""
@@ -170,6 +176,12 @@ class _Accounting:
     def get_delta(self, target_epsilon: float) -> float:
         """The upper end of delta at this epsilon."""
         return self.bound(epsilon=target_epsilon).upper
+
+
+@lru_cache(maxsize=256)
+def _epsilon(composition: Composition, delta: float, adjacency: Adjacency) -> Bound:
+    """Calibrations ask at the ends of their search, and at what they found, twice."""
+    return composition.epsilon(delta=delta, adjacency=adjacency)
 
 
 def _alike(one: Any, other: Any) -> bool:

@@ -43,10 +43,7 @@ def named(event: Any) -> tuple[str, frozenset[str]]:
         if not isinstance(event, tuple):
             return _declared(cast("Any", type(event)))
         wire = cast("Any", event)
-        module, name = (
-            each.decode() if isinstance(each, bytes) else str.strip(each)
-            for each in (wire.module_name, wire.class_name)
-        )
+        module, name = (_text(each) for each in (wire.module_name, wire.class_name))
         return _checked(module, name), frozenset(wire._fields) - {"module_name", "class_name"}
     except (AttributeError, TypeError, ValueError):
         shown = cast("Any", type(cast("object", event))).__name__
