@@ -7,6 +7,7 @@ from dpcompose.composition.choice import Choice, one_of
 from dpcompose.composition.compare import Comparison
 from dpcompose.composition.composition import Composable, ComposablePart, Composition, compare, compose
 from dpcompose.composition.group import Group
+from dpcompose.composition.growing import GrowingEpsilon
 from dpcompose.composition.parallel import Parallel, parallel
 from dpcompose.composition.part import Part
 from dpcompose.composition.profile import Curve, Profile
@@ -22,6 +23,7 @@ __all__ = [
     "Composition",
     "Curve",
     "Group",
+    "GrowingEpsilon",
     "Parallel",
     "Part",
     "Profile",

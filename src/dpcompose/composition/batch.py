@@ -173,11 +173,18 @@ def _phases(
         return None
     found: list[tuple[SampledGaussianLoss, int]] = []
     for part, times in parts:
-        losses = _sampled_gaussians(ask(((part, 2),), adjacency, whole.orientation, whole.tolerance, False))
-        if not losses or len(losses) > 1 or losses[0][1] != 2:
+        if (loss := sampled_gaussian(part, adjacency, whole.orientation)) is None:
             return None
-        found.append((losses[0][0], times))
+        found.append((loss, times))
     return found
+
+
+def sampled_gaussian(
+    part: ComposablePart, adjacency: Adjacency, orientation: Orientation
+) -> SampledGaussianLoss | None:
+    """The one loss of a part when the record is removed, if it is a sampled Gaussian; else None."""
+    losses = _sampled_gaussians(ask(((part, 2),), adjacency, orientation, TOLERANCE, False))
+    return losses[0][0] if losses and len(losses) == 1 and losses[0][1] == 2 else None
 
 
 @dataclass

@@ -159,25 +159,51 @@ def _lined(parts: Parts, places: plan.Places, grid: plan.Grid, most_nodes: int) 
     near = _NEAR[np.searchsorted(_NEAR, np.minimum(np.sqrt(wanted), _NEAR[-1]))]
     far = _FAR[np.searchsorted(_FAR, wanted / near)]
     depth = parts.spread(between(_DEEPER - np.log(places.error), 20.0, _DEEPEST)) + np.log(parts.times)
-    chosen, step = heights(remove, add, parts.spread(far * near * places.step), depth)
-    side = parts.noise * np.sqrt(2 * (depth + _DEEPER) + np.square(chosen.theta * parts.noise))
-    low, high = parts.ends(order, side)
-    points = class_of(((high - low) / step).reshape(-1, parts.count).max(axis=1) + 3)
-    farthest = ((high + 1) / parts.noise**2).reshape(-1, parts.count).max(axis=1)
-    known &= ((points <= plan.MOST_POINTS) & (farthest < LARGEST_EXPONENT))[:, None]
-    bounds = [Direction(parts, grid, power).log_moment for power in (outer + 1, -outer)]
+    drawing = gridded(parts, grid, Spread(order, outer, parts.spread(far * near * places.step)), depth)
+    known &= drawing.known[:, None]
     rows = len(places.order)
     return Lines(
         order=places.order,
         step=places.step,
         outer=places.outer,
         value=places.value,
-        sizes=np.where(known, np.concatenate([far, near, points[:, None]], axis=1), 0).astype(np.int64),
+        sizes=np.where(known, np.concatenate([far, near, drawing.points[:, None]], axis=1), 0).astype(np.int64),
         tails=2 * tails * (1 + 1e-9) / places.step,
-        side=side.reshape(rows, -1),
-        heights=chosen.columns.reshape(rows, -1),
-        bounds=np.concatenate([bound.reshape(rows, -1) for bound in bounds], axis=1),
+        side=drawing.side.reshape(rows, -1),
+        heights=drawing.heights.reshape(rows, -1),
+        bounds=np.concatenate([bound.reshape(rows, -1) for bound in drawing.bounds], axis=1),
     )
+
+
+class Spread(NamedTuple):
+    """The order, the outer order and the largest frequency of the line of each part, shape (m p, 1) each."""
+
+    order: Reals
+    outer: Reals
+    reach: Reals
+
+
+class Gridded(NamedTuple):
+    """The grids over the noise that lines need: their points, shape (m,), and for each part what `Lines` holds."""
+
+    points: Whole
+    known: NDArray[np.bool_]
+    side: Reals
+    heights: Reals
+    bounds: list[Reals]
+
+
+def gridded(parts: Parts, grid: plan.Grid, line: Spread, depth: Reals) -> Gridded:
+    """How fine the grids over the noise must be, to leave out e^-depth; `grid` is that for planning."""
+    remove, add = Direction(parts, grid, line.order + 1), Direction(parts, grid, -line.order)
+    chosen, step = heights(remove, add, line.reach, depth)
+    side = parts.noise * np.sqrt(2 * (depth + _DEEPER) + np.square(chosen.theta * parts.noise))
+    low, high = parts.ends(line.order, side)
+    points = class_of(((high - low) / step).reshape(-1, parts.count).max(axis=1) + 3)
+    farthest = ((high + 1) / parts.noise**2).reshape(-1, parts.count).max(axis=1)
+    known = (points <= plan.MOST_POINTS) & (farthest < LARGEST_EXPONENT)
+    bounds = [Direction(parts, grid, power).log_moment for power in (line.outer + 1, -line.outer)]
+    return Gridded(points, known, side, chosen.columns, bounds)
 
 
 @dataclass(frozen=True)
