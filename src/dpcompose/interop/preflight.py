@@ -112,7 +112,7 @@ class StepHook:
             return
         if draws > 1:
             self._say([_accumulation(draws)])
-            noise = down(noise / draws) if noise > 0 else 0.0
+            noise = _shared(noise, draws)
         self._accountant.step(noise_multiplier=noise, sample_rate=min(1.0, self._rate * draws))
 
     def _look(self, noise: float) -> None:
@@ -140,13 +140,18 @@ class StepHook:
         """
         new, least = self._passes.passes - self._charged, self._least
         if not self._passes.passes or (new and draws > 1):
-            least = down(noise / (new + 1 if new else draws)) if noise > 0 else 0.0
+            least = _shared(noise, new + 1 if new else draws)
             self._accountant.step(noise_multiplier=least, sample_rate=1.0)
         elif new or noise < least:
             least = noise
             for _ in range(max(new, 1)):
                 self._accountant.step(noise_multiplier=noise, sample_rate=1.0)
         self._charged, self._least = self._passes.passes, least if new else min(noise, least)
+
+
+def _shared(noise: float, times: int) -> float:
+    """The noise multiplier of a sum that holds a record so many times, rounded down."""
+    return down(noise / times) if noise > 0 and times > 1 else noise
 
 
 HOOKS: WeakSet[StepHook] = WeakSet()
