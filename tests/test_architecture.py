@@ -47,7 +47,7 @@ MAY_IMPORT = {
     "ledger": set(),
     "account": {"ledger", "adaptive", "mechanism", "composition", "guarantee"},
     "release": {"account", "ledger", "mechanism", "composition", "adaptive", "guarantee"},
-    "report": {*THEORY, "plan", "ledger", "account", "release"},
+    "report": {*THEORY, "plan", "ledger", "account", "release", "interop"},
     "interop": {"plan", "account", "ledger", "adaptive", "mechanism", "composition", "loss", "guarantee"},
     "cli": FACES | {"adaptive", "interop"},
     "__main__": {"cli"},

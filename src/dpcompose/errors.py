@@ -12,6 +12,7 @@ DPComposeError
 │   └── SpentError                 a charge that was redeemed before, whose answer is not stored
 └── LedgerError                    the ledger will not, or cannot; nothing was changed
     ├── OverdrawnError             more asked than is left: scope, currency, asked, left
+    │   └── StepRefusedError       a training step that does not fit; how many of those asked would
     ├── UnknownScopeError          no scope of that path
     ├── ScopeExistsError           a scope of that path was opened otherwise
     ├── ScopeKindError             an operation that this kind of scope does not take
@@ -165,6 +166,25 @@ class OverdrawnError(LedgerError):
     def __init__(self, scope: str, currency: str, asked: Any, left: Any) -> None:
         self.scope, self.currency, self.asked, self.left = scope, currency, asked, left
         super().__init__(f"{scope}: {asked} of {currency} asked, {left} left. Nothing was spent; ask for less")
+
+
+class StepRefusedError(OverdrawnError):
+    """A training step, or a plan of steps, that does not fit; nothing was spent, and nothing of it may run.
+
+    Args:
+        scope, currency, asked, left: See `OverdrawnError`.
+        steps: How many steps were asked.
+        fitting: How many of them would fit.
+    """
+
+    def __init__(self, scope: str, currency: str, asked: Any, left: Any, *, steps: int, fitting: int) -> None:
+        super().__init__(scope, currency, asked, left)
+        self.steps, self.fitting = steps, fitting
+        more = f"{fitting} more {'step' if fitting == 1 else 'steps'} of this kind would fit"
+        self.args = (
+            f"{scope}: {steps} {'step' if steps == 1 else 'steps'} refused, {asked} of {currency} asked, {left} left; "
+            f"{more}. Nothing was spent, and none may run; stop, or ask for fewer steps, more noise or smaller samples",
+        )
 
 
 class UnknownScopeError(LedgerError):

@@ -135,7 +135,17 @@ class Account:
         if not any(each.filter is not None for each in self.chain):
             what, remedy = f"a charge of {self.scope!r}", "Open a scope with a filter below it"
             raise UnsupportedError(what, "no filter bounds it, there or above", remedy)
-        return chain_cost(self.chain, mechanism, delta=delta, adjacency=self.adjacency)
+        for known, at, amounts in tuple(self._latest):
+            if known is mechanism and at == delta and type(at) is type(delta):
+                return dict(amounts)
+        amounts = chain_cost(self.chain, mechanism, delta=delta, adjacency=self.adjacency)
+        self._latest[:] = [(mechanism, delta, amounts)]
+        return dict(amounts)
+
+    @cached_property
+    def _latest(self) -> list[tuple[Priced, NumericLiteral | None, dict[str, Amount]]]:
+        """The price of the last mechanism that was asked for: a training run charges one object many times."""
+        return []
 
     def left(self) -> dict[str, Amount]:
         """The most that a charge could still ask, each currency by itself, the whole chain heeded."""

@@ -7,6 +7,7 @@ from dpcompose.report.document import dumps
 from dpcompose.report.html import html
 from dpcompose.report.page import Fact, Heading, Page, PageTable
 from dpcompose.report.release import quote_document, quote_page, release_document, release_page
+from dpcompose.report.training import save_training
 
 Column = Heading
 Table = PageTable
@@ -32,4 +33,5 @@ __all__ = [
     "release_document",
     "release_page",
     "save_counting",
+    "save_training",
 ]

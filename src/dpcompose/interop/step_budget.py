@@ -1,0 +1,290 @@
+"""Budgets that training steps are charged to: a filter in memory, or a scope of a ledger."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from threading import Lock
+from typing import Any, Protocol, TypeVar, cast
+
+from dpcompose.account import Account
+from dpcompose.account.scope import NumericLiteral, exact
+from dpcompose.adaptive import Spending
+from dpcompose.adaptive.amount import shown
+from dpcompose.adaptive.filter import charged
+from dpcompose.composition.composition import Composable, compose
+from dpcompose.errors import (
+    OverdrawnError,
+    StoreError,
+    UnsupportedError,
+)
+from dpcompose.guarantee import Adjacency
+from dpcompose.ledger import Kind, Receipt
+from dpcompose.ledger.entry import GRANTED, REDEEMED
+from dpcompose.ledger.scope import paths_down_to
+from dpcompose.mechanism.text import parse, serialize
+
+Answer = TypeVar("Answer")
+MOST_STEPS = 10**15
+TRIES = 3
+Delta = NumericLiteral | None
+Charges = Sequence[tuple[Composable, int]]
+"""Mechanisms with counts, in the order in which they were charged."""
+
+
+class StepBudget(Protocol):
+    """A budget: what fits, charges, and receipts that are redeemed before a step runs."""
+
+    @property
+    def name(self) -> str:
+        """Its name in errors."""
+        ...
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """Under which charges are priced."""
+        ...
+
+    @property
+    def parts_people(self) -> bool:
+        """Whether a partition is above: then only one-shot or pure charges are sound."""
+        ...
+
+    def room(self, mechanism: Composable, delta: Delta) -> int:
+        """How many more charges of this mechanism fit."""
+        ...
+
+    def resumable(self, mechanism: Composable, delta: Delta) -> int:
+        """How many charges of this mechanism an earlier attempt of the run left unredeemed."""
+        ...
+
+    def charge(self, mechanism: Composable, delta: Delta, *, key: str, note: Mapping[str, Any]) -> Receipt | None:
+        """A charge that an earlier attempt left, else a new one; OverdrawnError if it does not fit."""
+        ...
+
+    def redeem(self, receipt: Receipt | None) -> None:
+        """Use up a charge; AlreadyRedeemedError if another process did."""
+        ...
+
+    def charges(self) -> Charges:
+        """Everything charged so far."""
+        ...
+
+    def share_left(self) -> float:
+        """The share of the budget that is left, in [0, 1]."""
+        ...
+
+
+def label_of(mechanism: Composable, delta: Delta) -> str:
+    """A mechanism and the delta at which it is charged, as text."""
+    return f"{serialize(mechanism)} at {None if delta is None else exact('delta', delta)}"
+
+
+def _most(spent: Mapping[str, Any], cost: Mapping[str, Any], sets: Sequence[Mapping[str, Any]]) -> int:
+    """How often a cost fits within one of several sets of caps."""
+    most = 0
+    for caps in sets:
+        if all(spent[name] <= cap for name, cap in caps.items()):
+            fits = [int((cap - spent[name]) // cost[name]) for name, cap in caps.items() if cost[name] > 0]
+            most = max(most, min(fits, default=MOST_STEPS))
+    return min(most, MOST_STEPS)
+
+
+def _share(spent: Mapping[str, Any], sets: Sequence[Mapping[str, Any]]) -> float:
+    shares = [
+        min((1 - Fraction(spent[name]) / cap for name, cap in caps.items() if cap > 0), default=0) for caps in sets
+    ]
+    return max(float(max(shares, default=0)), 0.0)
+
+
+@dataclass
+class MemoryBudget:
+    """A filter in the memory of one process.
+
+    Args:
+        state: The spending.
+    """
+
+    state: Spending
+    name: str = "this guard"
+    parts_people: bool = False
+    _charges: list[tuple[Composable, int]] = field(default_factory=list[tuple[Composable, int]])
+    _latest: tuple[Composable, Delta, dict[str, Fraction]] | None = None
+    _lock: Any = field(default_factory=Lock, repr=False)
+
+    @property
+    def adjacency(self) -> Adjacency:
+        return self.state.adjacency
+
+    def _price(self, mechanism: Composable, delta: Delta) -> dict[str, Fraction]:
+        known = self._latest
+        if known is not None and known[0] is mechanism and known[1] == delta:
+            return known[2]
+        named = None if delta is None else exact("delta", delta)
+        price = self.state.filter.price(mechanism, delta=named, adjacency=self.adjacency)
+        self._latest = (mechanism, delta, price)
+        return price
+
+    def room(self, mechanism: Composable, delta: Delta) -> int:
+        return _most(self.state.spent, self._price(mechanism, delta), self.state.filter.alternatives)
+
+    def charge(self, mechanism: Composable, delta: Delta, *, key: str, note: Mapping[str, Any]) -> None:
+        with self._lock:
+            self.state, decision = charged(self.state, self._price(mechanism, delta))
+            if decision.short is not None:
+                asked, left = shown(decision.asked[decision.short], decision.left[decision.short])
+                raise OverdrawnError(self.name, decision.short, asked, left)
+            _append(self._charges, mechanism)
+
+    def redeem(self, receipt: Receipt | None) -> None:
+        """A charge in memory is of this process alone."""
+
+    def resumable(self, mechanism: Composable, delta: Delta) -> int:
+        return 0
+
+    def charges(self) -> Charges:
+        with self._lock:
+            return list(self._charges)
+
+    def share_left(self) -> float:
+        return _share(self.state.spent, self.state.filter.alternatives)
+
+
+@dataclass
+class LedgerBudget:
+    """A scope of a ledger, which any number of processes share.
+
+    Args:
+        account: The account on it.
+        actor: Who charges and redeems.
+        run: The run whose unredeemed charges are resumed; None for none.
+    """
+
+    account: Account
+    actor: str
+    run: str | None
+    _unredeemed: list[tuple[str, Receipt]] = field(default_factory=list[tuple[str, Receipt]])
+    _charges: list[tuple[Composable, int]] = field(default_factory=list[tuple[Composable, int]])
+    _known: dict[str, Composable] = field(default_factory=dict[str, Composable])
+    _read: int = 0
+    _lock: Any = field(default_factory=Lock, repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.account.scope
+
+    @property
+    def adjacency(self) -> Adjacency:
+        return self.account.adjacency
+
+    @property
+    def parts_people(self) -> bool:
+        return any(each.scope.kind is Kind.PARTITION for each in self.account.chain)
+
+    def room(self, mechanism: Composable, delta: Delta) -> int:
+        cost = {name: amount.units for name, amount in self.account.price(mechanism, delta=delta).items()}
+        with self.account.ledger.moment() as moment:
+            if any(moment.balance(path).closed for path in paths_down_to(self.name)):
+                return 0
+            free = {name: amount.units for name, amount in moment.available(self.name).items()}
+            most = _most(dict.fromkeys(free, 0), cost, [free])
+            for each in self.account.chain:
+                if each.scope.alternatives:
+                    spent = moment.balance(each.path).spent.units
+                    most = min(most, _most(spent, cost, each.scope.within(spent)))
+        return most
+
+    def resumable(self, mechanism: Composable, delta: Delta) -> int:
+        label = label_of(mechanism, delta) if self._unredeemed else ""
+        return sum(text == label for text, _ in self._unredeemed)
+
+    def charge(self, mechanism: Composable, delta: Delta, *, key: str, note: Mapping[str, Any]) -> Receipt:
+        if (found := self._resumed(mechanism, delta)) is not None:
+            return found
+
+        def charge() -> Receipt:
+            return self.account.charge(mechanism, actor=self.actor, key=key, delta=delta, description=note)
+
+        return _certain(charge)
+
+    def _resumed(self, mechanism: Composable, delta: Delta) -> Receipt | None:
+        """A charge of an earlier attempt that was not redeemed, if it paid the price."""
+        if not self._unredeemed:
+            return None
+        label, price = label_of(mechanism, delta), self.account.price(mechanism, delta=delta)
+        with self._lock:
+            for place, (text, receipt) in enumerate(self._unredeemed):
+                if text == label and all(receipt.cost[name] >= amount for name, amount in price.items()):
+                    return self._unredeemed.pop(place)[1]
+        return None
+
+    def redeem(self, receipt: Receipt | None) -> None:
+        """Redeem under a nonce that dies with this call: another attempt at the same receipt is refused."""
+        assert receipt is not None, "a ledger gives a receipt"
+        nonce = secrets.token_hex(32)
+        _certain(lambda: self.account.ledger.redeem(receipt, actor=self.actor, nonce=nonce))
+
+    def __post_init__(self) -> None:
+        """Find what an earlier attempt of the run charged and did not redeem."""
+        found: dict[int, tuple[str, Receipt]] = {}
+        own = (self.name, self.actor, self.run)
+        for entry in self.account.ledger.entries(self.name) if self.run is not None else ():
+            said = entry.description
+            if entry.kind == REDEEMED and entry.redeems is not None:
+                found.pop(entry.redeems, None)
+            elif entry.kind == GRANTED and (entry.scope, entry.actor, _run_of(said)) == own:
+                found[entry.sequence] = f"{said['mechanism']} at {said.get('delta')}", Receipt.of(entry)
+        self._unredeemed = list(found.values())
+
+    def charges(self) -> Charges:
+        """The charges of the scope itself, by whomever, read from the ledger as far as they are new."""
+        with self._lock:
+            for entry in self.account.ledger.entries(self.name, after=self._read):
+                if entry.kind == GRANTED and entry.scope == self.name:
+                    _append(self._charges, self._mechanism(entry.description.get("mechanism"), entry.sequence))
+                self._read = entry.sequence
+            return list(self._charges)
+
+    def _mechanism(self, text: Any, sequence: int) -> Composable:
+        if not isinstance(text, str):
+            what, reason = (
+                f"the epsilon of {self.name!r}",
+                f"charge {sequence} names no mechanism that can be read back",
+            )
+            raise UnsupportedError(what, reason, "Read the amounts that were charged")
+        if text not in self._known:
+            self._known[text] = parse(text)
+        return self._known[text]
+
+    def share_left(self) -> float:
+        own = next(each.scope for each in self.account.chain[::-1] if each.filter is not None)
+        spent = self.account.ledger.balance(own.path).spent.units
+        return _share(spent, own.within(spent))
+
+
+def _certain(action: Callable[[], Answer]) -> Answer:
+    """Do what may be asked again with the same name, until it is certain whether it was done."""
+    for _ in range(TRIES - 1):
+        try:
+            return action()
+        except StoreError as error:
+            if not error.uncertain:
+                raise
+    return action()
+
+
+def _run_of(description: Mapping[str, Any]) -> str | None:
+    """The run that charged a mechanism; None for other charges."""
+    note: Any = description.get("note")
+    return cast("dict[str, Any]", note).get("run") if isinstance(note, dict) and description.get("mechanism") else None
+
+
+def _append(charges: list[tuple[Composable, int]], mechanism: Composable) -> None:
+    """One more charge; equal ones in a row are counted. A plan is its parts."""
+    for part, times in compose(mechanism).parts:
+        if charges and charges[-1][0] == part:
+            charges[-1] = part, charges[-1][1] + times
+        else:
+            charges.append((part, times))
