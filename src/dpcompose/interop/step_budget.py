@@ -188,12 +188,17 @@ class LedgerBudget:
         with self.account.ledger.moment() as moment:
             if any(moment.balance(path).closed for path in paths_down_to(self.name)):
                 return 0
-            free = {name: amount.units for name, amount in moment.available(self.name).items()}
-            most = _most(dict.fromkeys(free, 0), cost, [free])
-            for each in self.account.chain:
-                if each.scope.alternatives:
-                    spent = moment.balance(each.path).spent.units
-                    most = min(most, _most(spent, cost, each.scope.within(spent)))
+            chain = [moment.balance(each.path) for each in self.account.chain]
+        most, child, passed = MOST_STEPS, chain[-1], dict.fromkeys(cost, 0)
+        for balance in chain[::-1]:
+            spent = balance.spent.units
+            if balance.scope.kind is Kind.PARTITION:
+                # Only what exceeds its largest child goes up.
+                passed |= {name: passed[name] + units - child.spent.units[name] for name, units in spent.items()}
+            if balance.scope.caps:
+                counted = {name: units - passed[name] for name, units in spent.items()}
+                most = min(most, _most(counted, cost, balance.scope.within(spent)))
+            child = balance
         return most
 
     def resumable(self, mechanism: Composable, delta: Delta) -> int:

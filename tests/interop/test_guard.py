@@ -1,0 +1,500 @@
+"""The training guard: charged before it runs, refused before it exceeds, resumed free, never above the budget."""
+
+from __future__ import annotations
+
+import copy
+import math
+import os
+import pickle
+import random
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from mpmath import binomial, exp, log, mp, mpf
+
+from campaigns import guard as campaign
+from dpcompose import Adjacency, FixedSizeSample, Gaussian, Laplace, UnsupportedError, compose
+from dpcompose.account import open_partition, open_scope
+from dpcompose.adaptive import BasicFilter, MenuFilter, PureFilter, RenyiFilter, UnionFilter
+from dpcompose.errors import (
+    AlreadyRedeemedError,
+    ClosedScopeError,
+    DomainError,
+    LedgerError,
+    ScopeKindError,
+    StepRefusedError,
+    StoreError,
+)
+from dpcompose.interop.guard import TrainingGuard
+from dpcompose.interop.step_budget import LedgerBudget
+from dpcompose.ledger import Ledger
+from dpcompose.ledger.entry import GRANTED, REDEEMED
+from dpcompose.report import save_training
+
+STEP = {"sigma": 4.0, "rate": 0.05}
+MECHANISM = Gaussian(4.0).sampled(0.05)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger.open(str(tmp_path / "ledger.db")) as opened:
+        yield opened
+
+
+def made(ledger: Ledger | None = None, **given: Any) -> TrainingGuard:
+    where = {} if ledger is None else {"ledger": ledger, "scope": "model"}
+    return TrainingGuard(**({"epsilon": 1, "delta": 1e-6} | where | given))
+
+
+def spent_by(guard: TrainingGuard, **kind: Any) -> int:
+    """Steps until the guard refuses."""
+    for number in range(10**6):
+        try:
+            with guard.step(**kind):
+                pass
+        except StepRefusedError:
+            return number
+    raise AssertionError("it never refuses")
+
+
+def kinds_of(ledger: Ledger) -> list[str]:
+    return [entry.kind for entry in ledger.entries("model") if entry.kind in (GRANTED, REDEEMED)]
+
+
+def test_charged_and_redeemed_before_the_block(ledger: Ledger) -> None:
+    with made(ledger).step(**STEP):
+        assert kinds_of(ledger) == [GRANTED, REDEEMED]
+    assert kinds_of(ledger) == [GRANTED, REDEEMED]
+
+
+def test_as_many_as_the_filter_grants_and_as_many_as_were_said() -> None:
+    filter = RenyiFilter.for_target(1, delta=1e-6)
+    ((price, cap),) = zip(filter.price(MECHANISM).values(), filter.caps.values(), strict=True)
+    guard = made(filter=RenyiFilter)
+    assert guard.steps_left(**STEP) == cap // price == spent_by(guard, **STEP)
+    with pytest.raises(StepRefusedError, match="0 more steps of this kind would fit") as refusal, guard.step(**STEP):
+        pytest.fail("a refused step ran")
+    assert (refusal.value.steps, refusal.value.fitting) == (1, 0)
+    assert guard.steps_left(sigma=20.0, rate=0.05) > 0
+
+
+def test_memory_and_ledger_grant_the_same(ledger: Ledger) -> None:
+    step = {"sigma": 12.0, "rate": 0.5}
+    left = made().steps_left(**step)
+    assert left == made(ledger).steps_left(**step) == spent_by(made(), **step) == spent_by(made(ledger), **step) > 20
+
+
+def test_one_declared_kind_is_granted_as_if_it_had_been_fixed() -> None:
+    guard = made(kinds=[(8.0, 1.0)])
+    steps = guard.steps_left(sigma=8.0)
+    assert (
+        (Gaussian(8.0) * steps).epsilon(delta=1e-6).upper <= 1 < (Gaussian(8.0) * (steps + 1)).epsilon(delta=1e-6).lower
+    )
+    with pytest.raises(UnsupportedError, match="not on the menu"):
+        guard.begin(sigma=9.0)
+
+
+def exact_divergence(sigma: float, rate: float, order: int) -> Any:
+    """Of the sampled Gaussian, at an integer order, the larger direction."""
+    mp.dps = 40
+    q, s = mpf(rate), mpf(sigma)
+    terms = [
+        binomial(order, k) * (1 - q) ** (order - k) * q**k * exp(mpf(k * k - k) / (2 * s * s)) for k in range(order + 1)
+    ]
+    return log(sum(terms)) / (order - 1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_never_above_whatever_sigma_is_chosen(seed: int) -> None:
+    """Sums of exact divergences, for an adversary who chooses each step from what is left."""
+    rng, filter = random.Random(seed), RenyiFilter(8.0, budget=0.25)
+    guard = made(filter=filter, epsilon=filter.epsilon_at(delta=1e-6))
+    grid = [(sigma, rate) for sigma in (0.8, 1.0, 1.5, 3.0, 9.0) for rate in (0.001, 0.02, 0.3, 1.0)]
+    ran: list[tuple[float, float]] = []
+    while fitting := [(sigma, rate) for sigma, rate in grid if guard.steps_left(sigma=sigma, rate=rate)]:
+        sigma, rate = max(fitting, key=lambda kind: exact_divergence(*kind, 8)) if seed == 0 else rng.choice(fitting)
+        for _ in range(1 if seed == 0 else rng.randrange(1, 400)):
+            try:
+                with guard.step(sigma=sigma, rate=rate):
+                    ran.append((sigma, rate))
+            except StepRefusedError:
+                break
+    total = sum(exact_divergence(*kind, 8) * ran.count(kind) for kind in set(ran))
+    assert 0.99 * 0.25 < total <= 0.25
+    fixed = compose(*[Gaussian(sigma).sampled(rate) * ran.count((sigma, rate)) for sigma, rate in set(ran)])
+    assert fixed.epsilon(delta=1e-6).lower <= guard.target
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_threads_run_no_step_too_many(ledger: Ledger, kept: bool) -> None:
+    guards = [made(ledger, run=f"run {n}") for n in range(2)] if kept else [made()] * 2
+    step, ran = {"sigma": 12.0, "rate": 0.5}, []
+    fits = guards[0].steps_left(**step)
+
+    def work(guard: TrainingGuard) -> None:
+        ran.append(spent_by(guard, **step))
+
+    threads = [Thread(target=work, args=(guard,)) for guard in guards * 3]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(ran) == fits > 20
+
+
+def test_two_guards_of_one_scope_share_it(ledger: Ledger) -> None:
+    first, second = made(ledger, run="one"), made(ledger, run="two")
+    before = first.steps_left(**STEP)
+    for guard in (first, second, first):
+        guard.begin(**STEP)
+    assert first.steps_left(**STEP) == second.steps_left(**STEP) == before - 3
+
+
+def test_a_step_that_runs_again_is_charged_again(ledger: Ledger) -> None:
+    for _ in range(2):  # from one checkpoint, twice
+        guard = made(ledger, run="one")
+        for _ in range(2):
+            guard.begin(**STEP)
+    assert kinds_of(ledger) == [GRANTED, REDEEMED] * 4
+
+
+def killed(monkeypatch: pytest.MonkeyPatch, guard: TrainingGuard, **kind: Any) -> None:
+    """A step of which only the charge is made."""
+    with monkeypatch.context() as patched:
+        patched.setattr(LedgerBudget, "redeem", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            guard.begin(**kind)
+
+
+def test_charged_and_not_redeemed_is_resumed_free(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed(monkeypatch, made(ledger, run="one"), **STEP)
+    other, again = made(ledger, run="two"), made(ledger, run="one")
+    left = other.steps_left(**STEP)
+    assert again.steps_left(**STEP) == left + 1
+    again.begin(sigma=3.0, rate=0.05)
+    assert kinds_of(ledger) == [GRANTED, GRANTED, REDEEMED], "another kind of step is not what was charged"
+    again.begin(**STEP)
+    assert kinds_of(ledger) == [GRANTED, GRANTED, REDEEMED, REDEEMED]
+    again.begin(**STEP)
+    assert kinds_of(ledger)[4:] == [GRANTED, REDEEMED], "once"
+
+
+def test_a_charge_that_another_attempt_resumed_is_charged_again(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, redeem = made(ledger, run="one"), LedgerBudget.redeem
+    thieves: list[TrainingGuard] = []
+
+    def robbed(budget: LedgerBudget, receipt: Any) -> None:
+        if not thieves:
+            thieves.append(made(ledger, run="one"))
+            thieves[0].begin(**STEP)
+        redeem(budget, receipt)
+
+    monkeypatch.setattr(LedgerBudget, "redeem", robbed)
+    first.begin(**STEP)
+    assert kinds_of(ledger) == [GRANTED, REDEEMED, GRANTED, REDEEMED], "two steps, two charges"
+
+
+def test_a_cheaper_charge_under_the_same_name_is_not_taken(ledger: Ledger) -> None:
+    guard = made(ledger)
+    nothing = dict.fromkeys(ledger.available("model"), 0)
+    said = {"mechanism": str(MECHANISM), "note": {"run": "one"}}
+    ledger.charge("model", cost=nothing, description=said, actor="training guard", key="forged")
+    before = guard.steps_left(**STEP)
+    made(ledger, run="one").begin(**STEP)
+    assert guard.steps_left(**STEP) == before - 1
+
+
+def test_a_fork_and_a_copy_are_refused() -> None:
+    guard = made()
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            guard.begin(**STEP)
+        except UnsupportedError:
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    for copied in (copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError):
+            copied(guard)
+
+
+def test_the_steps_that_fit_heed_the_whole_chain(ledger: Ledger) -> None:
+    """Two filters with a partition between, whose largest child is another one."""
+    open_scope(ledger, "city", filter=RenyiFilter(8.0, budget=0.02), actor="keeper")
+    open_partition(ledger, "city/wards", filter=RenyiFilter(8.0, budget=0.015), actor="keeper")
+    wards = [f"city/wards/{name}" for name in ("north", "south")]
+    for ward in wards:
+        open_scope(ledger, ward, filter=UnionFilter.for_target(2, delta=1e-6, orders=[8.0]), actor="keeper")
+    south, north = (TrainingGuard(epsilon=2, delta=1e-6, ledger=ledger, scope=ward) for ward in wards)
+    for guard, steps in ((south, 3), (north, 9), (south, None), (north, None)):
+        left = guard.steps_left(**STEP)
+        assert left > 12 or steps is None
+        for _ in range(left if steps is None else steps):
+            guard.begin(**STEP)
+        assert guard.steps_left(**STEP) == left - (left if steps is None else steps)
+    with pytest.raises(StepRefusedError):
+        south.begin(**STEP)
+
+
+def test_the_block_that_fails_keeps_its_charge() -> None:
+    guard = made()
+    before = guard.steps_left(**STEP)
+    with pytest.raises(ZeroDivisionError), guard.step(**STEP):
+        1 / 0  # noqa: B018
+    assert guard.steps_left(**STEP) == before - 1
+    context = guard.step(**STEP)
+    with context:
+        pass
+    with pytest.raises((RuntimeError, AttributeError)), context:
+        pytest.fail("one charge, two blocks")
+
+
+def test_shards_of_one_step_are_one_release(ledger: Ledger) -> None:
+    shards = [made(ledger, run="one", shard=rank) for rank in range(4)]
+    for _ in range(3):
+        for shard in shards:
+            with shard.step(**STEP):
+                pass
+    assert kinds_of(ledger) == [GRANTED, REDEEMED] * 3
+
+
+def test_a_plan_is_one_charge_and_an_extra_step_another(ledger: Ledger) -> None:
+    guard = made(ledger, run="one")
+    guard.plan([(6.0, 0.05, 3), (4.0, 0.05, 2)])
+    assert kinds_of(ledger) == [GRANTED]
+    for sigma in (6.0, 4.0, 6.0, 6.0, 4.0):
+        guard.begin(sigma=sigma, rate=0.05)
+    assert kinds_of(ledger) == [GRANTED, REDEEMED]
+    guard.begin(**STEP)
+    assert kinds_of(ledger) == [GRANTED, REDEEMED] * 2
+    ledger.verify()
+
+
+def test_a_plan_is_resumed_free_until_its_first_step(ledger: Ledger) -> None:
+    for _ in range(2):
+        guard = made(ledger, run="one")
+        guard.plan([(MECHANISM, 3)])
+    assert kinds_of(ledger) == [GRANTED]
+    guard.begin(**STEP)
+    made(ledger, run="one").plan([(MECHANISM, 3)])
+    assert kinds_of(ledger) == [GRANTED, REDEEMED, GRANTED]
+
+
+def test_a_plan_that_another_attempt_began_is_not_run(ledger: Ledger) -> None:
+    first, second = made(ledger, run="one"), None
+    first.plan([(MECHANISM, 2)])
+    second = made(ledger, run="one")
+    second.plan([(MECHANISM, 2)])
+    second.begin(**STEP)
+    with pytest.raises(AlreadyRedeemedError):
+        first.begin(**STEP)
+    first.begin(**STEP)
+    assert kinds_of(ledger) == [GRANTED, REDEEMED, GRANTED, REDEEMED]
+
+
+def test_a_whole_plan_has_the_price_of_its_composition() -> None:
+    steps = 300
+    whole = (MECHANISM * steps).epsilon(delta=1e-6).upper
+    guard = made(epsilon=4, filter=BasicFilter)
+    guard.plan([(4.0, 0.05, steps)], delta=9e-7)
+    assert guard.steps_left(**STEP) == steps
+    assert spent_by(guard, **STEP | {"delta": 1e-8}) - steps >= 0
+    assert whole < guard.target
+    with pytest.raises(StepRefusedError) as refusal:
+        made(epsilon=1, filter=BasicFilter).plan([(4.0, 0.05, steps)], delta=1e-6)
+    fits = refusal.value.fitting
+    assert refusal.value.steps == steps and 0 < fits < steps
+    made(epsilon=1, filter=BasicFilter).plan([(4.0, 0.05, fits)], delta=1e-6)
+
+
+def test_in_a_partition_a_plan_must_be_pure(ledger: Ledger) -> None:
+    open_scope(ledger, "city", filter=UnionFilter, epsilon=2, delta=1e-6, actor="keeper")
+    open_partition(ledger, "city/wards", actor="keeper")
+    open_scope(ledger, "city/wards/north", filter=None, actor="keeper")
+    guard = TrainingGuard(epsilon=2, delta=1e-6, ledger=ledger, scope="city/wards/north")
+    with pytest.raises(UnsupportedError, match="in a partition"):
+        guard.plan([(9.0, 0.05, 3)])
+    guard.begin(sigma=9.0, rate=0.05)
+    guard.plan([(Laplace(50.0), 3)])
+
+
+def test_the_epsilon_is_that_of_a_fresh_question(ledger: Ledger) -> None:
+    for guard in (made(epsilon=3), made(ledger, epsilon=3)):
+        assert guard.epsilon().upper == 0
+        for number in range(40):
+            guard.begin(sigma=4.0 if number % 4 else 3.0, rate=0.05)
+        guard.plan([(5.0, 0.1, 7)])
+        fresh = compose(MECHANISM * 30, Gaussian(3.0).sampled(0.05) * 10, Gaussian(5.0).sampled(0.1) * 7)
+        assert guard.epsilon() == fresh.epsilon(delta=1e-6)
+        assert guard.epsilon(delta=1e-5) == fresh.epsilon(delta=1e-5)
+        history = guard.history(points=5)
+        assert history.steps == (9, 18, 28, 37, 47)
+        assert history.epsilon[-1] == fresh.epsilon(delta=1e-6)
+        first = compose(MECHANISM * 6, Gaussian(3.0).sampled(0.05) * 3)
+        assert history.epsilon[0] == first.epsilon(delta=1e-6)
+        assert [bound.upper for bound in history.epsilon] == sorted(bound.upper for bound in history.epsilon)
+
+
+def test_the_history_is_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="pip install '.[plot]'")
+    guard = made(epsilon=3)
+    guard.plan([(2.0, 0.05, 30)])
+    for name in ("some.png", "none.png"):
+        save_training(tmp_path / name, (guard if name == "some.png" else made()).history(points=4))
+        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_hook_is_told_epsilon_the_share_and_the_steps_left() -> None:
+    told: list[tuple[float, float, int]] = []
+    guard = made(log=lambda *said: told.append(said), log_every=2)
+    total = guard.steps_left(**STEP)
+    assert list(guard.batches("abcde", **STEP)) == [*"abcde"]
+    assert [steps for _, _, steps in told] == [total - 2, total - 4]
+    assert told[1][0] == (MECHANISM * 4).epsilon(delta=1e-6).upper
+    assert 1 > told[0][1] > told[1][1] > 0
+
+
+def test_a_plain_loop_ends_before_the_step_that_exceeds() -> None:
+    guard = made()
+    total = guard.steps_left(sigma=12.0, rate=0.5)
+    assert list(guard.batches(range(10**6), sigma=12.0, rate=0.5)) == [*range(total)]
+
+
+def test_a_scope_must_promise_what_the_guard_states(ledger: Ledger) -> None:
+    for number, filter in enumerate((PureFilter, BasicFilter, RenyiFilter, UnionFilter)):
+        open_scope(ledger, f"at{number}", filter=filter, epsilon=0.3, delta=1e-6, actor="keeper")
+        TrainingGuard(epsilon=0.3, delta=1e-6, ledger=ledger, scope=f"at{number}")
+        with pytest.raises(DomainError, match="may spend"):
+            TrainingGuard(epsilon=0.29, delta=1e-6, ledger=ledger, scope=f"at{number}")
+    open_scope(ledger, "all", filter=None, actor="keeper")
+    with pytest.raises(UnsupportedError, match="no filter bounds it"):
+        TrainingGuard(epsilon=1, delta=1e-6, ledger=ledger, scope="all")
+    open_partition(ledger, "all/parts", filter=PureFilter(1), actor="keeper")
+    with pytest.raises(ScopeKindError):
+        TrainingGuard(epsilon=1, delta=1e-6, ledger=ledger, scope="all/parts")
+
+
+def test_a_fixed_size_sample_under_replacement(ledger: Ledger) -> None:
+    guard = made(ledger, adjacency=Adjacency.REPLACE)
+    round_ = FixedSizeSample(20.0, records=1000, batch=10)
+    guard.begin(mechanism=round_)
+    assert guard.epsilon() == round_.epsilon(delta=1e-6, adjacency=Adjacency.REPLACE)
+    with pytest.raises(DomainError, match="adjacency"):
+        made(ledger, adjacency=Adjacency.ADD_REMOVE)
+
+
+NAN = math.nan
+BAD_STEPS: list[tuple[dict[str, Any], str]] = [
+    ({"sigma": NAN}, "sigma"),
+    ({"sigma": 0.0}, "sigma"),
+    ({"sigma": -1.0}, "sigma"),
+    ({"sigma": True}, "sigma"),
+    ({"sigma": "1"}, "sigma"),
+    ({"sigma": 1.0, "rate": 1.5}, "rate"),
+    ({"sigma": 1.0, "rate": 0.0}, "rate"),
+    ({"sigma": 1.0, "rate": NAN}, "rate"),
+    ({}, "a step"),
+    ({"rate": 0.1}, "a step"),
+    ({"sigma": 1.0, "noise": 2.0}, "a step"),
+    ({"sigma": 1.0, "mechanism": MECHANISM}, "a step"),
+    ({"rate": 0.1, "mechanism": MECHANISM}, "a step"),
+    ({"mechanism": "Gaussian(1.0)"}, "a step"),
+    ({"sigma": 1.0, "delta": -1.0}, "delta"),
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), BAD_STEPS, ids=str)
+def test_a_bad_step_is_one_clear_error(kind: dict[str, Any], name: str) -> None:
+    guard = made(filter=BasicFilter)
+    with pytest.raises(DomainError, match=f"^{name}"), guard.step(**kind):
+        pytest.fail("it ran")
+    assert guard.history().steps == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": NAN}, "epsilon"),
+        ({"epsilon": "1"}, "epsilon"),
+        ({"delta": 0}, "delta"),
+        ({"delta": 1.0}, "delta"),
+        ({"delta": NAN}, "delta"),
+        ({"scope": "model"}, "ledger and scope"),
+        ({"run": ""}, "run"),
+        ({"actor": "a\nb"}, "actor"),
+        ({"shard": -1}, "shard"),
+        ({"log": 3}, "log"),
+        ({"log_every": 0}, "log_every"),
+        ({"adjacency": "replace"}, "adjacency"),
+        ({"filter": Fraction}, "filter"),
+        ({"filter": MenuFilter}, "filter"),
+        ({"filter": RenyiFilter(8.0, budget=3.0)}, "epsilon"),
+        ({"kinds": [(NAN, 0.1)]}, "sigma"),
+        ({"kinds": [(9.0, 0.1)], "filter": RenyiFilter}, "filter"),
+    ],
+    ids=str,
+)
+def test_a_bad_guard_is_one_clear_error(given: dict[str, Any], name: str) -> None:
+    with pytest.raises(DomainError, match=f"^{name}"):
+        made(**given)
+
+
+@pytest.mark.parametrize(
+    "schedule", [[], [(1.0, 0.1)], [(1.0, 0.1, 0)], [(1.0, 0.1, 1.5)], [3], [(MECHANISM, True)]], ids=str
+)
+def test_a_bad_plan_is_one_clear_error(schedule: Any) -> None:
+    guard = made()
+    with pytest.raises(DomainError):
+        guard.plan(schedule)
+    assert guard.history().steps == ()
+
+
+def test_a_closed_scope_and_a_ledger_that_is_gone_refuse_the_step(ledger: Ledger, tmp_path: Path) -> None:
+    guard = made(ledger)
+    ledger.close_scope("model", actor="keeper", key="over")
+    assert guard.steps_left(**STEP) == 0
+    with pytest.raises(ClosedScopeError), guard.step(**STEP):
+        pytest.fail("it ran")
+    gone = TrainingGuard(epsilon=1, delta=1e-6, ledger=ledger, scope="other")
+    for file in tmp_path.iterdir():
+        file.unlink()
+    with pytest.raises(StoreError), gone.step(**STEP):
+        pytest.fail("it ran")
+    assert issubclass(StoreError, LedgerError)
+
+
+def test_an_uncertain_redemption_is_asked_again_under_its_nonce(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guard, redeem, nonces = made(ledger), Ledger.redeem, []
+
+    def uncertain(own: Ledger, receipt: Any, *, actor: str, nonce: str) -> None:
+        nonces.append(nonce)
+        redeem(own, receipt, actor=actor, nonce=nonce)
+        if len(nonces) == 1:
+            raise StoreError("ledger.db", "the server went away", uncertain=True)
+
+    monkeypatch.setattr(Ledger, "redeem", uncertain)
+    guard.begin(**STEP)
+    assert nonces[0] == nonces[1] and kinds_of(ledger) == [GRANTED, REDEEMED]
+
+
+def test_the_campaign_of_kills_in_short(tmp_path: Path) -> None:
+    said = campaign.campaign(tmp_path, times=12)
+    assert "kills between charge and step" in said
+
+
+@pytest.mark.parametrize("weakness", campaign.CONTROLS)
+def test_the_controls_are_caught(tmp_path: Path, weakness: str) -> None:
+    with pytest.raises(campaign.GuardError):
+        campaign.campaign(tmp_path, times=60, weakness=weakness)
