@@ -44,6 +44,11 @@ def guard() -> TrainingGuard:
 
 
 @dataclass
+class Arguments:
+    world_size: int = 1
+
+
+@dataclass
 class State:
     is_world_process_zero: bool = True
 
@@ -60,17 +65,18 @@ class Transformers:
     callback: Any
     state: State = field(default_factory=State)
     accumulated: int = 1
+    arguments: Arguments = field(default_factory=Arguments)
     steps: int = 0
 
     def train(self, batches: Iterable[int]) -> None:
         control = Control()
-        self.callback.on_train_begin(None, self.state, control)
+        self.callback.on_train_begin(self.arguments, self.state, control)
         for number, _ in enumerate(batches):
             if number % self.accumulated == 0:
-                control = self.callback.on_step_begin(None, self.state, control, model=None) or control
+                control = self.callback.on_step_begin(self.arguments, self.state, control, model=None) or control
             if (number + 1) % self.accumulated == 0:
                 self.steps += 1
-                control = self.callback.on_step_end(None, self.state, control, model=None) or control
+                control = self.callback.on_step_end(self.arguments, self.state, control, model=None) or control
             if control.should_training_stop:
                 return
 
@@ -81,6 +87,7 @@ class Lightning:
 
     callback: Any
     is_global_zero: bool = True
+    world_size: int = 1
     accumulate_grad_batches: int = 1
     should_stop: bool = False
     least: int = 0
@@ -143,6 +150,16 @@ def test_the_other_processes_of_a_step_charge_nothing(guard: TrainingGuard) -> N
     Transformers(transformers_callback(guard, **STEP), State(is_world_process_zero=False)).train(range(5))
     Lightning(lightning_callback(guard, **STEP), is_global_zero=False).fit(range(5))
     assert guard.steps_left(**STEP) == total
+
+
+def test_several_processes_end_by_the_error_of_the_first(guard: TrainingGuard) -> None:
+    total = guard.steps_left(**STEP)
+    first = Transformers(transformers_callback(guard, **STEP), arguments=Arguments(world_size=2))
+    with pytest.raises(StepRefusedError):
+        first.train(range(10**4))
+    second = Lightning(lightning_callback(guard, **STEP), is_global_zero=False, world_size=2)
+    second.fit(range(5))
+    assert (first.steps, second.steps) == (total, 5)
 
 
 def test_lightning_stops_before_the_step_that_exceeds(guard: TrainingGuard) -> None:

@@ -302,18 +302,18 @@ def test_a_plan_that_another_attempt_began_is_not_run(ledger: Ledger) -> None:
 
 
 def test_a_whole_plan_has_the_price_of_its_composition() -> None:
-    steps = 300
+    steps = 100
     whole = (MECHANISM * steps).epsilon(delta=1e-6).upper
-    guard = made(epsilon=4, filter=BasicFilter)
+    guard = made(epsilon=2, filter=BasicFilter)
     guard.plan([(4.0, 0.05, steps)], delta=9e-7)
     assert guard.steps_left(**STEP) == steps
     assert spent_by(guard, **STEP | {"delta": 1e-8}) - steps >= 0
     assert whole < guard.target
     with pytest.raises(StepRefusedError) as refusal:
-        made(epsilon=1, filter=BasicFilter).plan([(4.0, 0.05, steps)], delta=1e-6)
+        made(epsilon=0.3, filter=BasicFilter).plan([(4.0, 0.05, steps)], delta=1e-6)
     fits = refusal.value.fitting
     assert refusal.value.steps == steps and 0 < fits < steps
-    made(epsilon=1, filter=BasicFilter).plan([(4.0, 0.05, fits)], delta=1e-6)
+    made(epsilon=0.3, filter=BasicFilter).plan([(4.0, 0.05, fits)], delta=1e-6)
 
 
 def test_in_a_partition_a_plan_must_be_pure(ledger: Ledger) -> None:
@@ -430,6 +430,9 @@ def test_a_bad_step_is_one_clear_error(kind: dict[str, Any], name: str) -> None:
         ({"delta": 1.0}, "delta"),
         ({"delta": NAN}, "delta"),
         ({"scope": "model"}, "ledger and scope"),
+        ({"ledger": Ledger.open("memory:")}, "ledger and scope"),
+        ({"ledger": "model.db", "scope": "model"}, "ledger"),
+        ({"ledger": Ledger.open("memory:"), "scope": "a b"}, "path"),
         ({"run": ""}, "run"),
         ({"actor": "a\nb"}, "actor"),
         ({"shard": -1}, "shard"),
@@ -446,7 +449,7 @@ def test_a_bad_step_is_one_clear_error(kind: dict[str, Any], name: str) -> None:
 )
 def test_a_bad_guard_is_one_clear_error(given: dict[str, Any], name: str) -> None:
     with pytest.raises(DomainError, match=f"^{name}"):
-        made(**given)
+        TrainingGuard(**({"epsilon": 1, "delta": 1e-6} | given))
 
 
 @pytest.mark.parametrize(
@@ -470,7 +473,9 @@ def test_a_closed_scope_and_a_ledger_that_is_gone_refuse_the_step(ledger: Ledger
         file.unlink()
     with pytest.raises(StoreError), gone.step(**STEP):
         pytest.fail("it ran")
-    assert issubclass(StoreError, LedgerError)
+    ledger.close()
+    with pytest.raises(LedgerError), gone.step(**STEP):
+        pytest.fail("it ran")
 
 
 def test_an_uncertain_redemption_is_asked_again_under_its_nonce(

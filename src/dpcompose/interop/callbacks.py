@@ -1,8 +1,9 @@
 """Training loops of other libraries, guarded: Transformers' `Trainer`, Lightning, Flower's server strategies.
 
-In none of them may a hook take a step back that has begun: a flag that stops training is read after the step. So a step
-that does not fit is refused by an error before it begins, and the flag is set as soon as no further step fits, so that
-training nearly always ends without the error.
+In none of them may a hook take a step back that has begun: a flag that stops training is read after the step. So a
+step that does not fit is refused by an error before it begins. A single process sets the flag as soon as no further step
+fits, and ends without the error. Of several processes, the first charges and its error ends all: one that stopped by a
+flag of its own would leave the others waiting.
 """
 
 from __future__ import annotations
@@ -13,6 +14,15 @@ from typing import Any, Protocol, TypeVar, Unpack
 
 from dpcompose.errors import MissingExtraError, UnsupportedError
 from dpcompose.interop.guard import StepKind, TrainingGuard
+
+
+class TrainingArguments(Protocol):
+    """Of Transformers' `TrainingArguments`, the part that is used."""
+
+    @property
+    def world_size(self) -> int:
+        """How many processes train together."""
+        ...
 
 
 class TrainerState(Protocol):
@@ -31,6 +41,7 @@ class LightningTrainer(Protocol):
     """Of Lightning's `Trainer`, the part that is used."""
 
     is_global_zero: bool
+    world_size: int
     accumulate_grad_batches: int
     should_stop: bool
 
@@ -58,16 +69,20 @@ class _Guarded:
 class StepHooks(_Guarded):
     """The two hooks of a Transformers callback, which one optimizer step calls once, gradients accumulated or not."""
 
-    def on_step_begin(self, args: Any, state: TrainerState, control: TrainerControl, **others: Any) -> None:
+    def on_step_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
+    ) -> None:
         """Charge and redeem, or raise StepRefusedError; the processes of one step charge once, in the first."""
         if state.is_world_process_zero:
             self.guard.begin(**self.kind)
 
-    def on_step_end(self, args: Any, state: TrainerState, control: TrainerControl, **others: Any) -> TrainerControl:
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
+    ) -> TrainerControl:
         """Stop the training once no further step fits."""
         if state.is_world_process_zero:
             self.guard.end(**self.kind)
-        if not self.fits():
+        if args.world_size == 1 and not self.fits():
             control.should_training_stop = True
         return control
 
@@ -94,7 +109,7 @@ class BatchHooks(_Guarded):
         """Stop the training once no further step fits."""
         if trainer.is_global_zero:
             self.guard.end(**self.kind)
-        if not self.fits():
+        if trainer.world_size == 1 and not self.fits():
             trainer.should_stop = True
 
 

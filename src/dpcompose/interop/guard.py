@@ -17,11 +17,13 @@ import secrets
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
 from threading import Lock
 from typing import Any, TypedDict, TypeVar, Unpack, cast
 
 from dpcompose.account.scope import NumericLiteral
 from dpcompose.adaptive import Filter
+from dpcompose.adaptive.amount import shown
 from dpcompose.composition.composition import Composable, compose
 from dpcompose.errors import (
     AlreadyRedeemedError,
@@ -95,7 +97,7 @@ class TrainingGuard:
         ledger: Where it is kept; None for memory.
         scope: The path of a scope of the ledger; with a ledger, it is needed.
         kinds: Pairs (sigma, rate), or mechanisms: everything that may be asked, if that is declared beforehand. Then
-            more steps are granted, as many as if all had been fixed where it is one kind, and no others (`MenuFilter`).
+            more steps of these kinds are granted, and no others (`MenuFilter`).
         filter: A filter, or a class of filters; by default that of the scope, and for a new one a UnionFilter of Renyi
             filters, which prices any step.
         adjacency: What one person's data may change; by default that of the scope, and add-remove for a new one.
@@ -356,4 +358,6 @@ def _kind(item: Any) -> StepKind:
 
 
 def _refused(refusal: OverdrawnError, steps: int, fitting: int) -> StepRefusedError:
-    return StepRefusedError(refusal.scope, refusal.currency, refusal.asked, refusal.left, steps=steps, fitting=fitting)
+    """The refusal of a ledger or a filter, amounts to six digits."""
+    asked, left = shown(Fraction(str(refusal.asked)), Fraction(str(refusal.left)))
+    return StepRefusedError(refusal.scope, refusal.currency, asked, left, steps=steps, fitting=fitting)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from dpcompose.account import Account, open_scope
@@ -69,17 +70,11 @@ class TrainingTarget:
         if self.kinds:
             budget = MenuFilter.for_target(self.kinds, self.epsilon, self.delta, adjacency=adjacency)
         else:
-            budget = self._any_order() if self.filter is None else self.filter
+            budget = any_order(self.epsilon, self.delta) if self.filter is None else self.filter
         target: dict[str, Any] = {} if isinstance(budget, Filter) else {"epsilon": self.epsilon, "delta": self.delta}
         account = open_scope(ledger, scope, filter=budget, adjacency=adjacency, actor=actor, **target)
         self._require(account)
         return account
-
-    def _any_order(self) -> Filter:
-        """Renyi filters of several orders: the best one for much noise, and lower ones for less."""
-        best = RenyiFilter.for_target(self.epsilon, delta=self.delta).order
-        orders = [1 + (best - 1) * share for share in ORDERS]
-        return UnionFilter.for_target(self.epsilon, delta=self.delta, orders=orders)
 
     def _require(self, account: Account) -> None:
         """The nearest filter must be the one that was asked for, and promise what was asked for."""
@@ -97,3 +92,10 @@ class TrainingTarget:
                 "epsilon", self.epsilon, f"at least what the scope {account.scope!r} may spend: {promised:.6g} at delta"
                 f" {self.delta:.6g}", "State that, or open a scope with a smaller budget",
             )  # fmt: skip
+
+
+@lru_cache(maxsize=16)
+def any_order(epsilon: float, delta: float) -> Filter:
+    """Renyi filters of several orders: the best one for much noise, and lower ones for less."""
+    best = RenyiFilter.for_target(epsilon, delta=delta).order
+    return UnionFilter.for_target(epsilon, delta=delta, orders=[1 + (best - 1) * share for share in ORDERS])
