@@ -31,7 +31,7 @@ from unittest.mock import patch
 from campaigns.ledger.processes import fork
 from dpcompose.errors import AlreadyRedeemedError
 from dpcompose.interop.guard import TrainingGuard
-from dpcompose.interop.step_budget import LedgerBudget
+from dpcompose.interop.step_budget import StepBudget
 from dpcompose.ledger import Ledger
 from dpcompose.ledger.entry import GRANTED, REDEEMED
 
@@ -94,10 +94,10 @@ class Worker:
 
     def _changes(self, reached: Callable[[str], None], step: Callable[[], int]) -> list[Any]:
         """The kills between charge, redemption and step, and what the control breaks."""
-        charge, redeem, end = LedgerBudget.charge, LedgerBudget.redeem, TrainingGuard.end
+        charge, redeem, end = StepBudget.charge, StepBudget.redeem, TrainingGuard.end
         late: list[Any] = []
 
-        def charged(budget: LedgerBudget, mechanism: Any, delta: Any, *, key: str, note: Any) -> Any:
+        def charged(budget: StepBudget, mechanism: Any, delta: Any, *, key: str, note: Any) -> Any:
             if self.weakness == CONTROLS[1]:
                 key = f"{self.run}/{step()}"
                 note = {"run": self.run}
@@ -105,7 +105,7 @@ class Worker:
             reached(CHARGED)
             return receipt
 
-        def redeemed(budget: LedgerBudget, receipt: Any) -> None:
+        def redeemed(budget: StepBudget, receipt: Any) -> None:
             if self.weakness == CONTROLS[0]:
                 late.append((budget, receipt))
                 return
@@ -121,10 +121,10 @@ class Worker:
                 redeem(*late.pop())
             end(guard, **kind)
 
-        changes = [patch.object(LedgerBudget, "charge", charged), patch.object(LedgerBudget, "redeem", redeemed)]
+        changes = [patch.object(StepBudget, "charge", charged), patch.object(StepBudget, "redeem", redeemed)]
         changes.append(patch.object(TrainingGuard, "end", ended))
         if self.weakness == CONTROLS[2]:
-            changes.append(patch.object(LedgerBudget, "_resumed", lambda *_: None))
+            changes.append(patch.object(StepBudget, "_resumed", lambda *_: None))
         return changes
 
 

@@ -30,7 +30,7 @@ from dpcompose.errors import (
     StoreError,
 )
 from dpcompose.interop.guard import TrainingGuard
-from dpcompose.interop.step_budget import LedgerBudget
+from dpcompose.interop.step_budget import StepBudget
 from dpcompose.ledger import Ledger
 from dpcompose.ledger.entry import GRANTED, REDEEMED
 from dpcompose.report import save_training
@@ -165,7 +165,7 @@ def test_a_step_that_runs_again_is_charged_again(ledger: Ledger) -> None:
 def killed(monkeypatch: pytest.MonkeyPatch, guard: TrainingGuard, **kind: Any) -> None:
     """A step of which only the charge is made."""
     with monkeypatch.context() as patched:
-        patched.setattr(LedgerBudget, "redeem", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patched.setattr(StepBudget, "redeem", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             guard.begin(**kind)
 
@@ -186,16 +186,16 @@ def test_charged_and_not_redeemed_is_resumed_free(ledger: Ledger, monkeypatch: p
 def test_a_charge_that_another_attempt_resumed_is_charged_again(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, redeem = made(ledger, run="one"), LedgerBudget.redeem
+    first, redeem = made(ledger, run="one"), StepBudget.redeem
     thieves: list[TrainingGuard] = []
 
-    def robbed(budget: LedgerBudget, receipt: Any) -> None:
+    def robbed(budget: StepBudget, receipt: Any) -> None:
         if not thieves:
             thieves.append(made(ledger, run="one"))
             thieves[0].begin(**STEP)
         redeem(budget, receipt)
 
-    monkeypatch.setattr(LedgerBudget, "redeem", robbed)
+    monkeypatch.setattr(StepBudget, "redeem", robbed)
     first.begin(**STEP)
     assert kinds_of(ledger) == [GRANTED, REDEEMED, GRANTED, REDEEMED], "two steps, two charges"
 
@@ -434,6 +434,7 @@ def test_a_bad_step_is_one_clear_error(kind: dict[str, Any], name: str) -> None:
         ({"ledger": "model.db", "scope": "model"}, "ledger"),
         ({"ledger": Ledger.open("memory:"), "scope": "a b"}, "path"),
         ({"run": ""}, "run"),
+        ({"run": "r" * 250}, "run"),
         ({"actor": "a\nb"}, "actor"),
         ({"shard": -1}, "shard"),
         ({"log": 3}, "log"),
@@ -450,6 +451,18 @@ def test_a_bad_step_is_one_clear_error(kind: dict[str, Any], name: str) -> None:
 def test_a_bad_guard_is_one_clear_error(given: dict[str, Any], name: str) -> None:
     with pytest.raises(DomainError, match=f"^{name}"):
         TrainingGuard(**({"epsilon": 1, "delta": 1e-6} | given))
+
+
+def test_what_was_asked_of_a_scope_that_is_there_must_fit(ledger: Ledger) -> None:
+    made(ledger)
+    for given, name in (
+        ({"filter": PureFilter}, "filter"),
+        ({"kinds": [(9.0, 1.0)]}, "filter"),
+        ({"delta": 1e-7}, "epsilon"),
+    ):
+        with pytest.raises(DomainError, match=f"^{name}"):
+            made(ledger, **given)
+    made(ledger, filter=UnionFilter, delta=1e-5, epsilon=1.5)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Training loops of other libraries, guarded: Transformers' `Trainer`, Lightning, Flower's server strategies.
 
 In none of them may a hook take a step back that has begun: a flag that stops training is read after the step. So a
-step that does not fit is refused by an error before it begins. A single process sets the flag as soon as no further step
+step that does not fit is refused by an error before it begins. A single process sets the flag once no further step
 fits, and ends without the error. Of several processes, the first charges and its error ends all: one that stopped by a
 flag of its own would leave the others waiting.
 """

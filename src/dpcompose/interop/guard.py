@@ -33,7 +33,6 @@ from dpcompose.errors import (
     UnsupportedError,
 )
 from dpcompose.guarantee import Adjacency
-from dpcompose.interop.step_budget import StepBudget
 from dpcompose.interop.training_history import TrainingHistory, first, history_of
 from dpcompose.interop.training_target import TrainingTarget
 from dpcompose.ledger import Ledger, Receipt
@@ -68,7 +67,7 @@ class StepKind(TypedDict, total=False):
 class _Plan:
     """Steps that were charged at once and are used up one by one."""
 
-    receipt: Receipt | None
+    receipt: Receipt
     left: dict[Composable, int]
     redeemed: bool = False
 
@@ -85,7 +84,7 @@ class TrainingGuard:
     >>> guard.epsilon().upper < 1
     True
 
-    Without a ledger the budget is a filter in the memory of this process. With one, any number of processes share the
+    Without a ledger the budget is kept in the memory of this process. With one, any number of processes share the
     scope; a scope that exists must promise at most (epsilon, delta), and one that does not is opened.
 
     Which step may still run is decided by the filter alone, so sigma, rate and the moment to stop may be chosen from
@@ -142,6 +141,7 @@ class TrainingGuard:
         actor = line_of_text("actor", actor)
         self.attempt = secrets.token_hex(16)
         self.run = self.attempt if run is None else line_of_text("run", run)
+        line_of_text("run", self._key(10**15))
         if (ledger is None) != (scope is None):
             raise DomainError("ledger and scope", (ledger, scope), "both, or neither for a budget in memory")
         if kinds and filter is not None:
@@ -149,11 +149,8 @@ class TrainingGuard:
         self._known: dict[Composable, Composable] = {}
         declared = [self._step(_kind(each))[0] for each in kinds]
         target = TrainingTarget(self.target, self.delta, filter, adjacency, declared)
-        self._budget: StepBudget = (
-            target.in_memory()
-            if ledger is None or scope is None
-            else target.in_ledger(ledger, scope, actor, None if self._shard else run)
-        )
+        kept, path = (Ledger.open("memory:"), "guard") if ledger is None or scope is None else (ledger, scope)
+        self._budget = target.budget(kept, path, actor, None if self._shard else run)
         self._process, self._numbers, self._lock = os.getpid(), itertools.count(1), Lock()
         self._plans: list[_Plan] = []
         self._ended = 0
@@ -227,7 +224,7 @@ class TrainingGuard:
         self._require_own_process()
         if self._shard:
             return
-        typed = whole.typed(adjacency=self._budget.adjacency)
+        typed = whole.typed(adjacency=self._budget.account.adjacency)
         if self._budget.parts_people and (typed is None or typed.epsilon is None or typed.delta > 0):
             raise UnsupportedError(
                 f"a plan with delta > 0 at {self._budget.name!r}",
@@ -280,14 +277,14 @@ class TrainingGuard:
         charges = self._budget.charges()
         asked = self.delta if delta is None else delta
         return compose(*[each * times for each, times in charges]).epsilon(
-            delta=asked, adjacency=self._budget.adjacency
+            delta=asked, adjacency=self._budget.account.adjacency
         )
 
     def history(self, *, points: int = 50) -> TrainingHistory:
         """Epsilon over the steps charged so far, at that many places; see `epsilon`."""
         points = check.count("points", points, least=1)
         charges = self._budget.charges()
-        adjacency = self._budget.adjacency
+        adjacency = self._budget.account.adjacency
         return history_of(charges, target=self.target, delta=self.delta, points=points, adjacency=adjacency)
 
     def _step(self, kind: StepKind) -> tuple[Composable, NumericLiteral | None]:
@@ -329,14 +326,17 @@ class TrainingGuard:
         plan.left[mechanism] -= 1
         return True
 
-    def _receipt(self, mechanism: Composable, delta: NumericLiteral | None) -> Receipt | None:
+    def _receipt(self, mechanism: Composable, delta: NumericLiteral | None) -> Receipt:
         """A charge of this run that was never redeemed, or else a new one."""
         number = next(self._numbers)
         note = {"run": self.run, "attempt": self.attempt, "step": number}
         try:
-            return self._budget.charge(mechanism, delta, key=f"{self.run}/{self.attempt}/{number}", note=note)
+            return self._budget.charge(mechanism, delta, key=self._key(number), note=note)
         except OverdrawnError as refusal:
             raise _refused(refusal, 1, self._budget.room(mechanism, delta)) from None
+
+    def _key(self, number: int) -> str:
+        return f"{self.run}/{self.attempt}/{number}"
 
     def _fitting(self, phases: Sequence[tuple[Composable, int]], delta: NumericLiteral | None) -> int:
         """How many of the first steps of a schedule would fit as one charge."""

@@ -1,4 +1,4 @@
-"""Budgets that training steps are charged to: a filter in memory, or a scope of a ledger."""
+"""The budget that training steps are charged to: a scope of a ledger, and what an earlier attempt left there."""
 
 from __future__ import annotations
 
@@ -7,20 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from threading import Lock
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from dpcompose.account import Account
 from dpcompose.account.scope import NumericLiteral, exact
-from dpcompose.adaptive import Spending
-from dpcompose.adaptive.amount import shown
-from dpcompose.adaptive.filter import charged
 from dpcompose.composition.composition import Composable, compose
-from dpcompose.errors import (
-    OverdrawnError,
-    StoreError,
-    UnsupportedError,
-)
-from dpcompose.guarantee import Adjacency
+from dpcompose.errors import StoreError, UnsupportedError
 from dpcompose.ledger import Kind, Receipt
 from dpcompose.ledger.entry import GRANTED, REDEEMED
 from dpcompose.ledger.scope import paths_down_to
@@ -32,49 +24,6 @@ TRIES = 3
 Delta = NumericLiteral | None
 Charges = Sequence[tuple[Composable, int]]
 """Mechanisms with counts, in the order in which they were charged."""
-
-
-class StepBudget(Protocol):
-    """A budget: what fits, charges, and receipts that are redeemed before a step runs."""
-
-    @property
-    def name(self) -> str:
-        """Its name in errors."""
-        ...
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """Under which charges are priced."""
-        ...
-
-    @property
-    def parts_people(self) -> bool:
-        """Whether a partition is above: then only one-shot or pure charges are sound."""
-        ...
-
-    def room(self, mechanism: Composable, delta: Delta) -> int:
-        """How many more charges of this mechanism fit."""
-        ...
-
-    def resumable(self, mechanism: Composable, delta: Delta) -> int:
-        """How many charges of this mechanism an earlier attempt of the run left unredeemed."""
-        ...
-
-    def charge(self, mechanism: Composable, delta: Delta, *, key: str, note: Mapping[str, Any]) -> Receipt | None:
-        """A charge that an earlier attempt left, else a new one; OverdrawnError if it does not fit."""
-        ...
-
-    def redeem(self, receipt: Receipt | None) -> None:
-        """Use up a charge; AlreadyRedeemedError if another process did."""
-        ...
-
-    def charges(self) -> Charges:
-        """Everything charged so far."""
-        ...
-
-    def share_left(self) -> float:
-        """The share of the budget that is left, in [0, 1]."""
-        ...
 
 
 def label_of(mechanism: Composable, delta: Delta) -> str:
@@ -92,69 +41,9 @@ def _most(spent: Mapping[str, Any], cost: Mapping[str, Any], sets: Sequence[Mapp
     return min(most, MOST_STEPS)
 
 
-def _share(spent: Mapping[str, Any], sets: Sequence[Mapping[str, Any]]) -> float:
-    shares = [
-        min((1 - Fraction(spent[name]) / cap for name, cap in caps.items() if cap > 0), default=0) for caps in sets
-    ]
-    return max(float(max(shares, default=0)), 0.0)
-
-
 @dataclass
-class MemoryBudget:
-    """A filter in the memory of one process.
-
-    Args:
-        state: The spending.
-    """
-
-    state: Spending
-    name: str = "this guard"
-    parts_people: bool = False
-    _charges: list[tuple[Composable, int]] = field(default_factory=list[tuple[Composable, int]])
-    _latest: tuple[Composable, Delta, dict[str, Fraction]] | None = None
-    _lock: Any = field(default_factory=Lock, repr=False)
-
-    @property
-    def adjacency(self) -> Adjacency:
-        return self.state.adjacency
-
-    def _price(self, mechanism: Composable, delta: Delta) -> dict[str, Fraction]:
-        known = self._latest
-        if known is not None and known[0] is mechanism and known[1] == delta:
-            return known[2]
-        named = None if delta is None else exact("delta", delta)
-        price = self.state.filter.price(mechanism, delta=named, adjacency=self.adjacency)
-        self._latest = (mechanism, delta, price)
-        return price
-
-    def room(self, mechanism: Composable, delta: Delta) -> int:
-        return _most(self.state.spent, self._price(mechanism, delta), self.state.filter.alternatives)
-
-    def charge(self, mechanism: Composable, delta: Delta, *, key: str, note: Mapping[str, Any]) -> None:
-        with self._lock:
-            self.state, decision = charged(self.state, self._price(mechanism, delta))
-            if decision.short is not None:
-                asked, left = shown(decision.asked[decision.short], decision.left[decision.short])
-                raise OverdrawnError(self.name, decision.short, asked, left)
-            _append(self._charges, mechanism)
-
-    def redeem(self, receipt: Receipt | None) -> None:
-        """A charge in memory is of this process alone."""
-
-    def resumable(self, mechanism: Composable, delta: Delta) -> int:
-        return 0
-
-    def charges(self) -> Charges:
-        with self._lock:
-            return list(self._charges)
-
-    def share_left(self) -> float:
-        return _share(self.state.spent, self.state.filter.alternatives)
-
-
-@dataclass
-class LedgerBudget:
-    """A scope of a ledger, which any number of processes share.
+class StepBudget:
+    """A scope of a ledger, which any number of processes share; or one in memory.
 
     Args:
         account: The account on it.
@@ -173,17 +62,16 @@ class LedgerBudget:
 
     @property
     def name(self) -> str:
+        """The path of the scope."""
         return self.account.scope
 
     @property
-    def adjacency(self) -> Adjacency:
-        return self.account.adjacency
-
-    @property
     def parts_people(self) -> bool:
+        """Whether a partition is above: then only one-shot or pure charges are sound."""
         return any(each.scope.kind is Kind.PARTITION for each in self.account.chain)
 
     def room(self, mechanism: Composable, delta: Delta) -> int:
+        """How many more charges of this mechanism fit, the whole chain heeded; at most 10^15."""
         cost = {name: amount.units for name, amount in self.account.price(mechanism, delta=delta).items()}
         with self.account.ledger.moment() as moment:
             if any(moment.balance(path).closed for path in paths_down_to(self.name)):
@@ -202,10 +90,12 @@ class LedgerBudget:
         return most
 
     def resumable(self, mechanism: Composable, delta: Delta) -> int:
+        """How many charges of this mechanism an earlier attempt of the run left unredeemed."""
         label = label_of(mechanism, delta) if self._unredeemed else ""
         return sum(text == label for text, _ in self._unredeemed)
 
     def charge(self, mechanism: Composable, delta: Delta, *, key: str, note: Mapping[str, Any]) -> Receipt:
+        """A charge that an earlier attempt left, else a new one; OverdrawnError if it does not fit."""
         if (found := self._resumed(mechanism, delta)) is not None:
             return found
 
@@ -225,9 +115,8 @@ class LedgerBudget:
                     return self._unredeemed.pop(place)[1]
         return None
 
-    def redeem(self, receipt: Receipt | None) -> None:
+    def redeem(self, receipt: Receipt) -> None:
         """Redeem under a nonce that dies with this call: another attempt at the same receipt is refused."""
-        assert receipt is not None, "a ledger gives a receipt"
         nonce = secrets.token_hex(32)
         _certain(lambda: self.account.ledger.redeem(receipt, actor=self.actor, nonce=nonce))
 
@@ -254,19 +143,21 @@ class LedgerBudget:
 
     def _mechanism(self, text: Any, sequence: int) -> Composable:
         if not isinstance(text, str):
-            what, reason = (
-                f"the epsilon of {self.name!r}",
-                f"charge {sequence} names no mechanism that can be read back",
-            )
+            what, reason = f"the epsilon of {self.name!r}", f"charge {sequence} names no mechanism to be read back"
             raise UnsupportedError(what, reason, "Read the amounts that were charged")
         if text not in self._known:
             self._known[text] = parse(text)
         return self._known[text]
 
     def share_left(self) -> float:
+        """The share of the budget of the nearest filter that is left, in [0, 1]."""
         own = next(each.scope for each in self.account.chain[::-1] if each.filter is not None)
         spent = self.account.ledger.balance(own.path).spent.units
-        return _share(spent, own.within(spent))
+        rest = [
+            min((1 - Fraction(spent[name], cap) for name, cap in caps.items() if cap > 0), default=Fraction(0))
+            for caps in own.within(spent)
+        ]
+        return float(max(rest, default=0))
 
 
 def _certain(action: Callable[[], Answer]) -> Answer:

@@ -12,7 +12,7 @@ from dpcompose.adaptive import Filter, MenuFilter, RenyiFilter, UnionFilter
 from dpcompose.composition.composition import Composable
 from dpcompose.errors import DomainError, ScopeExistsError, ScopeKindError, UnknownScopeError, UnsupportedError
 from dpcompose.guarantee import Adjacency
-from dpcompose.interop.step_budget import LedgerBudget, MemoryBudget
+from dpcompose.interop.step_budget import StepBudget
 from dpcompose.ledger import Kind, Ledger
 
 TYPED = 1 + 1e-12
@@ -39,15 +39,8 @@ class TrainingTarget:
     adjacency: Adjacency | None = None
     kinds: Sequence[Composable] = ()
 
-    def in_memory(self) -> MemoryBudget:
-        """A filter in the memory of this process."""
-        account = self._opened(Ledger.open("memory:"), "guard", "guard")
-        filter = account.chain[0].filter
-        assert filter is not None, "a new scope has a filter"
-        return MemoryBudget(filter.start(adjacency=account.adjacency))
-
-    def in_ledger(self, ledger: Ledger, scope: str, actor: str, run: str | None) -> LedgerBudget:
-        """A scope of a ledger, opened unless it is there.
+    def budget(self, ledger: Ledger, scope: str, actor: str, run: str | None) -> StepBudget:
+        """The budget on a scope, opened unless it is there.
 
         Raises:
             DomainError: If the scope promises less, or was opened with another filter or adjacency.
@@ -63,7 +56,7 @@ class TrainingTarget:
         if kind is not Kind.FILTER:
             raise ScopeKindError(scope, kind, "Take a scope of kind filter, such as one below it")
         self._require(account)
-        return LedgerBudget(account, actor, run)
+        return StepBudget(account, actor, run)
 
     def _opened(self, ledger: Ledger, scope: str, actor: str) -> Account:
         adjacency = self.adjacency or Adjacency.ADD_REMOVE
