@@ -14,9 +14,9 @@ from dpcompose import FixedSizeSample
 from dpcompose.errors import DomainError, MissingExtraError, StepRefusedError, UnsupportedError
 from dpcompose.guarantee import Adjacency
 from dpcompose.interop.callbacks import guard_strategy, lightning_callback, transformers_callback
-from dpcompose.interop.guard import TrainingGuard
+from dpcompose.interop.guard import StepKind, TrainingGuard
 
-STEP = {"sigma": 12.0, "rate": 0.5}
+STEP: StepKind = {"sigma": 12.0, "rate": 0.5}
 
 
 class Base:
@@ -186,7 +186,7 @@ def test_lightning_with_accumulated_gradients_is_refused(guard: TrainingGuard) -
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_flower_asks_no_client_before_the_charge(wrapped: bool) -> None:
     guard = TrainingGuard(epsilon=1, delta=1e-6, adjacency=Adjacency.REPLACE)
-    kind = {"mechanism": FixedSizeSample(8.0, records=100, batch=20)}
+    kind: StepKind = {"mechanism": FixedSizeSample(8.0, records=100, batch=20)}
     inner = Strategy()
     total, strategy = guard.steps_left(**kind), guard_strategy(inner, guard, **kind)
     assert strategy is inner

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pytest
@@ -30,14 +30,14 @@ from dpcompose.errors import (
     StepRefusedError,
     StoreError,
 )
-from dpcompose.interop.guard import TrainingGuard
+from dpcompose.interop.guard import StepKind, TrainingGuard
 from dpcompose.interop.step_budget import StepBudget
 from dpcompose.interop.training_target import any_order
 from dpcompose.ledger import Ledger
 from dpcompose.ledger.entry import GRANTED, REDEEMED
 from dpcompose.report import save_training
 
-STEP = {"sigma": 4.0, "rate": 0.05}
+STEP: StepKind = {"sigma": 4.0, "rate": 0.05}
 MECHANISM = Gaussian(4.0).sampled(0.05)
 
 
@@ -52,7 +52,7 @@ def made(ledger: Ledger | None = None, **given: Any) -> TrainingGuard:
     return TrainingGuard(**({"epsilon": 1, "delta": 1e-6} | where | given))
 
 
-def spent_by(guard: TrainingGuard, **kind: Any) -> int:
+def spent_by(guard: TrainingGuard, **kind: Unpack[StepKind]) -> int:
     """Steps until the guard refuses."""
     for number in range(10**6):
         try:
@@ -85,7 +85,7 @@ def test_as_many_as_the_filter_grants_and_as_many_as_were_said() -> None:
 
 
 def test_memory_and_ledger_grant_the_same(ledger: Ledger) -> None:
-    step = {"sigma": 12.0, "rate": 0.5}
+    step: StepKind = {"sigma": 12.0, "rate": 0.5}
     left = made().steps_left(**step)
     assert left == made(ledger).steps_left(**step) == spent_by(made(), **step) == spent_by(made(ledger), **step) > 20
 
@@ -168,7 +168,8 @@ def test_some_order_of_the_default_filter_is_kept_whatever_is_chosen(ledger: Led
 @pytest.mark.parametrize("kept", [False, True])
 def test_threads_run_no_step_too_many(ledger: Ledger, kept: bool) -> None:
     guards = [made(ledger, run=f"run {n}") for n in range(2)] if kept else [made()] * 2
-    step, ran = {"sigma": 12.0, "rate": 0.5}, []
+    step: StepKind = {"sigma": 12.0, "rate": 0.5}
+    ran: list[int] = []
     fits = guards[0].steps_left(**step)
 
     def work(guard: TrainingGuard) -> None:
@@ -285,7 +286,7 @@ def test_the_block_that_fails_keeps_its_charge() -> None:
     guard = made()
     before = guard.steps_left(**STEP)
     with pytest.raises(ZeroDivisionError), guard.step(**STEP):
-        1 / 0  # noqa: B018
+        raise ZeroDivisionError
     assert guard.steps_left(**STEP) == before - 1
     context = guard.step(**STEP)
     with context:
