@@ -7,6 +7,7 @@ DPComposeError
 ├── PlanError(ValueError)          a plan file that cannot be read: file, table, key, value, expected
 ├── MissingExtraError(ImportError) an optional part that is not installed
 ├── RefusedRoundError              a round that an adversary may not ask: its number and the reason
+├── StatementError                 a published statement that does not hold, or was changed: the reason
 ├── ReleaseError                   a charge stands, and no answer left
 │   ├── EngineError                the engine failed
 │   └── SpentError                 a charge that was redeemed before, whose answer is not stored
@@ -111,6 +112,14 @@ class RefusedRoundError(DPComposeError):
     def __init__(self, number: int, reason: str) -> None:
         self.number, self.reason = number, reason
         super().__init__(f"round {number} is refused: {reason}")
+
+
+class StatementError(DPComposeError):
+    """A published statement that does not hold, or was changed; `reason` says why."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"the statement is rejected: {printable(reason)}")
 
 
 class ReleaseError(DPComposeError):

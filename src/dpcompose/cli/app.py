@@ -17,6 +17,7 @@ from dpcompose.cli.ledger import app as ledger
 from dpcompose.cli.output import DONE, INTERNAL, NOT_AVAILABLE, package_version
 from dpcompose.cli.plan import account, calibrate
 from dpcompose.cli.release import release
+from dpcompose.cli.statement import statement, verify
 from dpcompose.cli.streams import UnprintedError, stderr, stdout
 from dpcompose.cli.theorem import theorem
 
@@ -34,6 +35,8 @@ app.command()(calibrate)
 app.command()(experiment)
 app.command()(release)
 app.command("import")(import_document)
+app.command()(statement)
+app.command()(verify)
 app.add_typer(adaptive, name="adaptive")
 app.add_typer(ledger, name="ledger")
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(theorem)

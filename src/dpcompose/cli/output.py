@@ -19,6 +19,7 @@ from dpcompose.errors import (
     PlanError,
     RefusedRoundError,
     ReleaseError,
+    StatementError,
     UnreachableError,
     UnsupportedError,
 )
@@ -45,7 +46,7 @@ def error_boundary() -> Generator[None]:
         raise _end(str(error), BAD_INPUT) from None
     except (UnsupportedError, MissingExtraError) as error:
         raise _end(str(error), NOT_AVAILABLE) from None
-    except (UnreachableError, RefusedRoundError, LedgerError, ReleaseError) as error:
+    except (UnreachableError, RefusedRoundError, LedgerError, ReleaseError, StatementError) as error:
         raise _end(str(error), REFUSED) from None
 
 

@@ -1,0 +1,327 @@
+"""Statements: every published number is true, nothing of a stranger is markup, and no byte of a document can change."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml as pyyaml
+
+from dpcompose import Adjacency, BlackBox, DominatingPair, Gaussian, Laplace
+from dpcompose.account import open_scope
+from dpcompose.adaptive import ConcentratedFilter
+from dpcompose.errors import DomainError, StatementError, TamperedError, UnsupportedError
+from dpcompose.interop.markup import markdown, one_line, visible, yaml
+from dpcompose.interop.privacy_document import privacy_json, verify
+from dpcompose.interop.registry import CHOICES, Deployment, registry_yaml
+from dpcompose.interop.statement import Statement, statement
+from dpcompose.ledger import Ledger
+from dpcompose.plan import Plan
+from tests.cli.runner import invoke
+
+PLAN = """delta = 1e-6
+[[mechanism]]
+name = "counts"
+kind = "laplace"
+scale = 20.0
+times = 3
+[[mechanism]]
+kind = "gaussian"
+sigma = 8.0
+"""
+ODD = 'a | b\n# c: *d* <img src=x> [e](http://f) `g` \u202e $h$ "i" \\ \u05d0\u05d1 www.j \U0001f600 - k'
+FACTS: dict[str, Any] = {
+    "curators": ["The office: of statistics"],
+    "authors": ["Ada"],
+    "description": "- counts\n- of people",
+    "intended_use": "Planning",
+    "product_type": "Summary statistics",
+    "region": "World",
+    "publication_date": "2026-07-01",
+}
+
+
+@cache
+def stated() -> Statement:
+    return statement(Plan.parse(PLAN), unit=ODD, sampling=ODD)
+
+
+@cache
+def document() -> str:
+    return privacy_json(stated())
+
+
+def forged(change: Callable[[dict[str, Any]], object]) -> str:
+    """The document after a change, with the digest that belongs to it."""
+    content = json.loads(document())
+    change(content)
+    del content["digest"]
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    content["digest"] = sha256((text + "\n").encode()).hexdigest()
+    return json.dumps(content, sort_keys=True, separators=(",", ":")) + "\n"
+
+
+def test_the_published_numbers_are_rounded_to_stay_true() -> None:
+    found = stated()
+    exact = Plan.parse(PLAN).composition()
+    assert float(found.epsilon) >= exact.epsilon(delta=1e-6).upper > float(found.epsilon) * (1 - 1e-5)
+    said = [float(number.rstrip(".")) for number in re.findall(r"at most (0[\d.]+)", " ".join(found.attacks))]
+    risk = exact.risk(false_positive_rate=0.001)
+    truths = [risk.advantage.upper, risk.true_positive_rate.upper, 1 - risk.bayes_error.lower]
+    assert all(truth <= number < 1.01 * truth for truth, number in zip(truths, said, strict=True))
+    assert "counts: Laplace(20.0), 3 times" in found.paragraph and "differentially private" in found.paragraph
+
+
+def test_a_unit_of_several_records_has_the_guarantee_of_a_group() -> None:
+    one, three = (statement(Laplace(10.0), delta=0, unit="one user", records=records) for records in (1, 3))
+    assert (one.epsilon, three.epsilon, three.guarantee) == ("0.100001", "0.300001", "0.300001-differentially private")
+    assert "at most 3 records" in three.neighbors
+
+
+@pytest.mark.parametrize(
+    ("total", "arguments", "error"),
+    [
+        (Gaussian(1.0), {"delta": 0.0, "unit": "one user"}, UnsupportedError),  # nothing finite
+        (Gaussian(1.0), {"delta": 1.0, "unit": "one user"}, UnsupportedError),
+        (Gaussian(1.0), {"unit": "one user"}, DomainError),  # no delta
+        (Gaussian(1.0), {"delta": 1e-6, "unit": "  "}, DomainError),
+        (Gaussian(1.0), {"delta": 1e-6, "unit": "\ud800"}, DomainError),
+        (Gaussian(1.0), {"delta": 1e-6, "unit": "one", "sampling": 3}, DomainError),
+        (Gaussian(1.0), {"delta": 1e-6, "unit": "one", "records": 0}, DomainError),
+        (Gaussian(1.0), {"delta": 1e-6, "unit": "one", "adjacency": "replace"}, DomainError),
+        (Gaussian(1.0), {"delta": 1e-6, "unit": "one", "receipts": "abc"}, DomainError),
+        (Gaussian(1.0), {"delta": float("nan"), "unit": "one"}, DomainError),
+        ("gaussian", {"delta": 1e-6, "unit": "one"}, DomainError),
+        (
+            DominatingPair.atoms(upper=[0.5, 0.5], lower=[0.4, 0.6], adjacency=Adjacency.ADD_REMOVE),
+            {"delta": 1e-6, "unit": "one"},
+            UnsupportedError,
+        ),
+    ],
+)
+def test_what_cannot_be_stated_is_refused(total: Any, arguments: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        statement(total, **arguments)
+
+
+def test_text_of_strangers_is_visible_and_inert() -> None:
+    line = one_line(ODD)
+    assert line.isprintable() or set(filter(lambda each: not each.isprintable(), line)) == {"\u2068", "\u2069"}
+    assert line[0] == "\u2068" and "(U+202E)" in line and "\n" not in line
+    assert not set("|*<>[]`$\\:&#") & set(re.sub(r"&#\d+;", "", markdown(ODD))) and "www." not in markdown(ODD)
+    assert visible("a\nb\x00") == "a\nb(U+0000)"
+    card = stated().model_card.splitlines()
+    assert [row.count("|") for row in card if row.startswith("|")] == [3] * 7
+    assert sum(row.startswith("#") for row in card) == 1 and not any("<img" in row for row in card)
+
+
+@pytest.mark.parametrize("text", [ODD, "", "yes", "2026-01-01", "\x85\u2028\ufeff", "a: b\n\n- c", "'\"", "\t"])
+@pytest.mark.parametrize("number", [1e-6, 1e300, 5e-324, 0.1, 3, 1.5e-8])
+def test_yaml_reads_back(text: str, number: float) -> None:
+    value = {"text": text, "number": number, "nested": {"list": [text, "x"]}}
+    assert pyyaml.safe_load(yaml(value)) == value
+
+
+REGISTRY = {
+    "basic": "name data_curators intended_use data_product_type data_product_region description publication_date"
+    " data_product_sector",
+    "dp_variant": "variant_name data_domain unprotected_quantities",
+    "privacy_loss": "privacy_unit privacy_unit_details privacy_parameters privacy_parameters_details",
+    "deployment_model": "model_name model_name_details actors release_type release_type_details data_source_type"
+    " data_source_type_details access_type access_type_details",
+    "accounting": "post_processing composition",
+    "implementation": "preprocessing_and_hyperparameter_tuning mechanisms justification",
+    "administrative": "sources notes registry_authors",
+}
+"""The registry's sections and fields, typed off its schema; no others are allowed."""
+
+
+def registry_entries() -> list[str]:
+    more = {"sources": ODD, "notes": "", "data_domain": ODD, "unprotected": None, "post_processing": "rounding"}
+    filled = {name: words[0] for name, words in CHOICES.items()} | {"tuning": "none", **more}
+    filled["notes"] = "https://example.org \\\\(x\\\\)".replace("\\\\", "\\")
+    pure = statement(BlackBox(0.5) * 2, delta=0.0, unit="one household", records=2, adjacency=Adjacency.REPLACE)
+    made = [
+        Deployment(ODD, **FACTS),
+        Deployment("Plain", **(FACTS | filled)),
+        *(Deployment("Each", **(FACTS | {name: word})) for name, words in CHOICES.items() for word in words),
+    ]
+    return [registry_yaml(each, facts) for facts in made[:2] for each in (stated(), pure)] + [
+        registry_yaml(pure, facts, status="Pending") for facts in made[2:]
+    ]
+
+
+def test_registry_entries_keep_the_rules_of_the_registry() -> None:
+    for text in registry_entries():
+        entry = pyyaml.safe_load(text)
+        assert set(entry) == {"url_slug", "status", "tier", "deployment"} and entry["status"] in ("Draft", "Pending")
+        found = entry["deployment"]
+        assert set(found) <= set(REGISTRY) and entry["tier"] == (
+            2 if len(found.get("deployment_model", ())) == 4 else 1
+        )
+        for section, rows in found.items():
+            assert set(rows) <= set(REGISTRY[section].split()) and rows
+            for name, value in rows.items():
+                people, parameters = name in ("data_curators", "registry_authors"), name == "privacy_parameters"
+                assert isinstance(value, list if people else dict if parameters else str)
+        assert set(found["basic"]) >= set(REGISTRY["basic"].split()[:-1])
+        loss, pure = found["privacy_loss"]["privacy_parameters"], found["dp_variant"]["variant_name"] == "Pure DP"
+        assert set(loss) == ({"epsilon"} if pure else {"epsilon", "delta"})
+        assert all(type(number) is float for number in loss.values())
+
+
+@pytest.mark.skipif("DPCOMPOSE_REGISTRY_SCHEMA" not in os.environ, reason="needs the path of deployments-schema.yaml")
+def test_the_schema_of_the_registry_accepts_the_entries() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = pyyaml.safe_load(Path(os.environ["DPCOMPOSE_REGISTRY_SCHEMA"]).read_text())
+    checker = jsonschema.Draft7Validator(schema, format_checker=jsonschema.Draft7Validator.FORMAT_CHECKER)
+    faults = [error.message for text in registry_entries() for error in checker.iter_errors(pyyaml.safe_load(text))]
+    assert faults == []
+    assert list(checker.iter_errors(pyyaml.safe_load(registry_entries()[0].replace("tier: 1", "tier: 0"))))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"product_type": "A table"}, {"model": "central"}, {"publication_date": "1/1/2026"}, {"publication_date": ""},
+        {"publication_date": "2026-02-30"}, {"curators": []}, {"curators": "Ada"}, {"authors": [""]}, {"region": ""},
+        {"slug": "A b"}, {"description": None}, {"sector": "Farming"}, {"notes": 3},
+        {"notes": r"\\alpha"}, {"authors": [r"a\\"]},
+    ],
+)  # fmt: skip
+def test_facts_that_the_registry_would_refuse_are_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(DomainError):
+        Deployment("Name", **(FACTS | change))
+    with pytest.raises(DomainError):
+        Deployment("\u05d0", **FACTS)  # no letter for an address
+    with pytest.raises(DomainError):
+        registry_yaml(stated(), Deployment("Name", **FACTS), status="Approved")
+
+
+def test_a_document_is_verified() -> None:
+    found = verify(document().encode())
+    assert found.statement == stated() and found.bound == stated().bound and len(found.unchecked) == 2
+    assert len(verify(document(), digest=found.digest).unchecked) == 1
+    with pytest.raises(StatementError, match="digest"):
+        verify(document(), digest="0" * 64)
+
+
+def test_every_change_of_one_byte_is_rejected() -> None:
+    original = document().encode()
+    for place, byte in enumerate(original):
+        kept, rest = original[:place], original[place + 1 :]
+        changed = {bytes([byte ^ 1]), bytes([byte ^ 32]), bytes([byte ^ 128]), b" ", b"0", b"", bytes([byte]) * 2}
+        for middle in changed - {bytes([byte])}:
+            with pytest.raises(StatementError):
+                verify(kept + middle + rest)
+    for more in (b" ", b"\n", b"\0"):
+        with pytest.raises(StatementError):
+            verify(original + more)
+        with pytest.raises(StatementError):
+            verify(more + original)
+
+
+def _set(name: str, value: Any) -> Callable[[dict[str, Any]], object]:
+    return lambda content: content.__setitem__(name, value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _set("epsilon", "0.1"),
+        _set("bound", [0.1, 0.2]),
+        lambda content: content.update(bound=[0.1, 0.2], epsilon="0.200000"),
+        lambda content: content.update(bound=[content["bound"][0], content["bound"][1] / 2], epsilon="0.5"),
+        lambda content: content["risk"].update(advantage=[0.0, 0.01]),
+        lambda content: content["risk"].update(power=[0.0, 0.0011]),
+        lambda content: content["risk"].update(guess=[0.5, 0.5]),
+        lambda content: content["runs"][0].update(times=4),
+        lambda content: content["runs"][0].update(mechanism="Laplace(19.0)"),
+        lambda content: content["runs"][0].update(mechanism="__import__('os').abort()"),
+        lambda content: content["runs"][0].update(more=1),
+        lambda content: content["runs"].pop(),
+        _set("runs", []),
+        _set("runs", 3),
+        _set("delta", 1e-7),
+        _set("delta", 2.0),
+        _set("records", 2),
+        _set("adjacency", "replace"),
+        _set("adjacency", "none"),
+        _set("format", "another"),
+        _set("unit", ""),
+        _set("anchor", "{}"),
+        _set("more", 1),
+        lambda content: content.pop("sampling"),
+        lambda content: content.pop("producer"),
+    ],
+)
+def test_a_forger_of_the_digest_is_found_by_the_price(change: Callable[[dict[str, Any]], object]) -> None:
+    with pytest.raises(StatementError):
+        verify(forged(change))
+
+
+def test_a_forger_of_the_words_is_found_by_the_digest_alone() -> None:
+    other = forged(_set("unit", "one planet"))
+    assert verify(other).statement.unit == "one planet"
+    with pytest.raises(StatementError):
+        verify(other, digest=json.loads(document())["digest"])
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", "null", "[" * 100_000, '{"digest":NaN}\n', b"\xff", " " * 1_000_001, '{"a":1e999}\n']
+)
+def test_what_is_no_document_is_rejected(text: str | bytes) -> None:
+    with pytest.raises(StatementError):
+        verify(text)
+    with pytest.raises(DomainError):
+        verify(3)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_ledger_confirms_its_charges_and_no_others() -> None:
+    ledger = Ledger.open("memory:")
+    account = open_scope(ledger, "world", filter=ConcentratedFilter, epsilon=5, delta=1e-6, actor="Ada")
+    ran = [Laplace(20.0) * 3, Gaussian(8.0)]
+    receipts = [account.charge(each, actor="Ada", key=str(each)) for each in ran]
+    said = replace(statement(Plan.parse(PLAN), unit="one user", receipts=receipts, anchor=ledger.anchor()))
+    text = privacy_json(said)
+    assert len(verify(text).unchecked) == 3 and len(verify(text, ledger=ledger).unchecked) == 2
+    assert "Ada" not in text
+    for wrong in (
+        replace(said, entries=said.entries[:1]),
+        replace(said, entries=(said.entries[0], replace(said.entries[1], sequence=9))),
+        replace(said, entries=(said.entries[0], replace(said.entries[1], hash="0" * 64))),
+        statement(Plan.parse(PLAN), unit="one user"),
+        statement(Laplace(20.0) * 4, delta=1e-6, unit="one user", receipts=receipts),
+    ):
+        with pytest.raises(StatementError):
+            verify(privacy_json(wrong), ledger=ledger)
+    with pytest.raises(TamperedError):
+        verify(text, ledger=Ledger.open("memory:"))
+    with pytest.raises(DomainError):
+        verify(text, ledger="memory:")  # pyright: ignore[reportArgumentType]
+
+
+def test_commands(tmp_path: Path) -> None:
+    plan, privacy, card = tmp_path / "plan.toml", tmp_path / "privacy.json", tmp_path / "card.md"
+    plan.write_text(PLAN)
+    words = ["statement", str(plan), "--unit", "one user", "--privacy", str(privacy), "--card", str(card)]
+    made = invoke(words)
+    assert made.exit_code == 0 and "differentially private" in made.stdout and card.read_text().startswith("## Privacy")
+    checked = invoke(["verify", str(privacy)])
+    assert checked.exit_code == 0 and "Not checked" in checked.stdout
+    assert json.loads(invoke(["verify", str(privacy), "--json"]).stdout)["epsilon"] == stated().epsilon
+    assert json.loads(invoke([*words[:4], "--json"]).stdout)["epsilon"] == stated().epsilon
+    privacy.write_text(privacy.read_text().replace("one user", "one uses"))
+    assert invoke(["verify", str(privacy)]).exit_code == 1
+    assert invoke(["verify", str(tmp_path / "none.json")]).exit_code == 2
+    assert invoke(["verify", str(tmp_path)]).exit_code == 2
+    assert invoke([*words[:3], "  "]).exit_code == 2
+    assert invoke(["verify", str(privacy), "--ledger", str(tmp_path / "none.db")]).exit_code == 1
