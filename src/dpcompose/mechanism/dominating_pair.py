@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, cast
 
 from dpcompose.composition.part import Pairs
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.loss.atomic import AtomicLoss
-from dpcompose.loss.atomize import atomized, envelope
+from dpcompose.loss.atomize import LAST_EPSILON, above_values, atomized, envelope
 from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Pair
 from dpcompose.mechanism.base import Mechanism, adjacency_of
 from dpcompose.numerics import check
-from dpcompose.numerics.bound import Bound, down, up
+from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, down, up
 
 SUM_TOLERANCE = 1e-12
 
@@ -104,6 +105,48 @@ class DominatingPair(Mechanism):
         inside = Pair(below, below.reverse)
         return cls(Pair(above, above.reverse, False, (inside,)), adjacency, "DominatingPair from a profile")
 
+    @classmethod
+    def from_points(cls, epsilon: Iterable[float], delta: Iterable[float], *, adjacency: Adjacency) -> DominatingPair:
+        """The least pair above a profile of which upper ends at finitely many points are known.
+
+        H(a) = delta(ln a) is convex, H(0) = 1, and in the other order H(1 / a) = 1 - 1 / a + H(a) / a, so that the
+        polygon below the points, and the mirror images of those points, is above every such profile. Nothing is taken
+        to be attained, and beyond the last point the profile need not fall.
+
+        >>> from dpcompose import Adjacency, DominatingPair
+        >>> pair = DominatingPair.from_points([0.0, 1.0], [0.3, 0.0], adjacency=Adjacency.ADD_REMOVE)
+        >>> 0.3 <= pair.delta(epsilon=0.0).upper < 0.3 + 1e-12
+        True
+
+        Args:
+            epsilon: Increasing, >= 0.
+            delta: In [0, 1]: the mechanism is (epsilon, delta)-differentially private at each point, in both orders.
+            adjacency: The adjacency under which it is.
+
+        Raises:
+            DomainError: If there is no point, or a number is outside its domain.
+
+        Reference: [ZhuDongWang2022, Proposition 9 and Theorem 10]
+        """
+        adjacency = adjacency_of("adjacency", adjacency)
+        points = [check.nonnegative("epsilon", each) for each in _listed("epsilon", epsilon)]
+        values = [check.probability("delta", each) for each in _listed("delta", delta)]
+        if not points or len(points) != len(values):
+            raise DomainError("delta", f"{len(values)} numbers", f"one for each epsilon, at least one: {len(points)}")
+        if not all(one < two for one, two in pairwise(points)):
+            raise DomainError("epsilon", points, "increasing numbers")
+        # A node a little to the right, where the profile is no larger; of two that are one in floats, the right one.
+        nodes: dict[float, float] = {0.0: 1.0}
+        last = 1.0
+        for each, value in zip(points, values, strict=True):
+            node, last = up(each + 32 * UNIT_ROUNDOFF * (1 + each)), min(last, value)
+            if len(nodes) > 1 and node - (before := next(reversed(nodes))) < 8 * UNIT_ROUNDOFF * (1 + node):
+                del nodes[before]
+            if node <= LAST_EPSILON:
+                nodes[node] = last
+        loss = AtomicLoss(above_values(list(nodes), list(nodes.values())))
+        return cls(Pair(loss, loss, False), adjacency, f"DominatingPair above {len(points)} points")
+
     def pairs(self, adjacency: Adjacency) -> Pairs:
         if adjacency is not self.holds_under:
             stated = f"its pair is stated under {self.holds_under.value} and says nothing under {adjacency.value}"
@@ -116,6 +159,13 @@ class DominatingPair(Mechanism):
         attained = self.pair.attained
         inside = (self.pair,) if attained else self.pair.attained_parts
         return ((Pair(either, either, False, inside, either_order=attained), 1),)
+
+
+def _listed(name: str, given: Any) -> list[Any]:
+    """A sequence as a list."""
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping):
+        raise DomainError(name, given, "a sequence of numbers")
+    return list(cast("Iterable[Any]", given))
 
 
 def _masses(name: str, given: Any) -> dict[Any, float]:
