@@ -117,7 +117,7 @@ def planned(epsilon: Number, parts: Parts, *, bits: int = 60, nodes: int = NODES
         def chernoff(order: float) -> float:
             with ctx.workprec(ROUGH + sum(count for _, count in parts).bit_length()):
                 power = sum((count * _log_moment(law, order) for law, count in parts), arb(0)) - level * ball(order)
-            return float(power.mid()) - math.log(order) - math.log1p(order)
+            return (float(power.mid()) if power.is_finite() else math.inf) - math.log(order) - math.log1p(order)
 
         steepest = min(law.steepest for law, _ in parts)
         saddle = _minimum(chernoff, steepest)

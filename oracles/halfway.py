@@ -181,7 +181,7 @@ def _period(level: float, parts: Parts, other: Parts, bits: int, goal: float) ->
             shorter = 0.8 * period
             if shorter < 1.1 * level:
                 return period
-            share = 1 / math.expm1(shorter / 2)
+            share = 1 / math.expm1(min(shorter / 2, 700.0))
             aliases = min(goal, float(bound(ball(level + shorter), parts).upper()))
             aliases += math.exp(level) * float(bound(ball(shorter - level), other).upper())
             if not share * aliases < small:

@@ -156,6 +156,18 @@ def test_large_groups_at_large_losses() -> None:
         assert found.contains(max(truths)) and found.width < 1e-11 * found.upper
 
 
+def test_means_far_below_the_noise() -> None:
+    """The loss reaches epsilon where nobody looks: 72 million standard deviations out, or nowhere."""
+    shifts, weights = (4.1e-8, 4.6e-8, 5.3e-8), (0.9972, 0.0028 - 1e-15, 1e-15)
+    tiny = MixtureOfGaussians(1.0, shifts=shifts, weights=weights)
+    assert tiny.delta(epsilon=3.0).upper < 1e-300 and tiny.delta(epsilon=-0.1).width < 1e-12
+    assert 0 < tiny.epsilon(delta=1e-9).lower <= tiny.epsilon(delta=1e-9).upper < 1e-6
+    beyond = MixtureOfGaussians(34.0, shifts=(6e-9, 0.004, 0.0041), weights=(1.0, 1e-84, 1e-107))
+    assert beyond.epsilon(delta=7e-217).upper < 1e-5
+    rare = MixtureOfGaussians(0.16, shifts=(0.0, 0.02), weights=(1.0, 1e-139)) * 7096
+    assert rare.delta(epsilon=1e-135).upper < 1e-9
+
+
 def test_what_is_left_out_is_never_nothing() -> None:
     """A mass below the least float is an infinite loss too, and a lower end is claimed where it cannot matter."""
     _, lost = binomial_mixture(2, 1e-165, mean=100.0, ulps=1)

@@ -22,7 +22,7 @@ from dpcompose.numerics.bound import Bound, Certificate, down, up
 from dpcompose.numerics.elementary import U, exp_or_inf
 
 _CERTIFICATE = Certificate("closed form, a mean of Gaussian profiles")
-_FARTHEST, _FAR = 1e6, 30.0
+_FARTHEST, _FAR = 1e60, 30.0
 
 
 @dataclass(frozen=True)
@@ -189,9 +189,13 @@ class _Level:
         if not math.isfinite(self._root):
             return side * math.inf if self._root * side > 0 else self._root
         loss, error, slope = self._loss(self._root)
+        if side * (loss - self.epsilon) >= error:
+            return self._root
         step = 2 * (error + abs(loss - self.epsilon)) / max(slope, 1e-300) + 4 * U * abs(self._root)
         for _ in range(60):
             x = self._root + side * step
+            if not abs(x) <= _FARTHEST:
+                break
             loss, error, _ = self._loss(x)
             if side * (loss - self.epsilon) >= error:
                 return x

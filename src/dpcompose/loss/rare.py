@@ -58,7 +58,7 @@ class Split:
     def _cut(self, loss: SampledGaussianLoss, times: int) -> Cuts:
         s, q = loss.noise, loss.rate
         level = self.plan.x + self.plan.beyond / self.plan.order
-        share = 1 - (1 - q) * math.exp(-level)
+        share = -math.expm1(math.log1p(-q) - level)
         # Where the loss is `level`, or where one is so rare that it does not matter.
         at = s * s * math.log1p(math.expm1(level) / q) + 0.5 if level < 600 else s * s * (level - math.log(q)) + 0.5
         rare = 1 + s * math.sqrt(2 * max(math.log(times / self.plan.least), 1.0)) * 1.05
