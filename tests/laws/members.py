@@ -221,6 +221,7 @@ MEMBERS = [
         replaceable=False,
         sampleable=False,
         attained=False,
+        examples=1,
     ),
     Member("RandomAllocation", allocation, symmetric=False, replaceable=False, sampleable=False, examples=1),
     Member("atoms", lambda size, _: lopsided(size), symmetric=False, replaceable=False),
