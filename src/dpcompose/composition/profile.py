@@ -142,6 +142,9 @@ Ends = Callable[[Reals], tuple[Reals, Reals]]
 FARTHEST = 700.0
 ROUNDS = 24
 _ROUNDING = 16 * U
+_NEGLIGIBLE = 1e-13
+_TOGETHER = 8
+"""How many nodes of the first grid are asked together, from the left."""
 
 
 @dataclass(frozen=True)
@@ -213,13 +216,30 @@ class _Nodes:
 
     @classmethod
     def of(cls, levels: Reals, profile: Ends, kinks: tuple[float, ...]) -> _Nodes:
-        """A coarse grid, to where a alpha alone exceeds 1, and (1 - alpha - H) / a can only fall."""
-        top = min(1.0 - math.log(float(levels[0])), FARTHEST)
-        while top < FARTHEST and float(profile(np.array([top - 1.0]))[1][0]) > 0.5 * (1.0 - float(levels[-1])):
+        """A coarse grid, to where a alpha alone exceeds 1, and (1 - alpha - H) / a can only fall.
+
+        Beyond a node where H is a negligible part of alpha and of 1 - alpha, only a alpha and (1 - alpha) / a matter.
+        H falls: its upper end there serves.
+        """
+        top, half = min(1.0 - math.log(float(levels[0])), FARTHEST), 0.5 * (1.0 - float(levels[-1]))
+
+        def high(epsilon: float) -> bool:
+            return float(profile(np.array([epsilon]))[1][0]) > half
+
+        # H falls: where it is low at 1, which is asked at less cost, it is low at the end.
+        while top < FARTHEST and high(min(top - 1.0, 1.0)) and high(top - 1.0):
             top = min(2.0 * top, FARTHEST)
         inside = [kink for kink in kinks if 0.0 < kink < top]
         grid = np.unique(np.concatenate([[0.0], np.geomspace(1e-6, top, 36), np.linspace(0.0, top, 25), inside]))
-        return cls(grid, *profile(grid))
+        lower, upper = np.zeros(len(grid)), np.ones(len(grid))
+        negligible = _NEGLIGIBLE * min(float(levels[0]), 1.0 - float(levels[-1]))
+        for start in range(0, len(grid), _TOGETHER):
+            if start and upper[start - 1] <= negligible:
+                upper[start:] = upper[start - 1]
+                break
+            asked = slice(start, start + _TOGETHER)
+            lower[asked], upper[asked] = profile(grid[asked])
+        return cls(grid, lower, upper)
 
     def joined(self, epsilon: Reals, profile: Ends) -> _Nodes:
         """With the profile at more epsilons."""
