@@ -264,6 +264,20 @@ def test_a_fork_and_a_copy_are_refused() -> None:
             copied(guard)
 
 
+def test_the_steps_that_fit_heed_a_committed_schedule(ledger: Ledger) -> None:
+    schedule = [(MECHANISM, 2), (Gaussian(9.0), 1), (MECHANISM, 1)]
+    open_scope(ledger, "model", filter=RenyiFilter, epsilon=1, delta=1e-6, schedule=schedule, actor="keeper")
+    guard = made(ledger)
+    left: list[tuple[int, int]] = []
+    for sigma in (4.0, 4.0, 9.0, 4.0):
+        left.append((guard.steps_left(**STEP), guard.steps_left(sigma=9.0)))
+        guard.begin(sigma=sigma, rate=0.05 if sigma == 4.0 else 1.0)
+    assert left == [(2, 0), (1, 0), (0, 1), (1, 0)]
+    assert guard.steps_left(**STEP) == 0
+    with pytest.raises(UnsupportedError, match="nothing more was committed"), guard.step(**STEP):
+        pytest.fail("it ran")
+
+
 def test_the_steps_that_fit_heed_the_whole_chain(ledger: Ledger) -> None:
     """Two filters with a partition between, whose largest child is another one."""
     open_scope(ledger, "city", filter=RenyiFilter(8.0, budget=0.02), actor="keeper")

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any, TypeVar, cast
 
 from dpcompose.account import Account
-from dpcompose.account.scope import NumericLiteral, exact
+from dpcompose.account.scope import NumericLiteral, Schedule, exact
 from dpcompose.composition.composition import Composable, compose
 from dpcompose.errors import StoreError, UnsupportedError
 from dpcompose.ledger import Kind, Receipt
@@ -78,6 +78,8 @@ class StepBudget:
                 return 0
             chain = [moment.balance(each.path) for each in self.account.chain]
         most, child, passed = MOST_STEPS, chain[-1], dict.fromkeys(cost, 0)
+        if self.account.chain[-1].schedule:
+            most = _scheduled(self.account.chain[-1].schedule, child.taken, serialize(mechanism))
         for balance in chain[::-1]:
             spent = balance.spent.units
             if balance.scope.kind is Kind.PARTITION:
@@ -158,6 +160,18 @@ class StepBudget:
             for caps in own.within(spent)
         ]
         return float(max(rest, default=0))
+
+
+def _scheduled(schedule: Schedule, taken: int, text: str | None) -> int:
+    """How many rounds of a committed schedule are next and of one mechanism."""
+    found = 0
+    for each, times in schedule:
+        rest = max(times - taken, 0)
+        taken = max(taken - times, 0)
+        if rest and each != text:
+            break
+        found += rest
+    return found
 
 
 def _certain(action: Callable[[], Answer]) -> Answer:
