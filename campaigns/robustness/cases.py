@@ -463,6 +463,7 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
     "Session.part": {"questions": lambda: [release.Count()]},
     "Session.quote": {"question": lambda: release.Count(spend={"epsilon": 0.01})},
     "DominatingPair.from_profile": {"profile": lambda: lambda epsilon: max(0.0, 0.5 - epsilon)},
+    "DominatingPair.from_points": {"epsilon": lambda: [0.0, 1.0], "delta": lambda: [0.3, 0.1]},
     "Round.answer": {},
     "DominatingPair.atoms": {"upper": lambda: [0.5, 0.5], "lower": lambda: [0.25, 0.75]},
     "RenyiFilter.for_target": {"order": lambda: 4.0},
@@ -551,6 +552,7 @@ INSTANCES: dict[str, Callable[[], Any]] = {
 OF_CLASSES = {
     "open",
     "atoms",
+    "from_points",
     "from_profile",
     "for_target",
     "parse",

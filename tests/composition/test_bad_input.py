@@ -136,6 +136,7 @@ QUESTIONS |= {
     "parallel": lambda item=ONE, **others: parallel(Laplace(1.0), item, **others),
     "compose": lambda item=ONE: compose(Laplace(1.0), item),
 }
+ATTACKS = ("advantage", "true_positive_rate", "false_positive_rate", "bayes_error", "prior")
 FURTHER = {"compare": compare, "calibrate": calibrate, "parallel": parallel}
 
 
@@ -164,6 +165,8 @@ def bad(label: str, name: str) -> list[Any]:
         return ENTRIES
     if label == "calibrate" and name == "epsilon":
         return [*NOT_A_NUMBER, *INFINITE, -1.0, -5e-324]
+    if label == "calibrate" and name in ATTACKS:
+        return [value for value in BAD["prior"] if value is not None]  # None: another target
     return BAD[name]
 
 

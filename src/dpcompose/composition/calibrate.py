@@ -1,4 +1,8 @@
-"""The parameter of a family that meets a target: the extreme one where the family is monotone in it."""
+"""The parameter of a family that meets a target: the extreme one where the family is monotone in it.
+
+A target is an epsilon at a delta, or a limit on what an attacker gains (`target.py`). A search knows it as a number
+that must not be exceeded.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,15 @@ from functools import partial
 
 from dpcompose.composition.composition import Composable, compose
 from dpcompose.composition.question import TOLERANCE
+from dpcompose.composition.target import Target
 from dpcompose.errors import DomainError, UnreachableError
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound
 
 CLOSE = 2e-10
+STUCK = 4
+"""Steps to one side after which a search bisects."""
 _LEAST, _MOST = 1e-12, 1e12
 _LEAST_COUNT, _MOST_COUNT = 0, 10**15
 DIRECTIONS = ("decreasing", "increasing", "unordered")
@@ -22,12 +29,13 @@ DIRECTIONS = ("decreasing", "increasing", "unordered")
 
 @dataclass(frozen=True)
 class Calibration:
-    """A parameter whose certified epsilon meets the target.
+    """A parameter whose certified epsilon, or whatever the target limits, meets the target.
 
     Args:
         value: The parameter: `family(value)` has `bound.upper` at most the target.
-        bound: Its epsilon.
-        neighbor: Epsilon just beyond it (2e-10 away, or the next integer), where the target was not met; None if the
+        bound: Its epsilon; with a target for an attacker, the advantage, the true positive rate, or the probability of
+            a right guess, 1 - Bayes error.
+        neighbor: The same just beyond it (2e-10 away, or the next integer), where the target was not met; None if the
             family ends there.
         extreme: Whether the family is taken to be monotone, so that nothing beyond `value` meets the target either.
     """
@@ -45,8 +53,13 @@ Searching = Generator[float, Bound, Calibration]
 def calibrate(
     family: Callable[[float], Composable],
     *,
-    epsilon: float,
-    delta: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    advantage: float | None = None,
+    true_positive_rate: float | None = None,
+    false_positive_rate: float | None = None,
+    bayes_error: float | None = None,
+    prior: float | None = None,
     parameter: str = "decreasing",
     integer: bool = False,
     bracket: tuple[float, float] | None = None,
@@ -64,10 +77,20 @@ def calibrate(
     >>> round(calibrate(Gaussian, epsilon=1.0, delta=1e-5).value, 9)
     3.730631635
 
+    Instead of an epsilon, what an attacker gains can be limited, in the words of `Risk`:
+
+    >>> round(calibrate(Gaussian, advantage=0.1).value, 6)
+    3.978948
+
     Args:
         family: From the parameter to a mechanism or composition.
         epsilon: The target, in nats; finite, >= 0.
         delta: In [0, 1].
+        advantage: The target instead: the largest advantage of an attacker, in (0, 1).
+        true_positive_rate: The target instead: the largest one at `false_positive_rate`, in (0, 1).
+        false_positive_rate: In [0, 1); below the true positive rate.
+        bayes_error: The target instead: the least probability of a wrong guess; > 0, below prior and 1 - prior.
+        prior: In (0, 1); by default 0.5.
         parameter: How epsilon depends on the parameter: "decreasing", "increasing" or "unordered" (neither, or not
             known). Of the first two it is where the search begins: the direction that is true is found.
         integer: Whether the parameter is an integer >= 0.
@@ -82,7 +105,10 @@ def calibrate(
         UnreachableError: If no parameter of the bracket meets the target, or only one at its end does that releases
             nothing, or all of them do, so that none is the extreme one; carries the epsilon that is reached.
     """
-    epsilon, delta = check.nonnegative("epsilon", epsilon), check.probability("delta", delta)
+    target = Target.of(
+        epsilon=epsilon, delta=delta, advantage=advantage, true_positive_rate=true_positive_rate,
+        false_positive_rate=false_positive_rate, bayes_error=bayes_error, prior=prior,
+    )  # fmt: skip
     if not callable(family):
         raise DomainError("family", family, "a function of the parameter")
 
@@ -90,9 +116,9 @@ def calibrate(
         member = family(int(value) if integer else value)
         if not isinstance(member, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("family", member, "a function whose values are mechanisms or compositions")
-        return compose(member).epsilon(delta=delta, adjacency=adjacency, orientation=orientation, tolerance=tolerance)
+        return target.measured(compose(member), adjacency, orientation, tolerance)
 
-    found = search(epsilon, parameter=parameter, integer=integer, bracket=bracket)
+    found = search(target.limit, parameter=parameter, integer=integer, bracket=bracket, larger=target.larger)
     asked = next(found)
     while True:
         try:
@@ -110,8 +136,17 @@ def answer(found: Searching, measured: Callable[[], Bound]) -> float:
     return found.send(bound)
 
 
-def search(epsilon: float, *, parameter: str, integer: bool, bracket: tuple[float, float] | None) -> Searching:
+def search(
+    limit: float,
+    *,
+    parameter: str,
+    integer: bool,
+    bracket: tuple[float, float] | None,
+    larger: str = "epsilon or delta",
+) -> Searching:
     """Yields the values to be measured, is sent their bounds, and returns the calibration. Arguments as in `calibrate`.
+
+    `larger` says what to ask for where the limit is out of reach.
 
     Raises:
         DomainError: If an argument is outside its domain.
@@ -122,8 +157,8 @@ def search(epsilon: float, *, parameter: str, integer: bool, bracket: tuple[floa
     if not isinstance(integer, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("integer", integer, "True or False")
     least, most = _bracket(bracket, integer)
-    first = _Search(epsilon, -1.0 if parameter == "increasing" else 1.0, least, most, integer)
-    good, bad = yield from _found(first, "" if bracket is None else ", or widen the bracket")
+    first = _Search(limit, -1.0 if parameter == "increasing" else 1.0, least, most, integer)
+    good, bad = yield from _found(first, larger + ("" if bracket is None else ", or widen the bracket"))
     return Calibration(int(good[0]) if integer else good[0], good[1], bad[1] if bad else None, parameter != "unordered")
 
 
@@ -151,7 +186,7 @@ def _found(search: _Search, remedy: str) -> Generator[float, Bound, tuple[Point,
         useless = good[0] in (0, search.least, search.most) and not (search.integer and good[0] > 0)
         if bad is not None and useless:
             what = f"calibrate: of {search.least:g} to {search.most:g} only the end, {good[0]:g}, meets it"
-            raise UnreachableError(what, search.target, bad[1].upper, f"Ask for a larger epsilon or delta{remedy}")
+            raise UnreachableError(what, search.target, bad[1].upper, f"Ask for a larger {remedy}")
         return good, bad
     reached = [point.upper for ended in tried for point in ended.seen]
     if any(ended.met for ended in tried):
@@ -160,9 +195,9 @@ def _found(search: _Search, remedy: str) -> Generator[float, Bound, tuple[Point,
             what,
             search.target,
             max(reached),
-            f"No value is the extreme one: ask for a smaller epsilon or delta{remedy}",
+            f"No value is the extreme one: ask for a smaller {remedy}",
         )
-    raise UnreachableError("calibrate", search.target, min(reached), f"Ask for a larger epsilon or delta{remedy}")
+    raise UnreachableError("calibrate", search.target, min(reached), f"Ask for a larger {remedy}")
 
 
 class _EndedError(Exception):
@@ -192,11 +227,15 @@ class _Search:
         wall: float | None
         bad: Point | None
         good, wall, bad, first = yield from self._bracketed()
+        sides: list[bool] = []
         for _ in range(200):
             if wall is None or self._adjacent(good[0], wall):
                 break
-            value: float = self._between(good, bad) if bad is not None else self._middle(good[0], wall)
+            # A secant that keeps landing on one side is halted by a bisection: a number may saturate.
+            stuck = len(sides) >= STUCK and len(set(sides[-STUCK:])) == 1
+            value: float = self._middle(good[0], wall) if bad is None or stuck else self._between(good, bad)
             bound = yield from self._tried(value)
+            sides = [] if stuck else [*sides, bound is not None and self._meets(bound)]
             if bound is None:
                 wall, bad = value, None
             elif self._meets(bound):
