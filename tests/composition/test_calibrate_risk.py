@@ -55,9 +55,9 @@ def test_counts_and_whole_trainings_are_calibrated_too() -> None:
         return Gaussian(sigma).sampled(0.01) * 1000
 
     found = calibrate(questions, advantage=0.3, integer=True, parameter="increasing")
-    assert questions(found.value).risk().advantage.upper <= 0.3 < questions(found.value + 1).risk().advantage.lower
+    assert questions(found.value).delta(epsilon=0).upper <= 0.3 < questions(found.value + 1).delta(epsilon=0).lower
     sigma = calibrate(training, advantage=0.2).value
-    assert training(sigma).risk().advantage.upper <= 0.2 < training(sigma * 0.999).risk().advantage.lower
+    assert training(sigma).delta(epsilon=0).upper <= 0.2 < training(sigma * 0.999).delta(epsilon=0).lower
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import mpmath
 import pytest
 
-from dpcompose import Adjacency, BlackBox, Concentrated, Gaussian, Laplace, RandomizedResponse, compose
+from dpcompose import Adjacency, BlackBox, Concentrated, DominatingPair, Gaussian, Laplace, RandomizedResponse, compose
 from dpcompose.account import Account, open_scope
 from dpcompose.adaptive import BasicFilter, ConcentratedFilter, PureFilter
 from dpcompose.errors import (
@@ -222,6 +222,30 @@ def test_a_map_that_says_nothing_there_is_one_clear_error(measurement: Callable[
     with pytest.raises(UnsupportedError) as refusal:
         from_measurement(measurement(), 1.0, adjacency=ADD_REMOVE)
     assert "d_in = 1.0" in str(refusal.value) and len(str(refusal.value)) < 300 and "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [
+        ([], []), ([1.0], []), ([1.0], [0.1, 0.2]), ([2.0, 1.0], [0.1, 0.0]), ([1.0, 1.0], [0.1, 0.0]), ([-1.0], [0.1]),
+        ([math.nan], [0.1]), ([math.inf], [0.1]), ([1.0], [1.1]), ([1.0], [math.nan]), ([True], [0.1]), ("1", [0.1]),
+        (1.0, 0.1), ({1.0: 0.1}, [0.1]), ([1.0], None), (["1"], [0.1]),
+    ],
+)  # fmt: skip
+def test_points_that_are_none_are_refused(epsilon: Any, delta: Any) -> None:
+    with pytest.raises(DomainError):
+        DominatingPair.from_points(epsilon, delta, adjacency=ADD_REMOVE)
+
+
+def test_points_that_floats_cannot_tell_apart_are_one() -> None:
+    close = [0.0, 1e-20, 1e-17, math.nextafter(1.0, 2.0), math.nextafter(math.nextafter(1.0, 2.0), 2.0), 700.0]
+    pair = DominatingPair.from_points(close, [0.1, 0.2, 0.05, 0.01, 0.02, 0.0], adjacency=REPLACE)
+    assert 0.05 <= pair.delta(epsilon=0.0, adjacency=REPLACE).upper < 0.0501
+    assert 0.01 <= pair.delta(epsilon=1.001, adjacency=REPLACE).upper < 0.0101
+    one = DominatingPair.from_points([0.5], [1e-3], adjacency=ADD_REMOVE)
+    for epsilon in (-2.0, 0.0, 0.25, 0.5, 3.0):
+        worst = BlackBox(0.5, delta=1e-3).delta(epsilon=epsilon)
+        assert worst.lower <= one.delta(epsilon=epsilon).upper <= worst.upper + 1e-12
 
 
 def test_totals_go_no_farther_than_they_were_stated() -> None:
