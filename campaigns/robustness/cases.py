@@ -404,7 +404,13 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
     "divergence.hockey_stick": {"epsilon": lambda: 0.5},
     "divergence.one_sided_witness": {"epsilon": lambda: 0.5},
     "divergence.symmetric_witness": {"epsilon": lambda: 0.5},
-    "dpcompose.calibrate": {"family": lambda: dp.Laplace},
+    "dpcompose.calibrate": {
+        "family": lambda: dp.Laplace,
+        # A target for an attacker would be a second one.
+        **dict.fromkeys(
+            ("advantage", "true_positive_rate", "false_positive_rate", "bayes_error", "prior"), lambda: None
+        ),
+    },
     "experiment.count": {"database": lambda: ("Bob",)},
     "experiment.Experiment": {"adversary": lambda: experiment.Repeater(query())},
     "experiment.Query": {"zero": lambda: ("Bob",), "one": lambda: (), "statistic": lambda: experiment.count},
