@@ -50,12 +50,11 @@ def _poisson(event: Any, adjacency: Adjacency, inner: Composition) -> Composable
             if covered:
                 require_adjacency(adjacency, *covered, why=f"no pair is known for {part!r} on a sample")
             raise UnsupportedError("", f"no pair is known for {part!r} on a Poisson sample", "Leave out the sample")
-    if adjacency is Adjacency.REPLACE and (len(inner.parts) > 1 or inner.parts[0][1] > 1):
+    part, times = inner.parts[0]
+    alone = times == 1 and len(inner.parts) == 1
+    if adjacency is Adjacency.REPLACE and not alone:
         raise UnsupportedError("", "no pair is known for several mechanisms on one sample where a record is replaced")
-    (part, times), *others = inner.parts
-    if others or times > 1 or isinstance(part, Sampled):
-        return inner.sampled(rate)
-    return Sampled(inner, rate)
+    return Sampled(inner, rate) if alone and not isinstance(part, Sampled) else inner.sampled(rate)
 
 
 def _without_replacement(event: Any, adjacency: Adjacency, inner: Composition) -> Composable:
