@@ -147,7 +147,8 @@ def _lacking(plan: Plan, adjacency: Adjacency) -> list[tuple[str, str]]:
     lacking: list[tuple[str, str]] = []
     for entry in plan.entries:
         try:
-            entry.mechanism.pairs(adjacency)
+            for part, _ in compose(entry.mechanism).parts:
+                part.pairs(adjacency)
         except UnsupportedError as error:
             lacking.append((entry.name, error.reason))
     return lacking
