@@ -165,7 +165,7 @@ def test_shuffling_is_told_of_and_charged_without_amplification() -> None:
 def test_a_pass_that_is_broken_off_is_charged_whole() -> None:
     training = Training(shuffled(), poisson_sampling=False)
     for _ in range(3):
-        training.epoch(batches=(each for each, _ in zip(training.loader, range(2))))
+        training.epoch(batches=(each for each, _ in zip(training.loader, range(2), strict=False)))
     assert training.history == [(NOISE, 1.0, 3)]
 
 

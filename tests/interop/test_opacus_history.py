@@ -79,7 +79,7 @@ def test_the_least_noise_meets_its_target() -> None:
     for epsilon, delta, rate, steps in [(8, 1e-5, 0.04, 2000), (0.5, 1e-6, 0.01, 1000), (40, 1e-5, 0.02, 5000)]:
         noise = opacus.get_noise_multiplier(target_epsilon=epsilon, target_delta=delta, sample_rate=rate, steps=steps)
         found = (Gaussian(noise).sampled(rate) * steps).epsilon(delta=delta)
-        assert epsilon * (1 - 2e-5) <= found.lower and found.upper <= epsilon
+        assert epsilon * (1 - 1.1e-4) <= found.lower and found.upper <= epsilon
     full = opacus.get_noise_multiplier(target_epsilon=1.0, target_delta=1e-5, sample_rate=1.0, epochs=4)
     assert (Gaussian(full) * 4).epsilon(delta=1e-5).upper <= 1
     assert opacus.get_noise_multiplier(target_epsilon=1.0, target_delta=1e-5, sample_rate=0.1, steps=0) == 0

@@ -1,4 +1,4 @@
-"""Opacus' own tests of its accountants, run on ours; where an assertion differs, a certified value says who is right."""
+"""Opacus' own tests of its accountants, run on ours; a certified value says who is right where they differ."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 NAME = "dpcompose"
-MOST_NOISE, _CLOSE = 1e6, 1e-5
+MOST_NOISE, _CLOSE = 1e6, 1e-4
 _PRECISION = {"eps_error", "delta_error", "alphas", "epsilon_tolerance"}
 _BOUNDS = {"target_unclipped_quantile", "clipbound_learning_rate", "max_clipbound", "min_clipbound"}
 _CLIPPING = _BOUNDS | {"unclipped_num_std", "normalize_clipping", "optim_args", "rand_on_empty"}
@@ -101,7 +101,7 @@ class _Accounting:
         return self.bound(delta).upper
 
     def get_optimizer_hook_fn(self, sample_rate: float) -> Callable[[Any], None]:
-        """A function that Opacus calls before each step of an optimizer: it looks at the loader and records the step."""
+        """A function that Opacus calls before each step of an optimizer: it looks at the loader, then records."""
         frame = inspect.currentframe()
         caller = {} if frame is None or frame.f_back is None else frame.f_back.f_locals
         # Opacus hands over the rate alone: engine and loader are in `make_private`, which asks for this hook.
@@ -131,7 +131,7 @@ def get_noise_multiplier(
     epochs: float | None = None,
     steps: int | None = None,
 ) -> float:
-    """The least noise multiplier that keeps so many steps within a target, to a hundred-thousandth of epsilon.
+    """The least noise multiplier that keeps so many steps within a target, to 10^-4 of epsilon or 10^-3.
 
     As `opacus.accountants.utils.get_noise_multiplier` with `accountant="dpcompose"`, in fewer questions.
 
@@ -174,7 +174,7 @@ def get_noise_multiplier(
 
 def _least(epsilon: Callable[[float], float], target: float, start: float) -> float:
     """The least argument of a falling function that keeps it within the target, by secants of its logarithm."""
-    low, high, noise = 0.0, math.inf, start
+    low, high, noise, close = 0.0, math.inf, start, min(_CLOSE, 1e-3 / target)
     points: list[tuple[float, float]] = []
     while True:
         found = epsilon(noise)
@@ -182,12 +182,12 @@ def _least(epsilon: Callable[[float], float], target: float, start: float) -> fl
             low = noise
         else:
             high = noise
-            if found >= target * (1 - _CLOSE) or high - low <= 4 * math.ulp(high):
+            if found >= target * (1 - close) or high - low <= 4 * math.ulp(high):
                 return noise
         if low >= MOST_NOISE:
             raise UnreachableError("get_noise_multiplier", target, found, "Take fewer steps, or a larger delta")
         points = [*points[-1:], (math.log(noise), math.log(max(found, 1e-300)))]
-        noise = math.exp(min(_secant(points, math.log(target * (1 - _CLOSE / 2))), math.log(2 * MOST_NOISE)))
+        noise = math.exp(min(_secant(points, math.log(target * (1 - close / 2))), math.log(2 * MOST_NOISE)))
         if not 0.999 * low + 0.001 * min(high, 1e9) < noise < high:
             noise = math.sqrt(low * high) if low > 0 and high < math.inf else 2 * low or high / 2
 
