@@ -30,7 +30,7 @@ def timed(run: Callable[[], Any], times: int = 3) -> tuple[float, Any]:
 
 
 def calibration() -> None:
-    from opacus.accountants.utils import get_noise_multiplier
+    from opacus.accountants.utils import get_noise_multiplier  # pyright: ignore[reportMissingImports]
 
     print("| epsilon, delta, rate, epochs | PRV | its sigma | `dpcompose` | times | least | times | sigma |")
     print("|---|--:|--:|--:|--:|--:|--:|--:|")

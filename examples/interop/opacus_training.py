@@ -45,9 +45,9 @@ def flights() -> list[tuple[list[float], int]]:
 def main() -> list[tuple[float, float]]:
     """Train, print, and return the ends of epsilon after each epoch."""
     warnings.filterwarnings("ignore", message="Full backward hook|Secure RNG|Optimal order")
-    import torch
-    from opacus import PrivacyEngine
-    from opacus.accountants import create_accountant
+    import torch  # pyright: ignore[reportMissingImports]
+    from opacus import PrivacyEngine  # pyright: ignore[reportMissingImports]
+    from opacus.accountants import create_accountant  # pyright: ignore[reportMissingImports]
 
     import dpcompose.interop.opacus  # registers "dpcompose"
     from dpcompose.interop.opacus import check

@@ -6,14 +6,14 @@ import random
 
 import pytest
 
-from dpcompose import DomainError, Gaussian, Laplace, compose
+from dpcompose import Bound, DomainError, Gaussian, Laplace, compose
 from dpcompose.composition import GrowingEpsilon
 
 DELTA = 1e-5
 SMALL, LARGE = Gaussian(1.0).sampled(0.02), Gaussian(1.5).sampled(0.02)
 
 
-def of(history: list) -> object:
+def of(history: list) -> Bound:
     return compose(*(mechanism * times for mechanism, times in history)).epsilon(delta=DELTA)
 
 
