@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import unittest
 from typing import Any
 
@@ -76,7 +75,6 @@ def test_their_epsilons_are_around_the_certified_one() -> None:
         found[name] = accountant.get_epsilon(delta=DELTA)
     assert found["gdp"] < 6.61 < TRUTH.lower  # a defect: less than the truth
     assert TRUTH.lower <= found["dpcompose"] < found["prv"] < found["rdp"]
-    assert math.isclose(found["prv"], 6.777395712150674, abs_tol=1e-6)
 
 
 def test_the_noise_of_the_limit_theorem_misses_its_target() -> None:
