@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 
-from dpcompose import Adjacency, DomainError, Gaussian, UnreachableError, UnsupportedError, compose
+from dpcompose import Adjacency, DomainError, Gaussian, PlanError, UnreachableError, UnsupportedError, compose
 from dpcompose.interop import opacus
+from dpcompose.interop.imported import import_plan
 from dpcompose.interop.opacus_history import KnownHistory, from_state_dict
+from dpcompose.plan import Question
 
 STEPS = Gaussian(1.5).sampled(0.04) * 2250
 
@@ -120,3 +123,12 @@ def test_rates_and_noises_of_the_history_are_never_shared_between_deltas() -> No
     assert known.bound(history, 1e-5) == KnownHistory().bound(history, 1e-5)
     history[0] = (0.9, 0.02, 300)
     assert known.bound(history, 1e-5) == KnownHistory().bound(history, 1e-5)
+
+
+def test_a_state_dictionary_becomes_a_plan(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(json.dumps({"history": [[1.5, 0.04, 2250]], "mechanism": "rdp"}))
+    plan = import_plan(tmp_path / "run.json", adjacency=Adjacency.ADD_REMOVE, question=Question("delta", 1e-5))
+    assert plan.toml().split()[-9:] == ["sigma", "=", "1.5", "rate", "=", "0.04", "times", "=", "2250"]
+    (tmp_path / "bad.json").write_text(json.dumps({"history": [[-1.5, 0.04, 2250]], "mechanism": "rdp"}))
+    with pytest.raises(PlanError, match="noise_multiplier"):
+        import_plan(tmp_path / "bad.json", adjacency=Adjacency.ADD_REMOVE)

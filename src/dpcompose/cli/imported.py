@@ -21,7 +21,7 @@ def import_document(
 ) -> None:
     """Turn FILE, a document of another library, into a plan; prints TOML.
 
-    It reads a DpEvent of dp_accounting as JSON.
+    It reads a DpEvent of dp_accounting and the state dictionary of an accountant of Opacus, both as JSON.
     """
     with error_boundary():
         from dpcompose.interop.imported import import_plan

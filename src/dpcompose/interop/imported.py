@@ -14,6 +14,7 @@ from dpcompose.files import path_of, read
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.interop.dp_accounting import from_dp_event
 from dpcompose.interop.event_document import event_from_document
+from dpcompose.interop.opacus_history import from_state_dict
 from dpcompose.interop.plan_writing import plan_of
 from dpcompose.plan import Plan, Question
 
@@ -40,7 +41,14 @@ def _dp_event(document: Mapping[str, Any], adjacency: Adjacency) -> Composition:
     return from_dp_event(event_from_document(document), adjacency=adjacency)
 
 
-KINDS = (DocumentKind("a DpEvent", frozenset({"class_name"}), _dp_event),)
+def _opacus(document: Mapping[str, Any], adjacency: Adjacency) -> Composition:
+    return from_state_dict(document, adjacency=adjacency)
+
+
+KINDS = (
+    DocumentKind("a DpEvent", frozenset({"class_name"}), _dp_event),
+    DocumentKind("an Opacus state dictionary", frozenset({"history", "mechanism"}), _opacus),
+)
 """The documents that can be read. An adapter with a format of its own adds its line here."""
 
 
