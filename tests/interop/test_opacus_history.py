@@ -132,3 +132,10 @@ def test_a_state_dictionary_becomes_a_plan(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text(json.dumps({"history": [[-1.5, 0.04, 2250]], "mechanism": "rdp"}))
     with pytest.raises(PlanError, match="noise_multiplier"):
         import_plan(tmp_path / "bad.json", adjacency=Adjacency.ADD_REMOVE)
+
+
+def test_an_entry_that_is_changed_in_place_is_read_again() -> None:
+    known, history = KnownHistory(), [[1.0, 0.02, 200], [1.1, 0.02, 50], [1.2, 0.02, 5]]
+    known.bound(history, 1e-5)
+    history[0][2], history[1][0] = 400, 0.9
+    assert known.bound(history, 1e-5) == KnownHistory().bound(history, 1e-5)

@@ -159,4 +159,6 @@ class KnownHistory:
         phases = [
             (phase, _mechanism(*phase[:2]) if phase.noise_multiplier and phase.sample_rate else None) for phase in new
         ]
-        self._entries[kept:], self._phases[kept:] = cast("list[Any]", history)[kept:], phases
+        # Tuples, so that an entry that is changed in place is no longer equal.
+        self._entries[kept:] = [tuple(entry) for entry in cast("list[Any]", history)[kept:]]
+        self._phases[kept:] = phases
