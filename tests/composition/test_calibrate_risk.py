@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 from typing import Any
 
 import mpmath
@@ -11,6 +13,9 @@ import pytest
 from dpcompose import Gaussian, Laplace, calibrate
 from dpcompose.composition.composition import Composable
 from dpcompose.errors import DomainError, UnreachableError
+from dpcompose.plan import Plan
+from dpcompose.plan import calibrate as calibrate_plan
+from tests.cli.runner import invoke
 
 
 def gaussian_gains(sigma: float, *, rate: float = 0.0, prior: float = 0.5) -> dict[str, Any]:
@@ -94,3 +99,20 @@ def test_a_target_out_of_reach_says_what_to_ask_for() -> None:
         calibrate(Gaussian, advantage=1e-15)
     with pytest.raises(UnreachableError, match="smaller Bayes error"):
         calibrate(Gaussian, bayes_error=0.4999, bracket=(0.1, 2.0))
+
+
+def test_a_plan_is_calibrated_by_the_command(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text('[[mechanism]]\nkind = "gaussian"\nsigma = 1.0\n')
+    words = ["calibrate", str(plan), "--vary", "mechanism.gaussian.sigma"]
+    found = json.loads(invoke([*words, "--advantage", "0.1", "--json"]).stdout)
+    assert found["value"] == calibrate(Gaussian, advantage=0.1).value and found["target"] == {"advantage": 0.1}
+    assert found["gain"]["upper"] <= 0.1
+    page = invoke([*words, "--bayes-error", "0.4"])
+    assert page.exit_code == 0 and "right guess" in page.stdout
+    rates = ["--true-positive-rate", "0.05", "--false-positive-rate", "0.001"]
+    assert "true positive rate <=" in invoke([*words, *rates]).stdout
+    with pytest.raises(DomainError, match="orientation"):
+        calibrate_plan(Plan.read(plan), words[-1], advantage=0.1, orientation=1)
+    for wrong in ([], ["--epsilon", "1"], ["--advantage", "2"], rates[:2], ["--advantage", "0.1", "--prior", "0.5"]):
+        assert invoke([*words, *wrong]).exit_code == 2

@@ -62,12 +62,21 @@ def account(
 def calibrate(
     plan: PlanFile,
     vary: Annotated[str, option("The number to vary, such as mechanism.training.sigma.", "KEY")],
-    epsilon: Annotated[float, option("The target.", "E")],
-    delta: Annotated[float, option("At this delta.", "D")],
+    epsilon: Annotated[float | None, option("The target.", "E")] = None,
+    delta: Annotated[float | None, option("At this delta.", "D")] = None,
+    advantage: Annotated[float | None, option("The target instead: the largest advantage of an attacker.", "A")] = None,
+    true_positive_rate: Annotated[
+        float | None, option("The target instead: the largest one at --false-positive-rate.", "T")
+    ] = None,
+    false_positive_rate: Annotated[float | None, option("At this one.", "F")] = None,
+    bayes_error: Annotated[
+        float | None, option("The target instead: the least chance of a wrong guess whether someone is in.", "B")
+    ] = None,
+    prior: Annotated[float | None, option("With this prior; by default 0.5.", "P")] = None,
     json: Json = False,
     toml: Annotated[bool, typer.Option("--toml", help="Print the plan with that value, as TOML.")] = False,
 ) -> None:
-    """Find the least noise (or most steps) that keeps PLAN within epsilon E at delta D.
+    """Find the least noise (or most steps) that keeps PLAN within epsilon E at delta D, or an attacker within a gain.
 
     It is the smallest sigma or scale, or the largest rate, times or epsilon.
     """
@@ -76,7 +85,15 @@ def calibrate(
         from dpcompose.plan import calibrate as calibrated
 
         steps(f"trying values of {vary}", 0, 1)
-        found = calibrated(Plan.read(plan), vary, epsilon=epsilon, delta=delta)
+        stated = {
+            "advantage": advantage,
+            "true_positive_rate": true_positive_rate,
+            "false_positive_rate": false_positive_rate,
+            "bayes_error": bayes_error,
+            "prior": prior,
+        }
+        attack = {name: value for name, value in stated.items() if value is not None}
+        found = calibrated(Plan.read(plan), vary, epsilon=epsilon, delta=delta, **attack)
     if toml and not json:
         stdout(found.plan.toml())
     else:

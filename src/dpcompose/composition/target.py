@@ -12,6 +12,9 @@ from dpcompose.guarantee.adjacency import Adjacency, Orientation
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound, down, up
 
+ATTACKS = ("advantage", "true_positive_rate", "false_positive_rate", "bayes_error", "prior")
+"""The arguments of `calibrate` that are about attackers."""
+
 
 @dataclass(frozen=True)
 class Target:

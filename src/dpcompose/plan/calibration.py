@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from dpcompose.composition import Calibration, Composition
 from dpcompose.composition import calibrate as calibrated
-from dpcompose.errors import UnreachableError
+from dpcompose.composition.target import ATTACKS
+from dpcompose.errors import DomainError, UnreachableError
 from dpcompose.plan.account import require_common_adjacency
 from dpcompose.plan.plan import Plan
 from dpcompose.plan.schema import PARAMETERS
@@ -23,17 +25,19 @@ class PlanCalibration:
         plan: The plan with the value found.
         key: The parameter that was varied, such as `mechanism.training.sigma`.
         value: The value found.
-        epsilon: The target.
-        delta: The delta of the target.
-        found: The certified epsilon there and next to it.
+        epsilon: The target; None with a target for an attacker.
+        delta: The delta of the target, likewise.
+        found: The certified number that the target limits, there and next to it.
+        attack: The target for an attacker, in the names of `composition.calibrate`; empty with an epsilon.
     """
 
     plan: Plan
     key: str
     value: float
-    epsilon: float
-    delta: float
+    epsilon: float | None
+    delta: float | None
     found: Calibration
+    attack: tuple[tuple[str, float], ...] = ()
 
     @property
     def extreme(self) -> str:
@@ -44,7 +48,9 @@ class PlanCalibration:
         return "smallest" if PARAMETERS[parameter].response == "decreasing" else "largest"
 
 
-def calibrate(plan: Plan, key: str, *, epsilon: float, delta: float) -> PlanCalibration:
+def calibrate(
+    plan: Plan, key: str, *, epsilon: float | None = None, delta: float | None = None, **attack: Any
+) -> PlanCalibration:
     """The extreme value of `key` with which `plan` is certified to cost at most `epsilon` at `delta`.
 
     Args:
@@ -52,12 +58,16 @@ def calibrate(plan: Plan, key: str, *, epsilon: float, delta: float) -> PlanCali
         key: As in `Plan.locate`.
         epsilon: In nats; finite, >= 0.
         delta: In [0, 1].
+        attack: A target for an attacker instead, as in `composition.calibrate`: advantage, true_positive_rate and
+            false_positive_rate, or bayes_error and prior.
 
     Raises:
         DomainError: If the key names no number of the plan, or a target is outside its domain.
         UnreachableError: If no value of it keeps to the target.
         UnsupportedError: If some mechanisms have no sound guarantee under the plan's adjacency.
     """
+    if unknown := attack.keys() - set(ATTACKS):
+        raise DomainError("target", min(unknown), f"epsilon and delta, or some of {', '.join(ATTACKS)}")
     require_common_adjacency(plan)
     entry, parameter = plan.locate(key)
     known = PARAMETERS[parameter]
@@ -71,11 +81,12 @@ def calibrate(plan: Plan, key: str, *, epsilon: float, delta: float) -> PlanCali
     try:
         found = calibrated(
             family, epsilon=epsilon, delta=delta, parameter=direction, integer=known.integer, bracket=bracket,
-            adjacency=plan.adjacency,
+            adjacency=plan.adjacency, **attack,
         )  # fmt: skip
     except UnreachableError as error:
         remedy = "The rest of the plan, or the mechanism at its least, already costs that much"
         if error.limit <= error.target:
             remedy = "Whatever the value, the plan keeps to the target: it does not limit this number"
         raise UnreachableError(key, error.target, error.limit, remedy) from None
-    return PlanCalibration(plan.with_value(key, found.value), key, found.value, epsilon, delta, found)
+    changed = plan.with_value(key, found.value)
+    return PlanCalibration(changed, key, found.value, epsilon, delta, found=found, attack=tuple(attack.items()))

@@ -88,16 +88,23 @@ def risk_document(found: PlanRisk) -> dict[str, Any]:
 
 
 def calibration_page(found: PlanCalibration) -> Page:
-    """The value found, and the certified epsilon that it gives."""
+    """The value found, and the certified epsilon, or gain of an attacker, that it gives."""
     low, high = interval(found.found.bound)
+    number = "epsilon"
+    target = ", ".join(f"{name.replace('_', ' ')} {exactly(value)}" for name, value in found.attack)
+    if found.epsilon is not None and found.delta is not None:
+        target = f"epsilon <= {exactly(found.epsilon)} at delta = {exactly(found.delta)}"
+    else:
+        named = found.attack[0][0].replace("_", " ")
+        number = "chance of a right guess" if "bayes_error" in dict(found.attack) else named
     facts = [
-        Fact("target", f"epsilon <= {exactly(found.epsilon)} at delta = {exactly(found.delta)}"),
-        Fact("certified", f"{low} <= epsilon <= {high}"),
+        Fact("target", target),
+        Fact("certified", f"{low} <= {number} <= {high}"),
         Fact("method", found.found.bound.certificate.method),
     ]
     if found.found.neighbor is not None:
         beyond = "infinite" if found.found.neighbor.upper == math.inf else above(found.found.neighbor.upper, 12)
-        facts.append(Fact("just beyond", f"epsilon is only certified to be at most {beyond}"))
+        facts.append(Fact("just beyond", f"{number} is only certified to be at most {beyond}"))
     notes = (
         () if found.found.extreme else ("Epsilon is not monotone in this parameter: a smaller value may do as well.",)
     )
@@ -114,8 +121,8 @@ def calibration_document(found: PlanCalibration) -> dict[str, Any]:
         "key": found.key,
         "value": found.value,
         "which": found.extreme,
-        "target": {"epsilon": found.epsilon, "delta": found.delta},
-        "epsilon": bound_document(found.found.bound),
+        "target": dict(found.attack) or {"epsilon": found.epsilon, "delta": found.delta},
+        "gain" if found.attack else "epsilon": bound_document(found.found.bound),
         "beyond": None if found.found.neighbor is None else bound_document(found.found.neighbor),
         "plan": plan_document(found.plan),
     }
