@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from fractions import Fraction
+from itertools import product
+from random import Random
 from typing import Any
 
 import mpmath
@@ -246,6 +249,40 @@ def test_points_that_floats_cannot_tell_apart_are_one() -> None:
     for epsilon in (-2.0, 0.0, 0.25, 0.5, 3.0):
         worst = BlackBox(0.5, delta=1e-3).delta(epsilon=epsilon)
         assert worst.lower <= one.delta(epsilon=epsilon).upper <= worst.upper + 1e-12
+
+
+def hockey_stick(first: list[Fraction], second: list[Fraction], copies: int, ratio: Fraction) -> Fraction:
+    """delta at ln(ratio) of so many copies of a pair of distributions, outcome by outcome, exactly."""
+    total = Fraction(0)
+    for outcome in product(range(len(first)), repeat=copies):
+        masses = [math.prod((side[each] for each in outcome), start=Fraction(1)) for side in (first, second)]
+        total += max(masses[0] - ratio * masses[1], Fraction(0))
+    return total
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_pair_above_points_dominates_the_pair_that_hides_below_them(seed: int) -> None:
+    random = Random(seed)
+    outcomes = random.randint(2, 4)
+    sides: list[list[Fraction]] = []
+    for _ in range(2):
+        weights = [random.choice([0, 1, 1, 2, 5, 30]) for _ in range(outcomes)]
+        weights[random.randrange(outcomes)] += 1
+        sides.append([Fraction(weight, sum(weights)) for weight in weights])
+    orders = [(sides[0], sides[1]), (sides[1], sides[0])]
+    epsilons = sorted({round(random.choice([0.0, random.uniform(0, 4)]), 3) for _ in range(random.randint(1, 8))})
+    slack = random.choice([0.0, 1e-3])
+    ends: list[float] = []
+    for each in epsilons:  # at a ratio a little below e^epsilon, so that each value is an upper end
+        ratio = Fraction(math.exp(each) * (1 - 1e-15))
+        exact = max(hockey_stick(*order, 1, ratio) for order in orders)
+        ends.append(min(float(exact) * (1 + 1e-15) + slack * random.random(), 1.0))
+    pair = DominatingPair.from_points(epsilons, ends, adjacency=ADD_REMOVE)
+    for copies in (1, 2, 3):
+        for epsilon in (-1.0, 0.0, 0.1, 0.7, 2.0, 5.0):
+            above = (pair * copies).delta(epsilon=epsilon).upper
+            for order in orders:
+                assert hockey_stick(*order, copies, Fraction(math.exp(epsilon) * (1 + 1e-15))) <= above
 
 
 def test_totals_go_no_farther_than_they_were_stated() -> None:
