@@ -20,7 +20,7 @@ from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound
 
 CLOSE = 2e-10
-STUCK = 4
+STUCK = 12
 """Steps to one side after which a search bisects."""
 _LEAST, _MOST = 1e-12, 1e12
 _LEAST_COUNT, _MOST_COUNT = 0, 10**15
