@@ -50,6 +50,7 @@ UNLISTED = {
     "many_sampled_laplace",
     "rare_sgd",
 }
+SEVERAL_SECONDS = {"many_sgd", "many_replaced", "replaced_edges"}
 
 
 def source(name: str, seed: int) -> Random:
@@ -199,7 +200,7 @@ def test_the_lattice_in_floats_encloses_the_contour(seed: int) -> None:
 def test_the_lattice_encloses_the_truth(family: str) -> None:
     """Both ends at any tilt; of most families they are close at least once."""
     best = math.inf
-    for number in range(4):
+    for number in range(2 if family in SEVERAL_SECONDS else 4):
         case = meeting.Case(family, number, seed=3)
         rows = list(zip(subject.in_cells(case.parts), subject.infinite(case.parts), strict=False))
         epsilon = 0.3 * min(subject.largest(case.parts), 3.0)
