@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import permutations
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from dpcompose import Adjacency, DomainError, Gaussian, RandomAllocation, UnsupportedError
+from dpcompose import Adjacency, Bound, DomainError, Gaussian, RandomAllocation, UnsupportedError
+from dpcompose.composition import complement
 from dpcompose.loss.allocation import AllocationLoss
 from dpcompose.loss.product import Product
 from oracles.allocation import one_epoch
@@ -100,3 +102,14 @@ def test_orders_beyond_all_nodes_are_answered() -> None:
     bound = RandomAllocation(1.0, steps=5).renyi(10_000.0)
     assert 0 < bound.lower <= 5000 <= bound.upper * (1 + 1e-12)
     assert bound.upper <= 5000 * (1 + 1e-9)
+def test_one_order_is_read_from_the_other_where_its_own_line_is_wide() -> None:
+    """Of few steps both are narrow: they agree. Of many the first moments say too little, and the complement serves."""
+    for sigma, steps in ((1.0, 5), (2.0, 40)):
+        question = RandomAllocation(sigma, steps=steps).profile().question
+        for one, other in permutations(question.dominating):
+            truth = one.epsilon(1e-5, tolerance=1e-9)
+            found = complement.epsilon(other, 1e-5, Bound(0.0, 9.0))
+            assert found.lower <= truth.upper and truth.lower <= found.upper and found.width < 1e-3
+            assert complement.epsilon(other, 2e-5, Bound(0.0, 9.0)).upper < truth.lower
+    wide = RandomAllocation(5.0, steps=1000).epsilon(delta=1e-6)
+    assert 0.0207514 < wide.lower < wide.upper < 0.0207521

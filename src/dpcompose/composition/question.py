@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
-from dpcompose.composition import adversarial
+from dpcompose.composition import adversarial, complement
 from dpcompose.composition.adversarial import Rounds
 from dpcompose.composition.converted import attained as attained_promises
 from dpcompose.composition.converted import converted, curved
@@ -210,6 +210,8 @@ class PrivacyQuestion:
         for product in products if delta < 1 else ():
             if not found or not product.at_most(found[0].lower, delta, readings=readings):
                 found.append(product.epsilon(delta, tolerance=self.tolerance, readings=readings))
+        if self.tight and not self.proof and len(found) == len(products) == 2:
+            return complement.narrower(products, delta, found)
         return found
 
     def _at_infinity(self, epsilon: float) -> Bound:
