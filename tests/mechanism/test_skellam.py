@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from random import Random
 
@@ -53,8 +54,13 @@ def test_several_coordinates_and_replacing() -> None:
         Skellam(1e7)
 
 
-def test_below_the_mass_of_unknown_place_nothing_is_promised() -> None:
-    for delta in (0.0, 1e-206, 1e-45):
+def test_below_the_mass_of_unknown_place_moments_decide() -> None:
+    """What has no place in the table is at most what the moments of the noise itself allow, and finite."""
+    assert Skellam(6.25).epsilon(delta=0.0).upper == float("inf")
+    for delta, most in ((1e-206, 5.4), (1e-45, 3.3)):
         found = Skellam(6.25).epsilon(delta=delta)
-        assert found.upper == float("inf") and found.lower > 2.7
+        order = 40.0
+        theorem = Skellam(6.25).renyi(order).upper - math.log(delta) / (order - 1)
+        assert 2.7 < found.lower < found.upper <= min(theorem, most)
+        assert Skellam(6.25).delta(epsilon=found.upper).upper <= delta * (1 + 1e-6)
     assert Skellam(6.25).epsilon(delta=1e-40).upper < 2.72

@@ -17,7 +17,7 @@ from dpcompose.composition.part import Pairs, Parts
 from dpcompose.composition.renyi import RenyiCurve, Samples
 from dpcompose.errors import UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
-from dpcompose.loss.base import Pair
+from dpcompose.loss.base import Loss, Pair
 from dpcompose.loss.product import Product, Readings
 from dpcompose.loss.proved_product import ProvedProduct
 from dpcompose.numerics import check
@@ -172,7 +172,7 @@ class PrivacyQuestion:
     def _in_closed_form(self) -> bool:
         """Whether every upper end is a closed profile, of which no moment says more."""
         single = [product.single for product in self.dominating]
-        return all(loss is not None and (self.tight_alone or not curved(loss)) for loss in single)
+        return all(loss is not None and (self.tight_alone or _says_all(loss)) for loss in single)
 
     def _converted_delta(self, epsilon: float, readings: Readings) -> list[Bound]:
         return [_named(_largest(self._deltas(self._converted, epsilon, readings)))] if self._converted else []
@@ -350,6 +350,12 @@ def _attained(pairs: Pairs, *, oriented: bool = False) -> tuple[Product, ...]:
         found.extend(_directions(chosen))
         found.extend(adversarial.fixed_beforehand(chosen) if oriented else ())
     return tuple(found)
+
+
+def _says_all(loss: Loss) -> bool:
+    """Whether no mechanism below the loss is known to have lower moments, nor finite ones where it has none."""
+    lost = loss.infinite_mass + loss.unplaced_mass > 0
+    return not curved(loss) and not (lost and loss.log_moment(1.0) < math.inf)
 
 
 def _named(bound: Bound) -> Bound:

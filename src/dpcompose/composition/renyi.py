@@ -254,6 +254,9 @@ class RenyiCurve:
 
     def epsilon(self, delta: float) -> Bound:
         """An upper end for epsilon; the lower end is 0."""
+        if self._kept:
+            found = renyi.best_epsilon(self._nonnegative_by_loss, delta=delta, exact=True, orders=())
+            return Bound(0.0, found.epsilon, _BEST_ORDER)
         rest = failure.remaining(delta, self._failures)
         if rest is None or rest.lower <= 0:
             return Bound(0.0, math.inf, _BEST_ORDER)
@@ -265,9 +268,19 @@ class RenyiCurve:
     def delta(self, epsilon: float) -> Bound:
         """An upper end for delta; the lower end is 0."""
         finite = 1.0
+        if self._kept and epsilon >= 0:
+            return Bound(0.0, renyi.best_delta(self._nonnegative_by_loss, epsilon=epsilon, orders=()), _BEST_DELTA)
         if epsilon >= 0:
             finite = renyi.best_delta(self._nonnegative, epsilon=epsilon, orders=self._corners)
         return Bound(0.0, failure.combined(Bound(0.0, finite), self._failures, _BEST_DELTA).upper, _BEST_DELTA)
+
+    @cached_property
+    def _kept(self) -> bool:
+        """Whether all that lose a mass outright stand for mechanisms that do not, whose moments are known."""
+        return self.lost and self._by_loss(2.0) < math.inf
+
+    def _nonnegative_by_loss(self, order: float) -> float:
+        return max(self._by_loss(order), 0.0)
 
     def _nonnegative(self, order: float) -> float:
         return max(self._finite(order), 0.0)
