@@ -1,0 +1,132 @@
+"""Mixtures of normal distributions with weights of every size, against truths in balls that share no code.
+
+    python -m campaigns.mixtures --cases 5000 --seed 1
+
+draws two to six shifts, near-equal, tiny and huge ones among them, in any order, with weights from 1 to 1e-285, asks
+for epsilon, for delta near it, at 0, at negative and at random epsilons. One answer is held against its profile in
+balls. Of many, in both directions, the truth is at least what the test says whether any answer is beyond a point, by
+exact powers of two tails, and at most the count times the profile at the epsilon shared out. Printed: BAD, an interval
+that the truth is not in; FAILED, an exception; and how many were held. Exit status 1 after either.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections import Counter
+from fractions import Fraction
+from random import Random
+
+from flint import arb, ctx
+
+from dpcompose import MixtureOfGaussians
+from oracles.ball import ball
+from oracles.gaussian import upper_tail
+from oracles.mixtures import NOTHING, Mixture, Terms, profile
+
+LEAST = 1e-285
+Drawn = tuple[float, list[float], list[float]]
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    counts: Counter[str] = Counter()
+    for number in range(options.cases):
+        counts += examined(Random(f"{options.seed} {number}"))
+    print(dict(counts))
+    return 1 if counts["bad"] or counts["failed"] else 0
+
+
+def examined(rng: Random) -> Counter[str]:
+    """One mixture, a few times, and its answers."""
+    sigma, shifts, weights = drawn(rng)
+    times = 1 if rng.random() < 0.6 else int(10 ** rng.uniform(0.3, 9))
+    delta = 10 ** -rng.choice([rng.uniform(0.1, 12), rng.uniform(12, 100), rng.uniform(100, 280)])
+    if rng.random() < 0.3:
+        delta = min(min(weights) * 10 ** rng.uniform(-3, 3) * times, 0.9)
+    text = f"(MixtureOfGaussians({sigma!r}, shifts={shifts!r}, weights={weights!r}) * {times})"
+    counts = Counter(mixtures=1)
+    try:
+        many = MixtureOfGaussians(sigma, shifts=tuple(shifts), weights=tuple(weights)) * times
+        asked = many.epsilon(delta=delta)
+        near = asked.upper * rng.uniform(0.2, 1.2) if asked.upper < math.inf else 5.0
+        epsilon = rng.choice([1.0, -0.3, 0.0, rng.uniform(0, 50), near, 10 ** rng.uniform(-8, 4)])
+        answer = many.delta(epsilon=epsilon)
+    except Exception as error:  # whatever it is, it is what the campaign looks for
+        print(f"FAILED {text} at delta {delta!r}: {type(error).__name__}: {error}", flush=True)
+        return counts + Counter(failed=1)
+    claims = [(epsilon, answer.lower, answer.upper), (asked.upper, 0.0, delta), (asked.lower, delta, 1.0)]
+    for place, low, high in claims:
+        if not math.isfinite(place) or (place == 0 and low == delta):
+            continue
+        least, most = truth(place, exact(sigma, shifts, weights), times)
+        counts["held"] += 1
+        if high < least * (1 - 1e-12) - 1e-322 or low > most * (1 + 1e-12):
+            print(f"BAD {text} at {place!r}: [{low!r}, {high!r}], truth in [{least!r}, {most!r}]", flush=True)
+            counts["bad"] += 1
+    return counts
+
+
+def drawn(rng: Random) -> Drawn:
+    """Noise, shifts and weights, none of them below the least that is represented."""
+    while True:
+        count, sigma = rng.randint(2, 6), 10 ** rng.choice([0.0, rng.uniform(-2, 2), rng.uniform(-5.5, 10)])
+        far = sigma * 10 ** rng.choice([rng.uniform(-1, 1.5), rng.uniform(-4, 1), rng.uniform(-8, 5.5)])
+        shifts = [
+            far * rng.choice([1, 1 + 2.0 ** -rng.randint(1, 50), rng.uniform(0, 1), 10 ** -rng.uniform(0, 10)])
+            for _ in range(count)
+        ]
+        shifts[0] *= rng.random() < 0.3
+        reach = rng.choice([285.0, 285.0, 20.0, 0.5])
+        weights = [10 ** -rng.uniform(0, reach) for _ in range(count)]
+        if reach > 1:
+            heavy = rng.choice([0, rng.randrange(count)])
+            weights[heavy] = max(1 - (math.fsum(weights) - weights[heavy]), weights[heavy])
+        whole = math.fsum(weights)
+        weights = [weight / whole for weight in weights]
+        if min(weights) >= LEAST and max(shifts) < 9e5 * sigma:
+            return sigma, shifts, weights
+
+
+def exact(sigma: float, shifts: list[float], weights: list[float]) -> Terms:
+    """Means in units of the noise, increasing, with weights of sum 1: the heaviest is what the others leave."""
+    masses = [Fraction(weight) for weight in weights]
+    masses[masses.index(max(masses))] += 1 - sum(masses)
+    joined: dict[Fraction, Fraction] = {}
+    for shift, mass in zip(shifts, masses, strict=True):
+        mean = Fraction(shift) / Fraction(sigma)
+        joined[mean] = joined.get(mean, Fraction(0)) + mass
+    return tuple(sorted(joined.items()))
+
+
+def truth(epsilon: float, terms: Terms, times: int) -> tuple[float, float]:
+    """Two ends around delta(epsilon)."""
+    with ctx.workprec(1500):
+        laws = Mixture(terms), Mixture(NOTHING, terms)
+        if times == 1:
+            found = [profile(epsilon, law) for law in laws]
+            return max(float(each.lower()) for each in found), max(float(each.upper()) for each in found)
+        shared = [profile(epsilon / times, law) for law in laws] if epsilon > 0 else []
+    most = max((times * float(each.upper()) for each in shared), default=1.0)
+    with ctx.workprec(500):
+        return float(some_test(epsilon, terms, times).lower()), most
+
+
+def some_test(epsilon: float, terms: Terms, times: int) -> arb:
+    """The largest P(A) - e^epsilon Q(A) for A: some answer, or none, is beyond one of a few points."""
+    best, growth, far = arb(0), ball(epsilon).exp(), float(terms[-1][0])
+    for share in range(1, 14):
+        point = ball(far * share / 10 + (share - 5) * 0.7)
+        with_it = sum((ball(weight) * upper_tail(point - ball(mean)) for mean, weight in terms), arb(0))
+        none = [(-tail).log1p() * times for tail in (with_it, upper_tail(point))]
+        best = best.max(-none[0].expm1() + growth * none[1].expm1()).max(none[1].exp() - growth * none[0].exp())
+    return best
+
+
+if __name__ == "__main__":
+    sys.exit(main())
