@@ -186,15 +186,17 @@ class MixtureQuadrature:
         slope = -grid.x[:-1] + (order + 1) * grid.first.slope[1:] + order * grid.second.slope[:-1]
         inner = exponent[:-1] + grid.step * np.maximum(slope, 0.0)
         left, right = self._falling(grid, order)
-        return np.concatenate([[exponent[0] - math.log(left)], inner, [exponent[-1] - math.log(right)]]) + 1e-9
+        beyond = exponent[-1] - math.log(right) if right > 0 else math.inf
+        return np.concatenate([[exponent[0] - math.log(left)], inner, [beyond]]) + 1e-9
 
     def _sides(self, grid: Grid) -> tuple[tuple[GaussianMixture, Tilt], tuple[GaussianMixture, Tilt]]:
         return (self.pair.first, grid.first), (self.pair.second, grid.second)
 
     def _falling(self, grid: Grid, order: float) -> tuple[float, float]:
-        """How much at least the integrand falls in a step to the left of all points, and to the right."""
+        """How much at least the integrand falls in a step to the left of all points, where x < 0, and to the right;
+        there it may rise if it is not positive."""
         right = float(grid.x[-1] - (order + 1) * self.pair.first.largest - order * grid.second.slope[-1])
-        return max(-float(grid.x[0]) * grid.step, 1e-300), max(right * grid.step, 1e-300)
+        return -float(grid.x[0]) * grid.step, right * grid.step
 
     def _outside(self, grid: Grid, order: float, top: float) -> tuple[float, float]:
         """Bounds on the terms of M beyond the points, in units of e^top, and on those of P and Q."""
