@@ -102,6 +102,8 @@ def test_orders_beyond_all_nodes_are_answered() -> None:
     bound = RandomAllocation(1.0, steps=5).renyi(10_000.0)
     assert 0 < bound.lower <= 5000 <= bound.upper * (1 + 1e-12)
     assert bound.upper <= 5000 * (1 + 1e-9)
+
+
 def test_one_order_is_read_from_the_other_where_its_own_line_is_wide() -> None:
     """Of few steps both are narrow: they agree. Of many the first moments say too little, and the complement serves."""
     for sigma, steps in ((1.0, 5), (2.0, 40)):
