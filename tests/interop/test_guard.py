@@ -497,7 +497,7 @@ def test_a_bad_step_is_one_clear_error(kind: dict[str, Any], name: str) -> None:
         ({"kinds": [(NAN, 0.1)]}, "sigma"),
         ({"kinds": [(9.0, 0.1)], "filter": RenyiFilter}, "filter"),
     ],
-    ids=str,
+    ids=lambda given: given if isinstance(given, str) else "-".join(given),
 )
 def test_a_bad_guard_is_one_clear_error(given: dict[str, Any], name: str) -> None:
     with pytest.raises(DomainError, match=f"^{name}"):
