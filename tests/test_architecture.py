@@ -24,8 +24,8 @@ PACKAGE = ROOT / "src" / "dpcompose"
 KEYS = set(re.findall(r"^@\w+\{(\w+),", (ROOT / "docs" / "references.bib").read_text(), re.MULTILINE))
 
 THEORY = {"numerics", "contour", "proof", "divergence", "guarantee", "loss", "mechanism", "composition", "book"}
-THEORY |= {"adaptive", "experiment"}
-FACES = {"plan", "report", "book", "composition", "experiment", "ledger", "account", "release"}
+THEORY |= {"adaptive", "experiment", "audit"}
+FACES = {"plan", "report", "book", "composition", "experiment", "ledger", "account", "release", "audit"}
 
 # A room, and what of dpcompose it may import besides itself, errors, files and numerics.
 MAY_IMPORT = {
@@ -44,9 +44,10 @@ MAY_IMPORT = {
     "book": {"guarantee", "divergence"},
     "adaptive": {"guarantee", "loss", "composition", "mechanism.text"},
     "experiment": {"mechanism", "adaptive", "composition", "guarantee"},
+    "audit": {"experiment", "mechanism", "adaptive", "composition", "guarantee"},
     "ledger": set(),
     "account": {"ledger", "adaptive", "mechanism", "composition", "guarantee"},
-    "release": {"account", "ledger", "mechanism", "composition", "adaptive", "guarantee"},
+    "release": {"account", "ledger", "mechanism", "composition", "adaptive", "guarantee", "audit"},
     "report": {*THEORY, "plan", "ledger", "account", "release", "interop"},
     "interop": {"plan", "account", "ledger", "adaptive", "mechanism", "composition", "loss", "guarantee"}
     | {"report.number"},
