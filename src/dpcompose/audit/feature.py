@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
 
-from dpcompose.audit.outcome import Outcomes, Reals
+from dpcompose.audit import bits
+from dpcompose.audit.outcome import LEAVES, Outcomes, Reals
+from dpcompose.audit.table import Table, table_of
+
+WITH_BITS, STEPS = 3, 12
+"""Places of an answer whose bits are looked at; neighboring places that are compared."""
 
 
 @dataclass(frozen=True)
@@ -39,31 +46,68 @@ class Learner(Protocol):
 
 def features_of(outcomes: Outcomes) -> tuple[Feature, ...]:
     """The features of outcomes that look like these, the first ones that were drawn; coins play no part."""
-    if outcomes.dtype.kind not in "fiub":
-        return ()
-    if outcomes.ndim == 1:
-        return (Feature("value", _value),)
-    columns = tuple(Feature(f"value[{place}]", _column(place)) for place in range(outcomes.shape[1]))
-    return (*columns, Feature("sum", _sum), Feature("row", _row))
+    return tuple(_features(table_of(outcomes)))
 
 
-def _value(outcomes: Outcomes) -> Reals:
-    return outcomes.astype(np.float64)
+def _features(table: Table) -> Iterator[Feature]:
+    if not table.plain:
+        yield Feature("type or exception", lambda outcomes: table_of(outcomes).kind)
+    yield Feature("the whole answer", lambda outcomes: table_of(outcomes).whole)
+    places = list(table.columns)[:LEAVES]
+    for place in places:
+        if not (place.endswith(".length") and np.ptp(table.columns[place]) == 0):
+            yield _at(place)
+    continuous = [place for place in places if _fractional(table.columns[place])]
+    for place in continuous[:WITH_BITS]:
+        yield from _bits(place)
+    numbers = [place for place in places if not place.endswith((".length", ".seconds"))]
+    if len(numbers) > 1:
+        for name, reduced in _REDUCED.items():
+            yield _reduction(name, reduced)
+        for first, second in pairwise(numbers[:STEPS]):
+            yield _step(first, second)
 
 
-def _sum(outcomes: Outcomes) -> Reals:
-    return outcomes.astype(np.float64).sum(axis=1)
+def _fractional(column: Reals) -> bool:
+    known = column[np.isfinite(column)]
+    return bool(np.any(known != np.floor(known)))
 
 
-def _column(place: int) -> Callable[[Outcomes], Reals]:
-    return lambda outcomes: outcomes[:, place].astype(np.float64)
+def _at(place: str) -> Feature:
+    return Feature(f"value{place}", lambda outcomes: table_of(outcomes).column(place))
 
 
-def _row(outcomes: Outcomes) -> Reals:
-    """A number for the whole row: equal rows have equal numbers, and others, but for chance, do not."""
-    bits = np.ascontiguousarray(outcomes.astype(np.float64)).view(np.uint64)
-    mixed = np.zeros(len(bits), dtype=np.uint64)
-    for place in range(bits.shape[1]):
-        mixed = (mixed ^ bits[:, place]) * np.uint64(0x9E3779B97F4A7C15)
-        mixed ^= mixed >> np.uint64(29)
-    return (mixed >> np.uint64(12)).astype(np.float64)
+def _bits(place: str) -> Iterator[Feature]:
+    for name, score in bits.READ.items():
+        yield _bit(name, score, place)
+
+
+def _bit(name: str, score: Callable[[Reals], Reals], place: str) -> Feature:
+    return Feature(f"{name} of value{place}", lambda outcomes: score(table_of(outcomes).column(place)))
+
+
+def _reduction(name: str, reduced: Callable[[Reals], Reals]) -> Feature:
+    return Feature(name, lambda outcomes: reduced(table_of(outcomes).numbers))
+
+
+def _step(first: str, second: str) -> Feature:
+    def score(outcomes: Outcomes) -> Reals:
+        table = table_of(outcomes)
+        with np.errstate(invalid="ignore"):
+            return table.column(second) - table.column(first)
+
+    return Feature(f"value{second} - value{first}", score)
+
+
+def _finite(numbers: Reals, otherwise: float) -> Reals:
+    return np.where(np.isfinite(numbers), numbers, otherwise)
+
+
+_REDUCED: dict[str, Callable[[Reals], Reals]] = {
+    "sum": lambda numbers: _finite(numbers, 0.0).sum(axis=1),
+    "largest": lambda numbers: _finite(numbers, -math.inf).max(axis=1),
+    "smallest": lambda numbers: _finite(numbers, math.inf).min(axis=1),
+    "place of the largest": lambda numbers: _finite(numbers, -math.inf).argmax(axis=1).astype(np.float64),
+    "numbers": lambda numbers: np.isfinite(numbers).sum(axis=1).astype(np.float64),
+}
+"""Of the numbers in an answer; one that is not finite counts as none."""

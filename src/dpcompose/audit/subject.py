@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, Protocol
+from dataclasses import KW_ONLY, dataclass, field
+from enum import Enum
+from types import FunctionType
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from dpcompose.audit.calling import Calls, Dataset, in_process
+from dpcompose.audit.feature import Feature, features_of
 from dpcompose.audit.outcome import Outcome, Outcomes
 from dpcompose.audit.pair import Pair
+from dpcompose.errors import DomainError
+from dpcompose.numerics import check
 
 
 class Source(Protocol):
@@ -24,35 +30,178 @@ class Source(Protocol):
         """An outcome for every coin, in their order: row t is about `pair[coins[t]]`."""
         ...
 
+    def features(self, outcomes: Outcomes) -> tuple[Feature, ...]:
+        """What is read from outcomes that look like these, the first of a pair."""
+        ...
+
+
+class Fresh(Enum):
+    """How much of a subject is new in every call."""
+
+    CALL = "call"
+    """Nothing: one function is called again and again, and its memory is part of what is audited."""
+    INSTANCE = "instance"
+    """An instance of its own, from `make`."""
+    PROCESS = "process"
+    """A process of its own: no call sees what another one left, and one that hangs is ended whatever it does."""
+
+
+class ExhaustedError(Exception):
+    """No more answers are there: the audit stops, and its wealth stands."""
+
+
+@runtime_checkable
+class Measurement(Protocol):
+    """A function of data that knows its privacy loss, such as a measurement of OpenDP."""
+
+    def __call__(self, data: Any) -> Any: ...
+
+    def map(self, d_in: Any) -> Any:
+        """The loss of inputs so far apart."""
+        ...
+
 
 @dataclass(frozen=True)
 class Subject:
     """A mechanism under audit.
 
     Args:
-        call: From a dataset to an answer.
+        call: From a dataset to an answer; None where `make` or `batch` is given.
+        make: Makes the function that is called, anew for every call if `fresh` says so.
         batch: From a dataset and n to n independent answers, as an array; independence is the user's promise.
+        fresh: How much is new in every call.
+        timed: Whether the time of a call is part of the outcome: the verdict is then about (answer, time).
+        limit: The seconds that one call may take.
+        label: The name; by default the function's own.
     """
 
-    call: Callable[[Any], Any]
+    call: Callable[[Any], Any] | None = None
     _: KW_ONLY
+    make: Callable[[], Callable[[Any], Any]] | None = None
     batch: Callable[[Any, int], Any] | None = None
+    fresh: Fresh = Fresh.CALL
+    timed: bool = False
+    limit: float = 1.0
+    label: str = ""
+    notes: set[str] = field(default_factory=set[str], compare=False)
+    _made: list[Callable[[Any], Any]] = field(default_factory=list[Callable[[Any], Any]], compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        given = [each for each in (self.call, self.make, self.batch) if each is not None]
+        if not given or not all(map(callable, given)):
+            raise DomainError("call", given[0] if given else None, "a function from a dataset to an answer")
+        check.member("fresh", self.fresh, Fresh)
+        check.positive("limit", self.limit)
+        if self.fresh is Fresh.INSTANCE and self.make is None:
+            raise DomainError("make", None, "a maker of instances, since each call has its own")
+
+    @classmethod
+    def samples(cls, zero: Any, one: Any) -> Samples:
+        """Answers that were drawn already, independent and identical in each world; the coin picks from them."""
+        return Samples(np.asarray(zero), np.asarray(one))
+
+    @classmethod
+    def measurement(cls, measurement: Measurement) -> Subject:
+        """A measurement of OpenDP or of the same shape; its claim is its own `map(d_in)`."""
+        if not isinstance(measurement, Measurement):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("measurement", measurement, "a function with a privacy map")
+        return cls(measurement, label=type(measurement).__name__)
 
     @property
     def name(self) -> str:
-        """The name of the callable."""
-        return str(vars(self.call).get("__name__", type(self.call).__name__)) if vars(self.call) else repr(self.call)
+        """The name."""
+        function = self.call or self.make or self.batch
+        return self.label or (
+            f"{function.__module__}:{function.__qualname__}"
+            if isinstance(function, FunctionType)
+            else type(function).__name__
+        )
+
+    def features(self, outcomes: Outcomes) -> tuple[Feature, ...]:
+        """Everything that can be read from outcomes that look like these."""
+        return features_of(outcomes)
 
     def draw(self, pair: Pair, coins: np.ndarray) -> Outcomes:
-        """An outcome for every coin, in their order."""
-        if self.batch is None:
-            rows = np.empty(len(coins), dtype=object)
-            for place, coin in enumerate(coins):
-                rows[place] = Outcome(self.call(pair[coin]))
-            values = [row.value for row in rows]
-            return np.array(values) if all(type(value) is float for value in values) else rows
+        """An outcome for every coin, in their order.
+
+        Raises:
+            DomainError: If `batch` gives something else than so many answers.
+        """
+        return self._called(pair, coins) if self.batch is None else self._batched(pair, coins)
+
+    def _called(self, pair: Pair, coins: np.ndarray) -> Outcomes:
+        data = Dataset(pair.zero), Dataset(pair.one)
+        calls = Calls(self.limit, self.timed, self.notes)
+        rows = np.empty(len(coins), dtype=object)
+        with calls.open():
+            for place, coin in enumerate(coins.tolist()):
+                rows[place] = self._outcome(calls, data[coin])
+        if all(type(row.value) is float and row == Outcome(row.value) for row in rows):
+            return np.array([row.value for row in rows])
+        return rows
+
+    def _outcome(self, calls: Calls, data: Dataset) -> Outcome:
+        if self.fresh is Fresh.PROCESS:
+            return in_process(lambda: calls.outcome(self._function(), data), self.limit + 1.0)
+        return calls.outcome(self._function(), data)
+
+    def _function(self) -> Callable[[Any], Any]:
+        if self.make is None:
+            assert self.call is not None
+            return self.call
+        if self.fresh is Fresh.INSTANCE:
+            return self.make()
+        if not self._made:
+            self._made.append(self.make())
+        return self._made[0]
+
+    def _batched(self, pair: Pair, coins: np.ndarray) -> Outcomes:
+        assert self.batch is not None
         ones = int(np.count_nonzero(coins))
-        zero, one = np.asarray(self.batch(pair.zero, len(coins) - ones)), np.asarray(self.batch(pair.one, ones))
-        drawn = np.empty((len(coins), *zero.shape[1:]), dtype=np.result_type(zero, one))
-        drawn[coins == 0], drawn[coins == 1] = zero, one
-        return drawn
+        drawn = [
+            np.asarray(self.batch(data, rows)) for data, rows in ((pair.zero, len(coins) - ones), (pair.one, ones))
+        ]
+        for part, rows in zip(drawn, (len(coins) - ones, ones), strict=True):
+            if part.shape[:1] != (rows,) or part.ndim > 2:
+                raise DomainError("batch", part.shape, f"{rows} answers, numbers or rows of numbers")
+        return placed(drawn[0], drawn[1], coins)
+
+
+def placed(zero: Outcomes, one: Outcomes, coins: np.ndarray) -> Outcomes:
+    """The answers of both worlds, each where its coin lies."""
+    if zero.shape[1:] != one.shape[1:]:
+        raise DomainError("batch", one.shape[1:], f"answers of one shape in both worlds, here {zero.shape[1:]}")
+    drawn = np.empty((len(coins), *zero.shape[1:]), dtype=np.result_type(zero, one))
+    drawn[coins == 0], drawn[coins == 1] = zero, one
+    return drawn
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Answers that were drawn already.
+
+    Args:
+        zero: Those of world 0.
+        one: Those of world 1.
+    """
+
+    zero: Outcomes
+    one: Outcomes
+    name: str = "samples"
+    _used: list[int] = field(default_factory=lambda: [0, 0], compare=False, repr=False)
+
+    def features(self, outcomes: Outcomes) -> tuple[Feature, ...]:
+        """Everything that can be read from outcomes that look like these."""
+        return features_of(outcomes)
+
+    def draw(self, pair: Pair, coins: np.ndarray) -> Outcomes:
+        """The next answer of its world for every coin; ExhaustedError when a world has none left."""
+        ones = int(np.count_nonzero(coins))
+        begins, wanted = tuple(self._used), (len(coins) - ones, ones)
+        taken = [
+            each[begin : begin + rows] for each, begin, rows in zip((self.zero, self.one), begins, wanted, strict=True)
+        ]
+        if any(len(part) < rows for part, rows in zip(taken, wanted, strict=True)):
+            raise ExhaustedError
+        self._used[:] = [begin + rows for begin, rows in zip(begins, wanted, strict=True)]
+        return placed(taken[0], taken[1], coins)

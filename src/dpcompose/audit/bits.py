@@ -1,0 +1,35 @@
+"""Features of floating-point numbers: what naive noise leaves in their last bits. Reference: [Mironov2012]."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpcompose.audit.outcome import Reals
+
+_MANTISSA, _HIDDEN = np.uint64((1 << 52) - 1), np.uint64(1 << 52)
+
+
+def trailing_zeros(numbers: Reals) -> Reals:
+    """The zeros at the end of the mantissa; 53 for zero."""
+    mantissa = np.ascontiguousarray(numbers).view(np.uint64) & _MANTISSA | _HIDDEN
+    lowest = (mantissa & (~mantissa + np.uint64(1))).astype(np.float64)
+    return np.where(numbers == 0, 53.0, np.log2(lowest))
+
+
+def exponent(numbers: Reals) -> Reals:
+    """The power of 2 at which a number begins."""
+    return np.frexp(numbers)[1].astype(np.float64)
+
+
+def lowest_bit(numbers: Reals) -> Reals:
+    """The power of 2 at which a number ends: a multiple of 2^-53 has at least -53."""
+    return np.where(numbers == 0, 1074.0, exponent(numbers) - 53 + trailing_zeros(numbers))
+
+
+def digits(numbers: Reals) -> Reals:
+    """The length of the shortest decimal text, and its last digit: 100 length + digit."""
+    texts = [repr(number).partition("e")[0] for number in numbers.tolist()]
+    return np.array([100.0 * len(text) + (int(text[-1]) if text[-1].isdigit() else 10) for text in texts])
+
+
+READ = {"trailing zeros": trailing_zeros, "lowest bit": lowest_bit, "exponent": exponent, "digits": digits}

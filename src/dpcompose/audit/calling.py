@@ -1,0 +1,203 @@
+"""One call of a foreign function: nothing that it does ends the audit, and all that a caller would see is kept."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import math
+import os
+import pickle
+import random
+import select
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dpcompose.audit.outcome import TEXT, Outcome, read
+
+WATCHED = 32
+"""Calls of every batch around which the global random states are renewed and compared."""
+
+
+class TooLong(BaseException):
+    """A call took longer than it may; no subject should catch it, and one that does is interrupted again."""
+
+
+def _interrupt(_signal: int, _frame: Any) -> None:
+    raise TooLong
+
+
+@dataclass
+class Calls:
+    """Calls of a function, one after another, with everything around them put back at the end.
+
+    Args:
+        limit: The seconds that a call may take.
+        timed: Whether the time of a call is part of its outcome.
+        notes: Sentences about the subject that are no outcomes; added to.
+    """
+
+    limit: float
+    timed: bool
+    notes: set[str]
+    _printed: io.StringIO = field(default_factory=io.StringIO)
+    _states: set[int] = field(default_factory=set[int])
+    _number: int = 0
+
+    @contextlib.contextmanager
+    def open(self) -> Generator[None]:
+        """Around a batch: prints are caught, and the global random states and the alarm are put back after it."""
+        states = random.getstate(), np.random.get_state()  # noqa: NPY002
+        main = threading.current_thread() is threading.main_thread()
+        before = signal.signal(signal.SIGALRM, _interrupt) if main else None
+        with contextlib.redirect_stdout(self._printed), contextlib.redirect_stderr(self._printed):
+            try:
+                yield
+            finally:
+                if before is not None:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+                    signal.signal(signal.SIGALRM, before)
+                random.setstate(states[0])
+                np.random.set_state(states[1])  # noqa: NPY002
+
+    def outcome(self, call: Callable[[Any], Any], dataset: Dataset) -> Outcome:
+        """The outcome of one call on a copy of the dataset."""
+        given, watched, process = dataset.copied(), self._number < WATCHED, os.getpid()
+        self._number += 1
+        if watched:
+            random.seed()
+            np.random.seed()  # noqa: NPY002
+        begins = time.perf_counter()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                value, raised, message = self._timed(call, given), "", ""
+            except TooLong:
+                return Outcome(timeout=True)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                value, raised, message = None, type(error).__name__, _text(error)
+            finally:
+                if os.getpid() != process:
+                    # The subject forked, and this is the copy: it ends here, or two audits would go on.
+                    os._exit(0)
+        took = time.perf_counter() - begins if self.timed else math.nan
+        if watched:
+            self._watch(given, dataset)
+        warned = tuple(f"{each.category.__name__}: {str(each.message)[:TEXT]}" for each in caught)
+        return Outcome(value, raised, message, warned, False, self._said(), took)
+
+    def _timed(self, call: Callable[[Any], Any], given: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            return read(call(given))
+        signal.setitimer(signal.ITIMER_REAL, self.limit, 0.1)
+        try:
+            return read(call(given))
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _said(self) -> str:
+        """The text that was printed since the last call."""
+        if not self._printed.tell():
+            return ""
+        text = self._printed.getvalue()[:TEXT]
+        self._printed.seek(0)
+        self._printed.truncate()
+        return text
+
+    def _watch(self, given: Any, dataset: Dataset) -> None:
+        """Say whether a call left a global random state that an earlier one left, or changed its argument."""
+        own = np.random.get_state(legacy=False)["state"]  # noqa: NPY002
+        for state in (hash(random.getstate()), hash((own["key"].tobytes(), own["pos"]))):
+            if state in self._states:
+                self.notes.add("it sets a global random state: its calls repeat each other")
+            self._states.add(state)
+        if dataset.changed(given):
+            self.notes.add("it changes the dataset it is given; every call had a copy")
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)[:TEXT]
+    except Exception:
+        return "no text"
+
+
+class Dataset:
+    """A dataset to be handed out in copies.
+
+    Args:
+        data: The dataset.
+    """
+
+    def __init__(self, data: Any) -> None:
+        self._data = data
+        self._shared = copy.deepcopy(data) is data
+        self._pickled = None if self._shared else _pickled(data)
+        if self._pickled is not None:
+            self._pickled = _pickled(pickle.loads(self._pickled))
+
+    def copied(self) -> Any:
+        """A copy that shares nothing that can be changed."""
+        if self._shared:
+            return self._data
+        return copy.deepcopy(self._data) if self._pickled is None else pickle.loads(self._pickled)
+
+    def changed(self, given: Any) -> bool:
+        """Whether a copy is no longer what it was; False where that cannot be seen."""
+        return self._pickled is not None and _pickled(given) != self._pickled
+
+
+def _pickled(data: Any) -> bytes | None:
+    try:
+        return pickle.dumps(data)
+    except Exception:
+        return None
+
+
+def in_process(answer: Callable[[], Outcome], limit: float) -> Outcome:
+    """The outcome of a call in a process of its own, which is ended when it takes too long.
+
+    Args:
+        answer: Makes the outcome, in the other process.
+        limit: The seconds it may take.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            os.setsid()
+            os.close(reading)
+            random.seed()
+            np.random.seed()  # noqa: NPY002
+            with os.fdopen(writing, "wb") as pipe:
+                pipe.write(pickle.dumps(answer()))
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        text = _received(pipe.fileno(), time.monotonic() + limit)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    if text is None:
+        return Outcome(timeout=True)
+    return pickle.loads(text) if text else Outcome(raised="process ended")
+
+
+def _received(pipe: int, ends: float) -> bytes | None:
+    """All that comes through a pipe until it is closed; None if that takes too long."""
+    parts: list[bytes] = []
+    while (left := ends - time.monotonic()) > 0 and select.select([pipe], [], [], left)[0]:
+        part = os.read(pipe, 1 << 16)
+        if not part:
+            return b"".join(parts)
+        parts.append(part)
+    return None

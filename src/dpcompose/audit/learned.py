@@ -1,0 +1,139 @@
+"""Features that are learned from past rows: a linear discriminant, and a tree over all other features."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcompose.audit.feature import Feature, features_of
+from dpcompose.audit.outcome import Outcomes, Reals
+from dpcompose.audit.table import table_of
+
+LEAST, MOST = 128, 8192
+"""Rows that teach anything; the latest rows that a learner looks at."""
+LEAVES, CUTS, SMALLEST = 32, 15, 8
+"""Leaves of a tree, cuts that it tries in each feature, rows in a leaf."""
+_Scored = Callable[[Outcomes], Reals]
+
+
+@dataclass(frozen=True)
+class Discriminant:
+    """The direction in which the mean answers of the two worlds are furthest apart, by the spread of all answers."""
+
+    name: str = "linear discriminant"
+
+    def fit(self, outcomes: Outcomes, coins: np.ndarray) -> Feature | None:
+        outcomes, coins = outcomes[-MOST:], coins[-MOST:].astype(bool)
+        places = list(table_of(outcomes).columns)
+        if len(places) < 2 or len(outcomes) < LEAST or coins.all() or not coins.any():
+            return None
+        rows = _columns(outcomes, places)
+        middle, spread = np.median(rows, axis=0), rows.std(axis=0)
+        spread[~(spread > 0)] = 1.0
+        scaled = np.clip((rows - middle) / spread, -10, 10)
+        apart = scaled[coins].mean(axis=0) - scaled[~coins].mean(axis=0)
+        weights = np.linalg.solve(np.cov(scaled.T) + 1e-3 * np.eye(len(places)), apart)
+
+        def score(outcomes: Outcomes) -> Reals:
+            return np.clip((_columns(outcomes, places) - middle) / spread, -10, 10) @ weights
+
+        return Feature(self.name, score)
+
+
+def _columns(outcomes: Outcomes, places: Sequence[str]) -> Reals:
+    table = table_of(outcomes)
+    return np.nan_to_num(np.column_stack([table.column(place) for place in places]), nan=0, posinf=1e6, neginf=-1e6)
+
+
+@dataclass(frozen=True, eq=False)
+class _Leaf:
+    rows: NDArray[np.intp]
+    path: tuple[tuple[int, float, bool], ...]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A tree of cuts, grown where it tells most of the coin: an event of several features at once."""
+
+    name: str = "tree"
+
+    def fit(self, outcomes: Outcomes, coins: np.ndarray) -> Feature | None:
+        outcomes, coins = outcomes[-MOST:], coins[-MOST:].astype(np.float64)
+        features = features_of(outcomes)
+        if len(outcomes) < LEAST or len(features) < 2:
+            return None
+        scores = [_ordered(feature.score(outcomes)) for feature in features]
+        waiting, done = [_Leaf(np.arange(len(coins)), ())], list[_Leaf]()
+        while waiting and len(waiting) + len(done) < LEAVES:
+            leaf = max(waiting, key=lambda each: len(each.rows))
+            waiting.remove(leaf)
+            cut = _best(scores, coins, leaf)
+            if cut is None:
+                done.append(leaf)
+                continue
+            place, value = cut
+            above = scores[place][leaf.rows] >= value
+            waiting += [_Leaf(leaf.rows[above == up], (*leaf.path, (place, value, up))) for up in (False, True)]
+        leaves = sorted([*waiting, *done], key=lambda each: float(coins[each.rows].mean()))
+        if len(leaves) < 2:
+            return None
+        used = {place: features[place].score for leaf in leaves for place, _, _ in leaf.path}
+        return Feature(self.name, _ranks(used, leaves))
+
+
+def _ranks(used: dict[int, _Scored], leaves: Sequence[_Leaf]) -> _Scored:
+    """The rank of the leaf that a row falls into, from those of coin 0 to those of coin 1."""
+
+    def score(outcomes: Outcomes) -> Reals:
+        scores = {place: _ordered(scored(outcomes)) for place, scored in used.items()}
+        ranks = np.zeros(len(outcomes))
+        for rank, leaf in enumerate(leaves):
+            inside = np.ones(len(outcomes), dtype=bool)
+            for place, value, up in leaf.path:
+                inside &= (scores[place] >= value) == up
+            ranks[inside] = rank
+        return ranks
+
+    return score
+
+
+def _ordered(scores: Reals) -> Reals:
+    """NaN below every number, so that a cut can set it apart."""
+    return np.where(np.isnan(scores), -math.inf, scores)
+
+
+def _best(scores: Sequence[Reals], coins: Reals, leaf: _Leaf) -> tuple[int, float] | None:
+    """The cut that lowers the entropy of the coin most; None if none does by more than chance might."""
+    own, rows = coins[leaf.rows], len(leaf.rows)
+    if rows < 2 * SMALLEST:
+        return None
+    whole, found, best = _entropy(own.sum(), rows), None, 3.0
+    for place, score in enumerate(scores):
+        here = score[leaf.rows]
+        order = np.argsort(here, kind="stable")
+        values, ones = here[order], np.concatenate([[0.0], np.cumsum(own[order])])
+        cuts = np.unique(values[np.linspace(SMALLEST, rows - SMALLEST, CUTS).astype(int)])
+        below = np.searchsorted(values, cuts)
+        below, cuts = below[(below > 0)], cuts[below > 0]
+        if len(cuts):
+            gain = whole - _entropy(ones[below], below) - _entropy(ones[-1] - ones[below], rows - below)
+            top = int(np.argmax(gain))
+            if gain[top] > best:
+                found, best = (place, float(cuts[top])), float(gain[top])
+    return found
+
+
+def _entropy(ones: Reals | float, rows: NDArray[np.intp] | int) -> Reals:
+    """The entropy of the coin in nats, summed over the rows."""
+    share = np.asarray(ones, dtype=np.float64) / rows
+    with np.errstate(divide="ignore", invalid="ignore"):
+        each = share * np.log(share) + (1 - share) * np.log1p(-share)
+    return -rows * np.nan_to_num(each)
+
+
+LEARNERS = (Discriminant(), Tree())
+"""The learners of an audit that names none."""

@@ -1,0 +1,118 @@
+"""Outcomes as columns of numbers: one column for each place of an answer, and for all else that can be seen."""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dpcompose.audit.outcome import Outcome, Outcomes, Reading, Reals, code_of, read
+
+_NONE = Reading("NoneType", (), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Outcomes by columns; a place that an outcome does not have is NaN there.
+
+    Args:
+        outcomes: The outcomes.
+    """
+
+    outcomes: Outcomes
+
+    @property
+    def plain(self) -> bool:
+        """Whether all outcomes are numbers of one type, none of them anything else."""
+        return self.outcomes.dtype.kind in "fiub"
+
+    @cached_property
+    def columns(self) -> dict[str, Reals]:
+        """The numbers at each place of the answers."""
+        if self.plain:
+            grid = self.outcomes.astype(np.float64).reshape(len(self.outcomes), -1)
+            one = self.outcomes.ndim == 1
+            return {"" if one else f"[{place}]": np.ascontiguousarray(grid[:, place]) for place in range(grid.shape[1])}
+        found: dict[str, Reals] = {}
+        for row, outcome in enumerate(self._rows):
+            for place, number in outcome.value.leaves:
+                if place not in found:
+                    found[place] = np.full(len(self.outcomes), math.nan)
+                found[place][row] = number
+            if not math.isnan(outcome.seconds):
+                found.setdefault(".seconds", np.full(len(self.outcomes), math.nan))[row] = outcome.seconds
+        return found
+
+    def column(self, place: str) -> Reals:
+        """The numbers at one place."""
+        found = self.columns.get(place)
+        return np.full(len(self.outcomes), math.nan) if found is None else found
+
+    @cached_property
+    def kind(self) -> Reals:
+        """A code of the type, of the exception's class, and of whether there were warnings, prints or none of it."""
+        if self.plain:
+            return np.zeros(len(self.outcomes))
+        return self._coded(lambda row: f"{row.value.kind}|{row.raised}|{row.timeout}|{len(row.warned)}")
+
+    @cached_property
+    def whole(self) -> Reals:
+        """A code of everything: equal outcomes have equal codes, and others, but for chance, do not."""
+        if self.plain:
+            return _mixed(self.outcomes)
+        return self._coded(lambda row: f"{row.value.code!r}|{row.raised}|{row.message}|{row.warned}|{row.printed}")
+
+    @cached_property
+    def numbers(self) -> Reals:
+        """The numbers at all places but lengths, shape (n, places)."""
+        kept = [column for place, column in self.columns.items() if not place.endswith((".length", ".seconds"))]
+        return np.column_stack(kept) if kept else np.full((len(self.outcomes), 1), math.nan)
+
+    @cached_property
+    def _rows(self) -> list[Outcome]:
+        """Every outcome with a `Reading` as its value."""
+        return [_seen(each) for each in self.outcomes.tolist()]
+
+    def _coded(self, text: Any) -> Reals:
+        codes: dict[str, float] = {}
+        texts = [text(row) for row in self._rows]
+        return np.array([codes.setdefault(each, code_of(each.encode("utf-8", "replace"))) for each in texts])
+
+
+def _seen(value: Any) -> Outcome:
+    outcome = value if isinstance(value, Outcome) else Outcome(value)
+    answer = outcome.value
+    if isinstance(answer, Reading):
+        return outcome
+    if answer is None:
+        reading = _NONE
+    elif type(answer) is float:
+        reading = Reading("float", (("", answer),), code_of(struct.pack("<d", answer)))
+    else:
+        reading = read(answer)
+    return replace(outcome, value=reading)
+
+
+def _mixed(outcomes: Outcomes) -> Reals:
+    """A number for each row of numbers, made from their bits."""
+    numbers = outcomes if outcomes.dtype.kind in "iub" else outcomes.astype(np.float64).view(np.uint64)
+    bits = numbers.astype(np.uint64).reshape(len(outcomes), -1)
+    mixed = np.zeros(len(bits), dtype=np.uint64)
+    for place in range(bits.shape[1]):
+        mixed = (mixed ^ bits[:, place]) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+    return (mixed >> np.uint64(12)).astype(np.float64)
+
+
+_last = [Table(np.zeros(0))]
+
+
+def table_of(outcomes: Outcomes) -> Table:
+    """The table of outcomes; the last one is remembered, since many features read the same rows."""
+    if _last[0].outcomes is not outcomes:
+        _last[0] = Table(outcomes)
+    return _last[0]
