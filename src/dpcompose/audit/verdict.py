@@ -26,7 +26,7 @@ class Tried:
 
     Args:
         event: The event in words.
-        points: The place of its (epsilon, delta) on the claim's curve.
+        point: The place of its (epsilon, delta) on the claim's curve.
         excess: An estimate of P(S) - e^epsilon Q(S) - delta.
         excluded: Whether a violation by this event is excluded, at the audit's alpha for all events together.
     """
@@ -72,6 +72,7 @@ class Found:
         certificate: What `check` reads.
         moments: The course of the audit.
         freshness: How the subject was called.
+        peak: The largest ln of the wealth at any look.
     """
 
     verdict: Verdict
@@ -85,3 +86,4 @@ class Found:
     certificate: dict[str, Any] | None = None
     moments: tuple[Moment, ...] = ()
     freshness: str = "call"
+    peak: float = 0.0

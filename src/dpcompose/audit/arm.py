@@ -1,0 +1,130 @@
+"""An arm: one pair, the rows that it answered, and what they teach about every feature."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcompose.audit.cells import Cells
+from dpcompose.audit.claim import Point
+from dpcompose.audit.feature import Feature, Learner
+from dpcompose.audit.outcome import Outcomes
+from dpcompose.audit.pair import Pair
+from dpcompose.audit.stakes import Stakes, stakes
+from dpcompose.audit.wealth import WEIGHTS, Member, tally
+
+FIRST, SHARE = 32, 5
+"""The first batch of an arm, and later ones as a fraction of its past."""
+KEPT = 1 << 16
+"""Rows that are kept to cut cells anew whenever their number has doubled; later rows are only counted."""
+IDLE = 0.1
+"""The prior weight of betting on no feature."""
+LIGHTEST = WEIGHTS >> 12
+"""A member with less weight is left out."""
+
+
+@dataclass
+class Book:
+    """The past rows of one feature.
+
+    Args:
+        feature: The feature.
+        cells: Its cells.
+        counts: The rows of either coin in each cell, shape (2, cells).
+    """
+
+    feature: Feature
+    cells: Cells
+    counts: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, feature: Feature, outcomes: Outcomes, coins: NDArray[np.uint8], since: int) -> Book:
+        """Cells from all rows; counts from those whose coins the feature was not made from."""
+        scores = feature.score(outcomes)
+        cells = Cells.of(scores)
+        return cls(feature, cells, tally(coins[since:], cells.place(scores[since:]), cells.count))
+
+    def stakes(self, points: Sequence[Point]) -> tuple[float, Stakes]:
+        """The evidence, and the stakes for rows to come."""
+        return stakes(self.counts[1].astype(np.float64), self.counts[0].astype(np.float64), points)
+
+
+@dataclass
+class Arm:
+    """A pair and its past.
+
+    Args:
+        pair: The pair.
+        points: The points of the claim at its distance.
+        features: What is read from its outcomes; None until the first ones are drawn.
+        learners: What makes further features.
+    """
+
+    pair: Pair
+    points: tuple[Point, ...]
+    features: tuple[Feature, ...] | None
+    learners: tuple[Learner, ...] = ()
+    rows: int = 0
+    books: list[Book] = field(default_factory=list[Book])
+    evidence: float = 0.0
+    _outcomes: list[Outcomes] = field(default_factory=list[Outcomes])
+    _coins: list[NDArray[np.uint8]] = field(default_factory=list[NDArray[np.uint8]])
+    _cut: int = 0
+
+    @property
+    def next_rows(self) -> int:
+        """The size of the next batch."""
+        return max(FIRST, self.rows // SHARE)
+
+    @property
+    def promise(self) -> float:
+        """An optimistic growth of the wealth for each row, by which arms are chosen."""
+        return (max(self.evidence, 0.0) + 4.0) / (self.rows + 1)
+
+    def members(self) -> list[Member]:
+        """The members of the next batch: the posterior weights of the features."""
+        found = [(book, *book.stakes(self.points)) for book in self.books]
+        if not found:
+            return []
+        prior = (1 - IDLE) / len(found)
+        evidence = np.log(prior) + np.array([each[1] for each in found])
+        total = np.logaddexp(np.logaddexp.reduce(evidence), np.log(IDLE))
+        self.evidence = float(total)
+        weights = np.floor(np.exp(evidence - total) * WEIGHTS).astype(int)
+        return [
+            Member(book.feature, book.cells, int(weight), bets)
+            for (book, _, bets), weight in zip(found, weights, strict=True)
+            if weight >= LIGHTEST and (bets.f.any() or bets.g.any())
+        ]
+
+    def learn(self, outcomes: Outcomes, coins: NDArray[np.uint8]) -> None:
+        """Add rows to the past: the stakes of later batches may depend on them."""
+        self.rows += len(coins)
+        if self.rows - len(coins) < KEPT:
+            self._outcomes.append(outcomes)
+            self._coins.append(coins)
+        if self.rows >= 2 * self._cut and self._cut < KEPT:
+            self._cut_anew()
+            return
+        for book in self.books:
+            book.counts += tally(coins, book.cells.place(book.feature.score(outcomes)), book.cells.count)
+
+    def _cut_anew(self) -> None:
+        outcomes, coins = _joined(self._outcomes), np.concatenate(self._coins)
+        self._outcomes, self._coins, self._cut = [outcomes], [coins], len(coins)
+        self.books = [Book.of(feature, outcomes, coins, 0) for feature in self.features or ()]
+        half = len(coins) // 2
+        for learner in self.learners:
+            feature = learner.fit(outcomes[:half], coins[:half])
+            if feature is not None:
+                self.books.append(Book.of(feature, outcomes, coins, half))
+        if self._cut >= KEPT:
+            self._outcomes, self._coins = [], []
+
+
+def _joined(parts: Sequence[Outcomes]) -> Outcomes:
+    """Outcomes as one array; of objects, where they are not all plain numbers of one shape."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -1,0 +1,157 @@
+"""The checker of certificates: it imports the standard library alone, so that it can be read and copied by itself.
+
+It shows that the counts of a certificate refute its claim at its alpha: the chain of digests and the coins that follow
+from it, weights and stakes that Theorem 1 allows, and the wealth, rounded down. It cannot show that the outcomes came
+from the subject, nor that this was the only try: somebody who makes up counts can compute every digest anew. Bets
+placed again on new draws (`--again`) find that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from decimal import Context, Decimal
+from fractions import Fraction
+from typing import Any
+
+FORMAT = "dpcompose-audit-1"
+UNIT, WEIGHTS = 1 << 50, 1 << 20
+ROUNDING = 1e-15
+"""More than the relative error of `math.log`, and of a correctly rounded quotient."""
+
+
+class RefusedCertificate(ValueError):
+    """A certificate that does not show what it says."""
+
+
+def check(text: str) -> dict[str, Any]:
+    """Read a certificate.
+
+    Args:
+        text: The certificate, canonical JSON.
+
+    Returns:
+        `refuted`, the certified ln of the wealth, the rows, alpha, and the claim's points.
+
+    Raises:
+        RefusedCertificate: If anything in it is not as it should be.
+    """
+    try:
+        certificate = json.loads(text, parse_constant=_refuse_number)
+        return _checked(certificate, text)
+    except RefusedCertificate:
+        raise
+    except (ValueError, TypeError, KeyError, IndexError, ArithmeticError, AttributeError, RecursionError) as error:
+        raise RefusedCertificate(f"it is malformed: {type(error).__name__}: {error}") from None
+
+
+def _checked(certificate: dict[str, Any], text: str) -> dict[str, Any]:
+    _require(certificate["format"] == FORMAT, f"its format is not {FORMAT}")
+    _require(text.strip() == _canonical(certificate).decode(), "it is not in canonical form")
+    body = {key: value for key, value in certificate.items() if key != "digest"}
+    _require(hashlib.sha256(_canonical(body)).hexdigest() == certificate["digest"], "its digest is another")
+    header, seed = certificate["header"], bytes.fromhex(certificate["seed"])
+    _require(len(seed) == 32 and hashlib.sha256(seed).hexdigest() == header["seed_sha256"], "the seed is another")
+    alpha = Fraction(header["alpha"])
+    _require(0 < alpha < 1, "alpha is not between 0 and 1")
+    claims = {claim["distance"]: [_point(point) for point in claim["points"]] for claim in header["claims"]}
+    _require(len(claims) == len(header["claims"]), "a distance has two claims")
+    if header["one_point"]:
+        for distance, points in claims.items():
+            _require(len(points) == 1, "the claim is not one point")
+            _grouped(points[0], claims[1][0], distance)
+    link, wealth, rows = hashlib.sha256(_canonical(header)).digest(), 0.0, 0
+    for batch in certificate["batches"]:
+        stakes, counts = batch["stakes"], batch["counts"]
+        points = claims[stakes["distance"]]
+        used = _count(counts["rows"])
+        _require(used <= _count(stakes["rows"]), "a batch has more rows than coins")
+        drawn = hashlib.shake_256(seed + link + _canonical(stakes)).digest(-(-used // 8))
+        heads = (int.from_bytes(drawn, "little") & ((1 << used) - 1)).bit_count()
+        wealth += _batch(stakes["members"], counts["members"], points, used, heads)
+        rows += used
+        link = hashlib.sha256(link + _canonical([stakes, counts])).digest()
+        _require(link.hex() == batch["chain"], "the chain of digests breaks")
+    _require(rows == certificate["samples"], "the number of rows is another")
+    _require(abs(wealth - float.fromhex(certificate["log_wealth"])) <= 1e-6 * (1 + abs(wealth)), "the wealth is another")
+    goal = -math.log(alpha.numerator / alpha.denominator) * (1 + ROUNDING)
+    return {"refuted": wealth >= goal, "log_wealth": wealth, "samples": rows, "alpha": header["alpha"],
+            "claims": header["claims"], "subject": header["subject"]}  # fmt: skip
+
+
+def _batch(members: list[Any], counts: list[Any], points: list[Any], rows: int, heads: int) -> float:
+    """ln of the factor of a batch, rounded down."""
+    _require(len(members) == len(counts), "a member has no counts")
+    weights = [_count(member["weight"]) for member in members]
+    idle = WEIGHTS - sum(weights)
+    _require(idle >= 0, "the weights are more than the whole")
+    terms = [math.log(idle / WEIGHTS)] if idle else []
+    for member, weight, counted in zip(members, weights, counts, strict=True):
+        zero, one = ([_count(count) for count in side] for side in (counted["zero"], counted["one"]))
+        _require(sum(one) == heads and sum(zero) == rows - heads, "the counts are not those of the coins")
+        _require(len(member["cuts"]) + 2 == len(zero) == len(one), "a cell has no count")
+        cuts = [float.fromhex(cut) for cut in member["cuts"]]
+        _require(all(low < high for low, high in zip(cuts, cuts[1:], strict=False)), "the cuts do not increase")
+        if weight:
+            terms.append(math.log(weight / WEIGHTS) + _paid(member, zero, one, points))
+    _require(bool(terms), "nobody has any wealth")
+    top = max(terms)
+    total = top + math.log(math.fsum(math.exp(term - top) for term in terms))
+    return total - ROUNDING * (4 * len(terms) + abs(total) + abs(top))
+
+
+def _paid(member: dict[str, Any], zero: list[int], one: list[int], points: list[Any]) -> float:
+    """ln of the factors of a member, rounded down. Every factor is positive, also where no row was."""
+    sides = [[[Fraction(_count(stake), UNIT) for stake in row] for row in member[side]] for side in ("f", "g")]
+    for side in sides:
+        _require(len(side) == len(points) and all(len(row) == len(zero) for row in side), "a cell has no stake")
+    f, g = sides
+    charge = sum((delta * (max(f[j]) + max(g[j])) / 2 for j, (_, _, delta) in enumerate(points)), Fraction(0))
+    logs: list[float] = []
+    for cell, (tails, heads) in enumerate(zip(zero, one, strict=True)):
+        for count, mine, other in ((heads, f, g), (tails, g, f)):
+            factor = 1 - charge
+            for j, (_, growth, _) in enumerate(points):
+                if mine[j][cell] or other[j][cell]:
+                    factor += mine[j][cell] - growth * other[j][cell]
+            _require(factor > 0, "a factor is not positive")
+            if count:
+                log = math.log(factor.numerator / factor.denominator)
+                logs.append(count * (log - ROUNDING * (1 + abs(log))))
+    return math.fsum(logs) - ROUNDING * math.fsum(abs(log) for log in logs)
+
+
+def _point(point: dict[str, str]) -> tuple[float, Fraction, Fraction]:
+    """epsilon, e^epsilon rounded up, delta."""
+    epsilon, growth, delta = (float.fromhex(point[name]) for name in ("epsilon", "growth", "delta"))
+    _require(0 <= epsilon < 100 and 0 <= delta < 1, "a point is outside its domain")
+    exact = Context(prec=60).exp(Decimal(epsilon))
+    _require(exact <= Decimal(growth) <= exact * (1 + Decimal("1e-12")), "e^epsilon is not rounded up")
+    return epsilon, Fraction(growth), Fraction(delta)
+
+
+def _grouped(point: tuple[float, Fraction, Fraction], one: tuple[float, Fraction, Fraction], distance: int) -> None:
+    """A point for databases a distance apart is at least what the claim gives there."""
+    _require(Fraction(point[0]) >= distance * Fraction(one[0]), "epsilon at a distance is too small")
+    powers = sum(Context(prec=60).exp(Decimal(one[0]) * step) for step in range(distance))
+    delta = Decimal(one[2].numerator) / Decimal(one[2].denominator)
+    _require(Decimal(float(point[2])) * (1 + Decimal("1e-25")) >= delta * powers, "delta at a distance is too small")
+
+
+def _count(value: Any) -> int:
+    _require(type(value) is int and value >= 0, f"{value!r} is not a count")
+    return value
+
+
+def _canonical(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _refuse_number(text: str) -> None:
+    raise RefusedCertificate(f"{text} is not a number of JSON")
+
+
+def _require(holds: bool, reason: str) -> None:
+    if not holds:
+        raise RefusedCertificate(reason)
