@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -16,12 +17,16 @@ from dpcompose.audit.pair import Pair
 from dpcompose.audit.stakes import Stakes, stakes
 from dpcompose.audit.wealth import WEIGHTS, Member, tally
 
-FIRST, SHARE = 32, 5
+FIRST, SHARE = 32, 8
 """The first batch of an arm, and later ones as a fraction of its past."""
-KEPT = 1 << 16
+KEPT = 1 << 18
 """Rows that are kept to cut cells anew whenever their number has doubled; later rows are only counted."""
 IDLE = 0.1
 """The prior weight of betting on no feature."""
+BOLDNESS = {1.0: 0.7, 6.0: 0.3}
+"""How many times over a member believes the past rows, with prior weights: prior weights of bets cost the bold less."""
+FORGETTING = 0.8
+"""What is left, after a batch, of the memory how bold and cautious members fared."""
 LIGHTEST = WEIGHTS >> 12
 """A member with less weight is left out."""
 
@@ -47,9 +52,10 @@ class Book:
         cells = Cells.of(scores)
         return cls(feature, cells, tally(coins[since:], cells.place(scores[since:]), cells.count))
 
-    def stakes(self, points: Sequence[Point]) -> tuple[float, Stakes]:
+    def stakes(self, points: Sequence[Point], boldness: float = 1.0) -> tuple[float, Stakes]:
         """The evidence, and the stakes for rows to come."""
-        return stakes(self.counts[1].astype(np.float64), self.counts[0].astype(np.float64), points)
+        zeros, ones = boldness * self.counts
+        return stakes(ones, zeros, points, self.cells.prior)
 
 
 @dataclass
@@ -70,6 +76,7 @@ class Arm:
     rows: int = 0
     books: list[Book] = field(default_factory=list[Book])
     evidence: float = 0.0
+    paid: dict[tuple[str, float], float] = field(default_factory=dict[tuple[str, float], float])
     _outcomes: list[Outcomes] = field(default_factory=list[Outcomes])
     _coins: list[NDArray[np.uint8]] = field(default_factory=list[NDArray[np.uint8]])
     _cut: int = 0
@@ -86,19 +93,28 @@ class Arm:
 
     def members(self) -> list[Member]:
         """The members of the next batch: the posterior weights of the features."""
-        found = [(book, *book.stakes(self.points)) for book in self.books]
-        if not found:
-            return []
-        prior = (1 - IDLE) / len(found)
-        evidence = np.log(prior) + np.array([each[1] for each in found])
-        total = np.logaddexp(np.logaddexp.reduce(evidence), np.log(IDLE))
-        self.evidence = float(total)
-        weights = np.floor(np.exp(evidence - total) * WEIGHTS).astype(int)
+        prior = (1 - IDLE) / max(1, len(self.books))
+        found: list[tuple[Book, float, Stakes, float]] = []
+        for book in self.books:
+            past = {bold: np.log(prior) + self.paid.get((book.feature.name, bold), 0.0) for bold, prior in BOLDNESS.items()}
+            total, (evidence, own) = np.logaddexp.reduce([*past.values()]), book.stakes(self.points)
+            for bold, weight in past.items():
+                bets = own if bold == 1 else book.stakes(self.points, bold)[1]
+                found.append((book, bold, bets, float(np.log(prior) + evidence + weight - total)))
+        self.evidence = float(np.logaddexp.reduce([np.log(IDLE), *(each[-1] for each in found)]))
+        weights = [math.floor(math.exp(each[-1] - self.evidence) * WEIGHTS) for each in found]
         return [
-            Member(book.feature, book.cells, int(weight), bets)
-            for (book, _, bets), weight in zip(found, weights, strict=True)
+            Member(book.feature, book.cells, weight, bets, bold)
+            for (book, bold, bets, _), weight in zip(found, weights, strict=True)
             if weight >= LIGHTEST and (bets.f.any() or bets.g.any())
         ]
+
+    def remember(self, members: Sequence[Member], factors: Sequence[float]) -> None:
+        """How bold and cautious members have fared decides between them."""
+        self.paid = {key: FORGETTING * each for key, each in self.paid.items()}
+        for member, factor in zip(members, factors, strict=True):
+            key = member.feature.name, member.boldness
+            self.paid[key] = self.paid.get(key, 0.0) + factor
 
     def learn(self, outcomes: Outcomes, coins: NDArray[np.uint8]) -> None:
         """Add rows to the past: the stakes of later batches may depend on them."""

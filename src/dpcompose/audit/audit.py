@@ -97,6 +97,7 @@ class Game:
         self.batches.append({"stakes": batch.stakes, "counts": counts, "chain": self.chain.link.hex()})
         self.log_wealth, self.peak = paid.log_wealth, max(self.peak, paid.peak)
         self.samples += paid.rows
+        arm.remember(batch.members, paid.factors)
         arm.learn(outcomes[: paid.rows], batch.coins[: paid.rows])
         return paid
 

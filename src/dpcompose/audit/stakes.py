@@ -24,26 +24,18 @@ from dpcompose.audit.outcome import Reals
 
 UNIT = 1 << 50
 """Stakes are integers over it."""
-FRACTIONS = np.concatenate([1 - 0.5 ** np.array([8.0, 5.0, 3.0]), 0.5 ** (np.arange(2, 25) / 2)])
+FRACTIONS = np.concatenate([1 - 0.5 ** np.array([8.0, 5.0, 3.0]), 0.5 ** np.arange(1, 3.1, 0.5), 0.5 ** np.arange(3.7, 12, 0.75)])
 """Stakes on a grid, as shares of the largest, e^-epsilon."""
-MERGED = (1, 4, 16)
-IDLE, TAILS, SINGLE, UNIONS, FREE = 0.05, 0.45, 0.15, 0.2, 0.15
-"""The prior weights of not betting, of tails, of single cells, of unions, and of each cell with a stake of its own."""
+MERGED, ODDS = (1, 4, 16), (1.0, 1 / 32)
+"""Unions of cells, or of so many together; the prior odds that one is in a union."""
+IDLE, TAILS, SINGLE, UNIONS = 0.1, 0.35, 0.37, 0.18
+"""The prior weights of not betting, of tails, of single cells and of unions."""
+FREE, APART, MIRRORED = 0.15, 0.3, 0.3
+"""The prior weights of a stake of its own for each cell, of one for each coin, and of mirrored tails within the rest."""
+GRID = np.log(np.concatenate([np.full(3, 0.12), np.full(len(FRACTIONS) - 3, 0.64 / (len(FRACTIONS) - 3))]))
+"""ln of the prior weights of the grid: an event that isolates a world wants one of the first."""
 LEAST_FACTOR = 1e-3
 """No factor is smaller: a bet never loses everything."""
-
-
-@dataclass(frozen=True)
-class Side:
-    """A portfolio on one coin.
-
-    Args:
-        evidence: ln of what it would have made of 1 on the past rows.
-        stakes: f, for every point of the claim and every cell.
-    """
-
-    evidence: float
-    stakes: Reals
 
 
 @dataclass(frozen=True)
@@ -72,62 +64,105 @@ def _factors(f: Reals, g: Reals, points: Sequence[Point]) -> Reals:
     return np.array([(g - growth * f).sum(axis=0), (f - growth * g).sum(axis=0)]) + (1 - charge)
 
 
-def stakes(ones: Reals, zeros: Reals, points: Sequence[Point]) -> tuple[float, Stakes]:
+def stakes(ones: Reals, zeros: Reals, points: Sequence[Point], single: Reals) -> tuple[float, Stakes]:
     """The evidence of past rows, and the stakes that they suggest.
 
     Args:
-        ones: The number of past rows of coin 1 in each cell.
+        ones: The number of past rows of coin 1 in each cell; the last cell is beside the order of the others.
         zeros: The same of coin 0.
         points: Points of the claim's curve.
+        single: The prior weights of bets on one cell, sum 1.
     """
-    for_one, for_zero = side(ones, zeros, points), side(zeros, ones, points)
+    found = [_both(_side(ones, zeros, point, single), _side(zeros, ones, point, single)) for point in points]
+    evidence = np.array([each[0] for each in found])
+    total = _log_sum(evidence)
+    weights = np.exp(evidence - total)
+    f, g = (np.array([w * each[side] for w, each in zip(weights, found, strict=True)]) for side in (1, 2))
     # Both in one cell lose on either coin.
-    both = np.minimum(for_one.stakes, for_zero.stakes)
-    f, g = for_one.stakes - both, for_zero.stakes - both
+    both = np.minimum(f, g)
+    f, g = f - both, g - both
     least = float(np.min(_factors(f, g, points)))
     # A factor is 1 plus something linear in the stakes.
     scale = 1.0 if least >= LEAST_FACTOR else (1 - 2 * LEAST_FACTOR) / (1 - least)
     whole = [np.floor(each * scale * UNIT).astype(np.int64) for each in (f, g)]
-    return for_one.evidence + for_zero.evidence, Stakes(whole[0], whole[1])
+    return total - float(np.log(len(points))), Stakes(whole[0], whole[1])
 
 
-def side(wins: Reals, losses: Reals, points: Sequence[Point]) -> Side:
-    """The portfolio that wins where `wins` outnumber `losses` by more than the claim allows."""
-    found = [_portfolio(wins, losses, point) for point in points]
-    evidence = np.array([each.evidence for each in found])
-    total = _log_sum(evidence) - float(np.log(len(points)))
-    weights = np.exp(evidence - _log_sum(evidence))
-    return Side(total, np.array([weight * each.stakes for weight, each in zip(weights, found, strict=True)]))
+@dataclass(frozen=True)
+class Side:
+    """The simple bets on one coin, by their stakes on the grid.
+
+    Args:
+        size: f of each stake of the grid.
+        tails: Evidence of the lower and of the upper tails, shape (2, cells, grid).
+        evidence: Evidence of all bets with a stake, shape (grid,).
+        inside: The mean share of each cell in these bets, shape (cells, grid).
+        free: Evidence of each cell with a stake of its own.
+        own: The stakes of that bet, shape (cells,).
+    """
+
+    size: Reals
+    tails: Reals
+    evidence: Reals
+    inside: Reals
+    free: float
+    own: Reals
 
 
-def _portfolio(wins: Reals, losses: Reals, point: Point) -> Side:
-    """The same for one point; its stakes have the shape (cells,)."""
+def _side(wins: Reals, losses: Reals, point: Point, prior: Reals) -> Side:
+    """The bets that win where `wins` outnumber `losses` by more than the claim allows."""
     share = FRACTIONS / point.growth
     size = share / (1 + point.delta * share / 2)
     cost = float(np.sum(wins) + np.sum(losses)) * np.log1p(point.delta * share / 2)
     log = wins[:, None] * np.log1p(share) + losses[:, None] * np.log1p(-FRACTIONS)
-    cells, grid = log.shape
-    # Evidence, and the stakes that the posterior weights of its bets come to.
-    lower, upper = np.cumsum(log, axis=0), np.cumsum(log[::-1], axis=0)[::-1]
-    tails = np.array([lower, upper]) - cost + np.log(TAILS / (2 * cells * grid))
-    single = log - cost + np.log(SINGLE / (cells * grid))
-    inside, unions = [], []
+    cells = len(log)
+    tails = np.array([np.cumsum(log, axis=0), np.cumsum(log[::-1], axis=0)[::-1]]) - cost
+    kinds = [tails[0] + np.log(TAILS / 2 / cells), tails[1] + np.log(TAILS / 2 / cells)]
+    kinds.append(log - cost + np.log(SINGLE * prior)[:, None])
+    unions: list[Reals] = []
+    within: list[Reals] = []
     for width in MERGED:
         merged = np.add.reduceat(log, np.arange(0, cells, width), axis=0)
-        unions.append(np.sum(np.logaddexp(0.0, merged) - np.log(2), axis=0) - cost)
-        inside.append(np.repeat(_logistic(merged), width, axis=0)[:cells])
-    union = np.array(unions) + np.log(UNIONS / (len(MERGED) * grid))
-    own = np.logaddexp(0.0, _log_sums(log) - np.log(grid)) - np.log(2)
-    free = float(np.sum(own) - cost[0] + np.log(FREE))
-    total = _log_sum(np.concatenate([tails.ravel(), single.ravel(), union.ravel(), [free, np.log(IDLE)]]))
-    tails, single, union = (np.exp(each - total) for each in (tails, single, union))
-    spread = np.cumsum(tails[0][::-1], axis=0)[::-1] + np.cumsum(tails[1], axis=0) + single
-    for weights, within in zip(union, inside, strict=True):
-        spread += weights * within
-    stake = spread @ size
-    likely = np.exp(log - np.log(2 * grid) - own[:, None])
-    stake += np.exp(free - total) * (likely @ share) / (1 + point.delta * share[0] / 2)
-    return Side(total, stake)
+        for odds in ODDS:
+            each = np.logaddexp(0.0, merged + np.log(odds)) - np.log1p(odds)
+            unions.append(np.sum(each, axis=0) - cost + np.log(UNIONS / len(MERGED) / len(ODDS)))
+            within.append(np.repeat(_logistic(merged + np.log(odds)), width, axis=0)[:cells])
+    evidence = np.logaddexp.reduce(np.concatenate([*kinds, unions, np.full((1, len(size)), np.log(IDLE))]), axis=0)
+    lower, upper, alone = (np.exp(each - evidence) for each in kinds)
+    inside = np.cumsum(lower[::-1], axis=0)[::-1] + np.cumsum(upper, axis=0) + alone
+    for weight, each in zip(unions, within, strict=True):
+        inside += np.exp(weight - evidence) * each
+    mean = np.logaddexp.reduce(log, axis=1) - np.log(len(size))
+    own = np.exp(log - np.logaddexp(0.0, mean)[:, None] - np.log(len(size))) @ size
+    free = float(np.sum(np.logaddexp(0.0, mean) - np.log(2)) - cost[0] + np.log(FREE))
+    return Side(size, tails, evidence, inside, free, own)
+
+
+def _both(one: Side, zero: Side) -> tuple[float, Reals, Reals]:
+    """The evidence and both stakes of one point.
+
+    Some of the weight has a stake of its own on each coin; the rest has one for both, and within it some is on pairs of
+    tails that mirror each other.
+    """
+    cells = len(one.own)
+    alone: list[tuple[float, Reals]] = []
+    for side in (one, zero):
+        evidence = side.evidence + GRID
+        total = float(np.logaddexp(_log_sum(evidence) + np.log1p(-FREE), side.free))
+        stake = side.inside @ (side.size * np.exp(evidence + np.log1p(-FREE) - total))
+        alone.append((total, stake + np.exp(side.free - total) * side.own))
+    common = one.evidence + zero.evidence + GRID + np.log1p(-MIRRORED) + np.log1p(-APART)
+    mirrored = [one.tails[side][:-1] + zero.tails[1 - side][:-1][::-1] for side in (0, 1)]
+    mirrored = np.array(mirrored) + GRID + np.log((1 - APART) * MIRRORED / (2 * max(1, cells - 1)))
+    apart = alone[0][0] + alone[1][0] + np.log(APART)
+    total = _log_sum(np.concatenate([[apart], common, mirrored.ravel()]))
+    shared, twins = np.exp(common - total), np.exp(mirrored - total)
+    f = np.exp(apart - total) * alone[0][1] + one.inside @ (shared * one.size)
+    g = np.exp(apart - total) * alone[1][1] + zero.inside @ (shared * zero.size)
+    f[:-1] += np.cumsum(twins[0][::-1] @ one.size)[::-1] + np.cumsum(twins[1] @ one.size)
+    # The mirror image of the lower tail up to cell i is the upper tail from cell (cells - 2 - i) on.
+    g[:-1] += np.cumsum(twins[0][::-1] @ zero.size) + np.cumsum(twins[1] @ zero.size)[::-1]
+    return total, f, g
 
 
 def _logistic(values: Reals) -> Reals:

@@ -36,18 +36,20 @@ class Member:
         cells: The cells of the feature.
         weight: Its part of the wealth, over WEIGHTS.
         stakes: Its stakes.
+        boldness: How many times over it believes the past rows.
     """
 
     feature: Feature
     cells: Cells
     weight: int
     stakes: Stakes
+    boldness: float = 1.0
 
     def written(self) -> dict[str, Any]:
         """For the certificate: what is bound before the coins."""
         cuts = [cut.hex() for cut in self.cells.cuts]
         f, g = self.stakes.f.tolist(), self.stakes.g.tolist()
-        return {"feature": self.feature.name, "cuts": cuts, "weight": self.weight, "f": f, "g": g}
+        return {"feature": self.feature.name, "boldness": self.boldness, "cuts": cuts, "weight": self.weight, "f": f, "g": g}
 
 
 @dataclass(frozen=True)
