@@ -96,7 +96,9 @@ class Arm:
         prior = (1 - IDLE) / max(1, len(self.books))
         found: list[tuple[Book, float, Stakes, float]] = []
         for book in self.books:
-            past = {bold: np.log(prior) + self.paid.get((book.feature.name, bold), 0.0) for bold, prior in BOLDNESS.items()}
+            past = {
+                bold: np.log(prior) + self.paid.get((book.feature.name, bold), 0.0) for bold, prior in BOLDNESS.items()
+            }
             total, (evidence, own) = np.logaddexp.reduce([*past.values()]), book.stakes(self.points)
             for bold, weight in past.items():
                 bets = own if bold == 1 else book.stakes(self.points, bold)[1]

@@ -26,10 +26,13 @@ def lowest_bit(numbers: Reals) -> Reals:
     return np.where(numbers == 0, 1074.0, exponent(numbers) - 53 + trailing_zeros(numbers))
 
 
-def digits(numbers: Reals) -> Reals:
-    """The length of the shortest decimal text, and its last digit: 100 length + digit."""
-    texts = [repr(number).partition("e")[0] for number in numbers.tolist()]
-    return np.array([100.0 * len(text) + (int(text[-1]) if text[-1].isdigit() else 10) for text in texts])
+def decimals(numbers: Reals) -> Reals:
+    """The decimals that write a number exactly, up to 12; 13 for one that needs more."""
+    found = np.full(len(numbers), 13.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for places in range(12, -1, -1):
+            found[np.rint(numbers * 10.0**places) / 10.0**places == numbers] = places
+    return found
 
 
-READ = {"trailing zeros": trailing_zeros, "lowest bit": lowest_bit, "exponent": exponent, "digits": digits}
+READ = {"trailing zeros": trailing_zeros, "lowest bit": lowest_bit, "exponent": exponent, "decimals": decimals}

@@ -74,7 +74,9 @@ def _checked(certificate: dict[str, Any], text: str) -> dict[str, Any]:
         link = hashlib.sha256(link + _canonical([stakes, counts])).digest()
         _require(link.hex() == batch["chain"], "the chain of digests breaks")
     _require(rows == certificate["samples"], "the number of rows is another")
-    _require(abs(wealth - float.fromhex(certificate["log_wealth"])) <= 1e-6 * (1 + abs(wealth)), "the wealth is another")
+    _require(
+        abs(wealth - float.fromhex(certificate["log_wealth"])) <= 1e-6 * (1 + abs(wealth)), "the wealth is another"
+    )
     goal = -math.log(alpha.numerator / alpha.denominator) * (1 + ROUNDING)
     return {"refuted": wealth >= goal, "log_wealth": wealth, "samples": rows, "alpha": header["alpha"],
             "claims": header["claims"], "subject": header["subject"]}  # fmt: skip

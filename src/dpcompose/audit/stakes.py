@@ -24,7 +24,9 @@ from dpcompose.audit.outcome import Reals
 
 UNIT = 1 << 50
 """Stakes are integers over it."""
-FRACTIONS = np.concatenate([1 - 0.5 ** np.array([8.0, 5.0, 3.0]), 0.5 ** np.arange(1, 3.1, 0.5), 0.5 ** np.arange(3.7, 12, 0.75)])
+FRACTIONS = np.concatenate(
+    [1 - 0.5 ** np.array([8.0, 5.0, 3.0]), 0.5 ** np.arange(1, 3.1, 0.5), 0.5 ** np.arange(3.7, 12, 0.75)]
+)
 """Stakes on a grid, as shares of the largest, e^-epsilon."""
 MERGED, ODDS = (1, 4, 16), (1.0, 1 / 32)
 """Unions of cells, or of so many together; the prior odds that one is in a union."""
@@ -58,9 +60,7 @@ class Stakes:
 def _factors(f: Reals, g: Reals, points: Sequence[Point]) -> Reals:
     """The factors of Theorem 1."""
     growth = np.array([point.growth for point in points])[:, None]
-    charge = sum(
-        point.delta / 2 * (np.max(f[place]) + np.max(g[place])) for place, point in enumerate(points)
-    )
+    charge = sum(point.delta / 2 * (np.max(f[place]) + np.max(g[place])) for place, point in enumerate(points))
     return np.array([(g - growth * f).sum(axis=0), (f - growth * g).sum(axis=0)]) + (1 - charge)
 
 

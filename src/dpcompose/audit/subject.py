@@ -121,10 +121,6 @@ class Subject:
         """Everything that can be read from outcomes that look like these."""
         return features_of(outcomes)
 
-    def features(self, outcomes: Outcomes) -> tuple[Feature, ...]:
-        """What is read from outcomes that look like these."""
-        return features_of(outcomes)
-
     def draw(self, pair: Pair, coins: np.ndarray) -> Outcomes:
         """An outcome for every coin, in their order.
 
