@@ -23,10 +23,6 @@ KEPT = 1 << 18
 """Rows that are kept to cut cells anew whenever their number has doubled; later rows are only counted."""
 IDLE = 0.1
 """The prior weight of betting on no feature."""
-BOLDNESS = {1.0: 0.7, 6.0: 0.3}
-"""How many times over a member believes the past rows, with prior weights: prior weights of bets cost the bold less."""
-FORGETTING = 0.8
-"""What is left, after a batch, of the memory how bold and cautious members fared."""
 LIGHTEST = WEIGHTS >> 12
 """A member with less weight is left out."""
 
@@ -52,9 +48,9 @@ class Book:
         cells = Cells.of(scores)
         return cls(feature, cells, tally(coins[since:], cells.place(scores[since:]), cells.count))
 
-    def stakes(self, points: Sequence[Point], boldness: float = 1.0) -> tuple[float, Stakes]:
+    def stakes(self, points: Sequence[Point]) -> tuple[float, Stakes]:
         """The evidence, and the stakes for rows to come."""
-        zeros, ones = boldness * self.counts
+        zeros, ones = self.counts.astype(np.float64)
         return stakes(ones, zeros, points, self.cells.prior)
 
 
@@ -76,7 +72,6 @@ class Arm:
     rows: int = 0
     books: list[Book] = field(default_factory=list[Book])
     evidence: float = 0.0
-    paid: dict[tuple[str, float], float] = field(default_factory=dict[tuple[str, float], float])
     _outcomes: list[Outcomes] = field(default_factory=list[Outcomes])
     _coins: list[NDArray[np.uint8]] = field(default_factory=list[NDArray[np.uint8]])
     _cut: int = 0
@@ -106,17 +101,10 @@ class Arm:
         self.evidence = float(np.logaddexp.reduce([np.log(IDLE), *(each[-1] for each in found)]))
         weights = [math.floor(math.exp(each[-1] - self.evidence) * WEIGHTS) for each in found]
         return [
-            Member(book.feature, book.cells, weight, bets, bold)
-            for (book, bold, bets, _), weight in zip(found, weights, strict=True)
+            Member(book.feature, book.cells, weight, bets)
+            for (book, _, bets), weight in zip(found, weights, strict=True)
             if weight >= LIGHTEST and (bets.f.any() or bets.g.any())
         ]
-
-    def remember(self, members: Sequence[Member], factors: Sequence[float]) -> None:
-        """How bold and cautious members have fared decides between them."""
-        self.paid = {key: FORGETTING * each for key, each in self.paid.items()}
-        for member, factor in zip(members, factors, strict=True):
-            key = member.feature.name, member.boldness
-            self.paid[key] = self.paid.get(key, 0.0) + factor
 
     def learn(self, outcomes: Outcomes, coins: NDArray[np.uint8]) -> None:
         """Add rows to the past: the stakes of later batches may depend on them."""

@@ -1,4 +1,4 @@
-"""The loop of an audit: choose a pair, set stakes, toss coins, draw, pay, learn; until a claim is refuted or time is up."""
+"""The loop of an audit: choose a pair, set stakes, toss coins, draw, pay, learn; until the claim is refuted."""
 
 from __future__ import annotations
 
@@ -97,7 +97,6 @@ class Game:
         self.batches.append({"stakes": batch.stakes, "counts": counts, "chain": self.chain.link.hex()})
         self.log_wealth, self.peak = paid.log_wealth, max(self.peak, paid.peak)
         self.samples += paid.rows
-        arm.remember(batch.members, paid.factors)
         arm.learn(outcomes[: paid.rows], batch.coins[: paid.rows])
         return paid
 

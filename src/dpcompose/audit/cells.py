@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from dpcompose.audit.outcome import Reals
 
 MOST_ATOMS = 40
-LEVELS = np.concatenate([np.arange(1, 32) / 32, [1 / 64, 1 / 128, 1 / 256, 1 / 512, 1 / 1024]])
-LEVELS = np.unique(np.concatenate([LEVELS, 1 - LEVELS]))
+_HALF = np.concatenate([np.arange(1, 32) / 32, 0.5 ** np.arange(6, 11)])
+LEVELS = np.unique(np.concatenate([_HALF, 1 - _HALF]))
 LEAST_ROWS = 4
 """About so many past rows lie between two quantiles."""
 
@@ -76,6 +76,6 @@ class Cells:
         high = self.cuts[place] if place < len(self.cuts) else None
         if low is not None and high == np.nextafter(low, np.inf):
             return f"is {low!r}"
-        return " and ".join(
-            text for text in (low is not None and f"at least {low:.6g}", high is not None and f"below {high:.6g}") if text
-        ) or "is any number"  # fmt: skip
+        above = "" if low is None else f"at least {low:.6g}"
+        below = "" if high is None else f"below {high:.6g}"
+        return " and ".join(text for text in (above, below) if text) or "is any number"

@@ -13,6 +13,7 @@ import json
 import math
 from decimal import Context, Decimal
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 FORMAT = "dpcompose-audit-1"
@@ -21,7 +22,7 @@ ROUNDING = 1e-15
 """More than the relative error of `math.log`, and of a correctly rounded quotient."""
 
 
-class RefusedCertificate(ValueError):
+class CertificateError(ValueError):
     """A certificate that does not show what it says."""
 
 
@@ -35,15 +36,15 @@ def check(text: str) -> dict[str, Any]:
         `refuted`, the certified ln of the wealth, the rows, alpha, and the claim's points.
 
     Raises:
-        RefusedCertificate: If anything in it is not as it should be.
+        CertificateError: If anything in it is not as it should be.
     """
     try:
         certificate = json.loads(text, parse_constant=_refuse_number)
         return _checked(certificate, text)
-    except RefusedCertificate:
+    except CertificateError:
         raise
     except (ValueError, TypeError, KeyError, IndexError, ArithmeticError, AttributeError, RecursionError) as error:
-        raise RefusedCertificate(f"it is malformed: {type(error).__name__}: {error}") from None
+        raise CertificateError(f"it is malformed: {type(error).__name__}: {error}") from None
 
 
 def _checked(certificate: dict[str, Any], text: str) -> dict[str, Any]:
@@ -94,7 +95,7 @@ def _batch(members: list[Any], counts: list[Any], points: list[Any], rows: int, 
         _require(sum(one) == heads and sum(zero) == rows - heads, "the counts are not those of the coins")
         _require(len(member["cuts"]) + 2 == len(zero) == len(one), "a cell has no count")
         cuts = [float.fromhex(cut) for cut in member["cuts"]]
-        _require(all(low < high for low, high in zip(cuts, cuts[1:], strict=False)), "the cuts do not increase")
+        _require(all(low < high for low, high in pairwise(cuts)), "the cuts do not increase")
         if weight:
             terms.append(math.log(weight / WEIGHTS) + _paid(member, zero, one, points))
     _require(bool(terms), "nobody has any wealth")
@@ -151,9 +152,9 @@ def _canonical(value: Any) -> bytes:
 
 
 def _refuse_number(text: str) -> None:
-    raise RefusedCertificate(f"{text} is not a number of JSON")
+    raise CertificateError(f"{text} is not a number of JSON")
 
 
 def _require(holds: bool, reason: str) -> None:
     if not holds:
-        raise RefusedCertificate(reason)
+        raise CertificateError(reason)

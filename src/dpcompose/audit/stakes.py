@@ -33,7 +33,7 @@ MERGED, ODDS = (1, 4, 16), (1.0, 1 / 32)
 IDLE, TAILS, SINGLE, UNIONS = 0.1, 0.35, 0.37, 0.18
 """The prior weights of not betting, of tails, of single cells and of unions."""
 FREE, APART, MIRRORED = 0.15, 0.3, 0.3
-"""The prior weights of a stake of its own for each cell, of one for each coin, and of mirrored tails within the rest."""
+"""The prior weights of a stake of its own for each cell, of one for each coin, and of mirrored tails in the rest."""
 GRID = np.log(np.concatenate([np.full(3, 0.12), np.full(len(FRACTIONS) - 3, 0.64 / (len(FRACTIONS) - 3))]))
 """ln of the prior weights of the grid: an event that isolates a world wants one of the first."""
 LEAST_FACTOR = 1e-3

@@ -36,14 +36,12 @@ class Member:
         cells: The cells of the feature.
         weight: Its part of the wealth, over WEIGHTS.
         stakes: Its stakes.
-        boldness: How many times over it believes the past rows.
     """
 
     feature: Feature
     cells: Cells
     weight: int
     stakes: Stakes
-    boldness: float = 1.0
 
     def written(self) -> dict[str, Any]:
         """For the certificate: what is bound before the coins."""

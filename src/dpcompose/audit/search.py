@@ -1,0 +1,62 @@
+"""The search for pairs: patterns of changes to a database of numbers, at several distances.
+
+Theorem 6: a pair k apart is a legitimate pair for the claim's group of k, and shows relative errors of epsilon where k
+epsilon is about 2. Distances 1, 2, 4, ... are arms of the audit, up to k epsilon = 4; no arm costs a logarithm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dpcompose.audit.claim import points
+from dpcompose.audit.pair import Pair
+from dpcompose.composition import Composable
+from dpcompose.guarantee.adjacency import Adjacency
+
+MOST = 4.0
+"""The largest epsilon of a group that is searched."""
+FAR = 64
+"""The largest distance."""
+
+
+def distances(claim: Composable, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> tuple[int, ...]:
+    """1, 2, 4, ... while the group's epsilon is at most `MOST`."""
+    epsilon = min(point.epsilon for point in points(claim, adjacency=adjacency))
+    return tuple(1 << power for power in range(FAR.bit_length()) if not power or (1 << power) * epsilon <= MOST)
+
+
+def numbers(distance: int, *, adjacency: Adjacency, low: float = 0.0, high: float = 1.0) -> Iterator[Pair]:
+    """Databases of numbers so far apart: from none, to many records, at the ends of their domain and beyond.
+
+    Args:
+        distance: The number of records that differ, each by one step.
+        adjacency: Replacing changes a record; else it is there or not.
+        low: The least record.
+        high: The largest.
+    """
+    middle = (low + high) / 2
+    for others in ((), (low,) * 3, (high,) * 3, (low, middle, high)):
+        if adjacency is Adjacency.REPLACE:
+            yield Pair((*others, *(high,) * distance), (*others, *(low,) * distance), distance=distance)
+        elif adjacency is Adjacency.ADD_REMOVE:
+            for record in (high, low, 100 * max(abs(high), 1.0)):
+                yield Pair((*others, *(record,) * distance), others, distance=distance)
+        else:
+            yield Pair((*others, *(high,) * distance), (*others, *(None,) * distance), distance=distance)
+
+
+def vectors(length: int, distance: int) -> Iterator[Pair]:
+    """Answers of so many queries of sensitivity 1, each moved by the distance: the usual patterns.
+
+    All up, one up, one against all others, half against half, and all up with the last one down.
+    """
+    step, flat = float(distance), (0.0,) * length
+    half = length // 2
+    yield Pair((step,) * length, flat, distance=distance)
+    yield Pair((step, *flat[1:]), flat, distance=distance)
+    if length > 1:
+        yield Pair((0.0, *(step,) * (length - 1)), (step, *flat[1:]), distance=distance)
+        yield Pair(
+            (step,) * half + (0.0,) * (length - half), (0.0,) * half + (step,) * (length - half), distance=distance
+        )
+        yield Pair((*(step,) * (length - 1), 0.0), (*flat[1:], step), distance=distance)
