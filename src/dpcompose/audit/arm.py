@@ -88,18 +88,10 @@ class Arm:
 
     def members(self) -> list[Member]:
         """The members of the next batch: the posterior weights of the features."""
-        prior = (1 - IDLE) / max(1, len(self.books))
-        found: list[tuple[Book, float, Stakes, float]] = []
-        for book in self.books:
-            past = {
-                bold: np.log(prior) + self.paid.get((book.feature.name, bold), 0.0) for bold, prior in BOLDNESS.items()
-            }
-            total, (evidence, own) = np.logaddexp.reduce([*past.values()]), book.stakes(self.points)
-            for bold, weight in past.items():
-                bets = own if bold == 1 else book.stakes(self.points, bold)[1]
-                found.append((book, bold, bets, float(np.log(prior) + evidence + weight - total)))
-        self.evidence = float(np.logaddexp.reduce([np.log(IDLE), *(each[-1] for each in found)]))
-        weights = [math.floor(math.exp(each[-1] - self.evidence) * WEIGHTS) for each in found]
+        found = [(book, *book.stakes(self.points)) for book in self.books]
+        logs = [math.log((1 - IDLE) / len(found)) + evidence for _, evidence, _ in found]
+        self.evidence = float(np.logaddexp.reduce([math.log(IDLE), *logs]))
+        weights = [math.floor(math.exp(log - self.evidence) * WEIGHTS) for log in logs]
         return [
             Member(book.feature, book.cells, weight, bets)
             for (book, _, bets), weight in zip(found, weights, strict=True)

@@ -23,7 +23,7 @@ from dpcompose.audit.feature import Feature, Learner
 from dpcompose.audit.lower import Ladder
 from dpcompose.audit.outcome import Outcomes
 from dpcompose.audit.pair import Pair
-from dpcompose.audit.subject import Source
+from dpcompose.audit.subject import ExhaustedError, Source
 from dpcompose.audit.tried import Converse, unseen
 from dpcompose.audit.verdict import Found, Moment, Verdict
 from dpcompose.audit.wealth import Member, Paid, step
@@ -177,7 +177,7 @@ def audit(
             moments.append(Moment(game.samples, game.log_wealth, rungs.lower, batch.arm, factors))
             if progress is not None:
                 progress(moments[-1])
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, ExhaustedError):
         # The rows in flight are lost before their coins are looked at; the verdict at this time stands.
         pass
     proof = written.sealed(head, seed, game.batches, samples=game.samples, log_wealth=game.log_wealth)

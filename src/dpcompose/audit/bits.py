@@ -36,3 +36,5 @@ def decimals(numbers: Reals) -> Reals:
 
 
 READ = {"trailing zeros": trailing_zeros, "lowest bit": lowest_bit, "exponent": exponent, "decimals": decimals}
+ESSENTIAL = ("lowest bit", "decimals")
+"""Those that are read where an answer has many places."""

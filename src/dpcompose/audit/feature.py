@@ -14,7 +14,7 @@ from dpcompose.audit import bits
 from dpcompose.audit.outcome import LEAVES, Outcomes, Reals
 from dpcompose.audit.table import Table, table_of
 
-WITH_BITS, STEPS = 3, 12
+WITH_BITS, STEPS = 2, 7
 """Places of an answer whose bits are looked at; neighboring places that are compared."""
 
 
@@ -59,7 +59,7 @@ def _features(table: Table) -> Iterator[Feature]:
             yield _at(place)
     continuous = [place for place in places if _fractional(table.columns[place])]
     for place in continuous[:WITH_BITS]:
-        yield from _bits(place)
+        yield from (_bit(name, place) for name in (bits.READ if len(places) == 1 else bits.ESSENTIAL))
     numbers = [place for place in places if not place.endswith((".length", ".seconds"))]
     if len(numbers) > 1:
         for name, reduced in _REDUCED.items():
@@ -77,13 +77,8 @@ def _at(place: str) -> Feature:
     return Feature(f"value{place}", lambda outcomes: table_of(outcomes).column(place))
 
 
-def _bits(place: str) -> Iterator[Feature]:
-    for name, score in bits.READ.items():
-        yield _bit(name, score, place)
-
-
-def _bit(name: str, score: Callable[[Reals], Reals], place: str) -> Feature:
-    return Feature(f"{name} of value{place}", lambda outcomes: score(table_of(outcomes).column(place)))
+def _bit(name: str, place: str) -> Feature:
+    return Feature(f"{name} of value{place}", lambda outcomes: bits.READ[name](table_of(outcomes).column(place)))
 
 
 def _reduction(name: str, reduced: Callable[[Reals], Reals]) -> Feature:

@@ -14,7 +14,9 @@ from dpcompose.audit.calling import Calls, Dataset, in_process
 from dpcompose.audit.feature import Feature, features_of
 from dpcompose.audit.outcome import Outcome, Outcomes
 from dpcompose.audit.pair import Pair
+from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
+from dpcompose.mechanism import BlackBox, Concentrated
 from dpcompose.numerics import check
 
 
@@ -205,3 +207,34 @@ class Samples:
             raise ExhaustedError
         self._used[:] = [begin + rows for begin, rows in zip(begins, wanted, strict=True)]
         return placed(taken[0], taken[1], coins)
+
+
+@runtime_checkable
+class _Stated(Protocol):
+    """A measurement that says in which measure its loss is stated."""
+
+    @property
+    def output_measure(self) -> Any:
+        """The measure of its loss."""
+        ...
+
+
+def claim_of(measurement: Measurement, *, distance: Any = 1) -> Composable:
+    """The claim of a measurement: its privacy map, under its output measure.
+
+    Raises:
+        DomainError: If the measure is neither pure, approximate nor zero-concentrated.
+    """
+    loss, measure = (
+        measurement.map(distance),
+        str(measurement.output_measure) if isinstance(measurement, _Stated) else "",
+    )
+    match loss:
+        case float() | int() if "Concentrated" in measure and "Approx" not in measure:
+            return Concentrated(float(loss))
+        case float() | int() if "Approx" not in measure and "Renyi" not in measure:
+            return BlackBox(float(loss))
+        case (float(epsilon), float(delta)) if "Concentrated" not in measure:
+            return BlackBox(epsilon, delta=delta)
+        case _:
+            raise DomainError("measurement", measure, "a pure, approximate or zero-concentrated loss; give the claim")

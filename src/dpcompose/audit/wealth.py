@@ -47,14 +47,7 @@ class Member:
         """For the certificate: what is bound before the coins."""
         cuts = [cut.hex() for cut in self.cells.cuts]
         f, g = self.stakes.f.tolist(), self.stakes.g.tolist()
-        return {
-            "feature": self.feature.name,
-            "boldness": self.boldness,
-            "cuts": cuts,
-            "weight": self.weight,
-            "f": f,
-            "g": g,
-        }
+        return {"feature": self.feature.name, "cuts": cuts, "weight": self.weight, "f": f, "g": g}
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ ABOVE, BELOW = 1.0, 0.0
 
 def laplace(scale: float, *, clamped: bool = True) -> Batch:
     """The sum of the records, each clamped to [0, 1] or not, with Laplace noise on a lattice far finer than it."""
+
     def batch(data: Data, n: int) -> Outcomes:
         total = sum(min(1.0, max(0.0, each)) for each in data) if clamped else sum(data)
         return round(total * 2**20) / 2**20 + _fine(scale, n)

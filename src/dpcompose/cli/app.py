@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from dpcompose.cli.adaptive import app as adaptive
+from dpcompose.cli.audit import app as audit
 from dpcompose.cli.experiment import experiment
 from dpcompose.cli.imported import import_document
 from dpcompose.cli.ledger import app as ledger
@@ -38,6 +39,7 @@ app.command("import")(import_document)
 app.command()(statement)
 app.command()(verify)
 app.add_typer(adaptive, name="adaptive")
+app.add_typer(audit, name="audit")
 app.add_typer(ledger, name="ledger")
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(theorem)
 

@@ -1,0 +1,296 @@
+"""`dpcompose audit`: is it as private as it claims?"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json as json_reader
+import math
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from dpcompose.cli.options import Json, Picture, option
+from dpcompose.cli.output import REFUSED, emit, emit_document, error_boundary, require_writable, write, writing
+from dpcompose.cli.streams import stderr, stdout
+from dpcompose.errors import DomainError
+
+if TYPE_CHECKING:
+    from dpcompose.audit import Found, Moment, Pair, Subject
+    from dpcompose.audit.zoo import Entry
+    from dpcompose.composition import Composable
+
+
+class _Group(TyperGroup):
+    """A group whose first word is a command, or else the mechanism to audit."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in (*self.commands, "--help"):
+            args = ["mechanism", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_Group,
+    no_args_is_help=True,
+    help="Refute a claim of privacy, or say how far it was tried: dpcompose audit MODULE:NAME --epsilon E. "
+    "It imports and runs the mechanism's own code.",
+)
+
+
+@app.command()
+def mechanism(
+    name: Annotated[str, typer.Argument(metavar="MODULE:NAME", help="The mechanism: a function of a dataset.")],
+    epsilon: Annotated[float | None, option("The claim.", "E")] = None,
+    delta: Annotated[float, typer.Option(help="Of the claim.", metavar="D")] = 0.0,
+    rho: Annotated[float | None, option("The claim: rho-zCDP.", "R")] = None,
+    mu: Annotated[float | None, option("The claim: mu-Gaussian differential privacy.", "M")] = None,
+    plan: Annotated[Path | None, option("The claim: the composition of a plan file.", "PLAN")] = None,
+    pairs: Annotated[
+        Path | None, option('JSON: [{"zero": ..., "one": ..., "distance": 1}]; else usual ones.', "FILE")
+    ] = None,
+    alpha: Annotated[float, typer.Option(help="The probability of refuting a true claim.")] = 1e-6,
+    samples: Annotated[int, typer.Option(help="The most calls.", metavar="N")] = 1_000_000,
+    seconds: Annotated[float, typer.Option(help="The longest time.", metavar="S")] = 60.0,
+    seed: Annotated[str | None, option("64 hexadecimal digits for the coins.", "HEX")] = None,
+    distance: Annotated[int, typer.Option(help="The largest distance of usual pairs.", metavar="K")] = 16,
+    timing: Annotated[bool, typer.Option("--timing", help="Look at the time of a call too.")] = False,
+    fresh: Annotated[str, typer.Option(help="New in every call: call, instance (NAME makes one), process.")] = "call",
+    limit: Annotated[float, typer.Option(help="Seconds that a call may take.")] = 1.0,
+    certificate: Annotated[Path | None, option("Write the certificate.", "FILE.json")] = None,
+    json: Json = False,
+    plot: Picture = None,
+) -> None:
+    """Audit one mechanism against a claim."""
+    with error_boundary():
+        from dpcompose.audit.usual import usual_pairs
+
+        require_writable("--certificate", certificate, ".json")
+        require_writable("--plot", plot, ".png")
+        subject = _subject(_loaded(name), name, fresh=fresh, timing=timing, limit=limit)
+        claim = _claim(subject, epsilon, delta, rho, mu, plan)
+        chosen = _read_pairs(pairs) if pairs is not None else usual_pairs(subject, claim, most=distance)
+        found = _audited(
+            subject, chosen, claim=claim, alpha=alpha, samples=samples, seconds=_seconds(seconds), seed=_seed(seed)
+        )
+        _show(found, subject, repr(claim), alpha, json)
+        if certificate is not None:
+            from dpcompose.audit.certificate import text_of
+
+            write("--certificate", certificate, text_of(found.certificate or {}))
+            stderr(f"wrote {certificate}")
+        if plot is not None:
+            from dpcompose.report.audit import save_audit
+
+            with writing("--plot", plot):
+                save_audit(plot, found, alpha=alpha)
+    _end(found)
+
+
+def _audited(subject: Subject, pairs: tuple[Pair, ...], **given: Any) -> Found:
+    from dpcompose.audit import audit
+    from dpcompose.audit.learned import LEARNERS
+
+    shown = [0.0]
+
+    def progress(moment: Moment) -> None:
+        import time
+
+        if time.monotonic() - shown[0] > 2:
+            shown[0] = time.monotonic()
+            wealth, goal = moment.log_wealth / math.log(10), -math.log10(given["alpha"])
+            stderr(
+                f"{moment.samples:,} samples, wealth 10^{wealth:.1f} of 10^{goal:.1f}, epsilon >= {moment.epsilon:.3g}"
+            )
+
+    return audit(subject, pairs, learners=LEARNERS, progress=progress, **given)
+
+
+def _show(found: Found, subject: Subject, claim: str, alpha: float, json: bool) -> None:
+    from dpcompose.report.audit import audit_document, audit_page
+
+    notes = tuple(sorted(subject.notes))
+    emit(
+        "audit",
+        lambda: audit_document(found, subject=subject.name, claim=claim, alpha=alpha, notes=notes),
+        lambda: audit_page(found, subject=subject.name, claim=claim, alpha=alpha, notes=notes),
+        json=json,
+    )
+
+
+def _end(found: Found) -> None:
+    from dpcompose.audit import Verdict
+
+    if found.verdict is Verdict.REFUTED:
+        raise typer.Exit(REFUSED)
+
+
+def _loaded(name: str) -> Any:
+    """The object of that name; its module is imported, from the current directory too."""
+    module, _, path = name.partition(":")
+    if not (module and path):
+        raise DomainError("MODULE:NAME", name, "a module and a name in it, such as noisy:mean or noisy.py:mean")
+    sys.path.insert(0, os.getcwd())
+    try:
+        found = _of_file(Path(module)) if module.endswith(".py") else importlib.import_module(module)
+    except (Exception, SystemExit) as error:
+        raise DomainError(
+            "MODULE", module, f"a module that can be imported ({type(error).__name__}: {error})"
+        ) from None
+    for part in path.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            raise DomainError("NAME", path, f"a name in {module}") from None
+    return found
+
+
+def _of_file(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise FileNotFoundError(path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _subject(found: Any, name: str, *, fresh: str, timing: bool, limit: float) -> Subject:
+    from dpcompose.audit import Subject
+    from dpcompose.audit.subject import Fresh
+
+    if fresh not in [each.value for each in Fresh]:
+        raise DomainError("--fresh", fresh, "call, instance or process")
+    if isinstance(found, Subject):
+        return found
+    if not callable(found):
+        raise DomainError("NAME", name, "a function from a dataset to an answer")
+    if Fresh(fresh) is Fresh.INSTANCE:
+        return Subject(make=found, fresh=Fresh.INSTANCE, timed=timing, limit=limit, label=name)
+    return Subject(found, fresh=Fresh(fresh), timed=timing, limit=limit, label=name)
+
+
+def _claim(
+    subject: Subject, epsilon: float | None, delta: float, rho: float | None, mu: float | None, plan: Path | None
+) -> Composable:
+    from dpcompose.audit.subject import Measurement, claim_of
+    from dpcompose.audit.usual import usual_claim
+
+    if not any(each is not None for each in (epsilon, rho, mu, plan)) and isinstance(subject.call, Measurement):
+        return claim_of(subject.call)
+    if plan is None:
+        return usual_claim(epsilon=epsilon, delta=delta, rho=rho, mu=mu)
+    if any(each is not None for each in (epsilon, rho, mu)):
+        raise DomainError("--plan", str(plan), "one claim: a plan, or --epsilon, --rho or --mu")
+    from dpcompose.plan import Plan
+
+    return Plan.read(plan).composition
+
+
+def _read_pairs(file: Path) -> tuple[Pair, ...]:
+    from dpcompose.audit import Pair
+
+    try:
+        listed = json_reader.loads(file.read_text())
+        found = tuple(Pair(each["zero"], each["one"], distance=each.get("distance", 1)) for each in listed)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise DomainError("--pairs", str(file), f"a JSON list of pairs, zero and one ({error!r})") from None
+    if not found or any(pair.zero == pair.one for pair in found):
+        raise DomainError("--pairs", str(file), "at least one pair, each of two different datasets")
+    return found
+
+
+def _seconds(seconds: float) -> float:
+    if not seconds > 0:
+        raise DomainError("--seconds", seconds, "a positive number")
+    return seconds
+
+
+def _seed(text: str | None) -> bytes | None:
+    try:
+        seed = None if text is None else bytes.fromhex(text)
+    except ValueError:
+        seed = b""
+    if seed is not None and len(seed) != 32:
+        raise DomainError("--seed", text, "64 hexadecimal digits")
+    return seed
+
+
+@app.command()
+def check(
+    file: Annotated[Path, typer.Argument(metavar="CERTIFICATE", help="A certificate.", show_default=False)],
+    json: Json = False,
+) -> None:
+    """Check the arithmetic of a certificate: what it shows, not where its counts came from.
+
+    Somebody who makes up counts can compute every digest anew: only new draws of the mechanism find that.
+    """
+    with error_boundary():
+        from dpcompose.audit import CertificateError
+        from dpcompose.audit import check as checked
+
+        try:
+            found = checked(file.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise DomainError("CERTIFICATE", str(file), f"a file that can be read ({error.strerror})") from None
+        except (CertificateError, UnicodeDecodeError) as error:
+            raise DomainError("CERTIFICATE", str(file), f"an unchanged certificate ({error})") from None
+        if json:
+            emit_document("audit check", found)
+        else:
+            verdict = "refutes its claim" if found["refuted"] else "does not refute its claim"
+            stdout(f"{found['subject']}: it {verdict} at alpha = {found['alpha']}: {found['samples']} samples\n")
+            stdout("Its arithmetic holds. That its counts came from the mechanism is not shown: draw again.\n")
+
+
+@app.command()
+def zoo(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One entry; left out: the list.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Audit every entry.")] = False,
+    samples: Annotated[int, typer.Option(help="The most samples of each.", metavar="N")] = 2_000_000,
+    seconds: Annotated[float, typer.Option(help="The longest time of each.", metavar="S")] = 60.0,
+    json: Json = False,
+) -> None:
+    """Audit broken mechanisms and their twins; exit status 1 if one is found otherwise than it is."""
+    with error_boundary():
+        from dpcompose.audit.zoo import ENTRIES, entry_of
+
+        if name is None and not everything:
+            if json:
+                emit_document("audit zoo", {"entries": [_entry(entry) for entry in ENTRIES]})
+                return
+            for entry in ENTRIES:
+                stdout(f"{entry.name:28} {entry.claim!r}; broken: epsilon {entry.truth}\n")
+            return
+        chosen = ENTRIES if name is None else (entry_of(name),)
+        rows = [row for entry in chosen for row in _both(entry, samples, _seconds(seconds), json)]
+        if json:
+            emit_document("audit zoo", {"audits": rows})
+    if not all(row["as_expected"] for row in rows):
+        raise typer.Exit(REFUSED)
+
+
+def _entry(entry: Entry) -> dict[str, str]:
+    return {"name": entry.name, "claim": repr(entry.claim), "truth": entry.truth, "reference": entry.reference}
+
+
+def _both(entry: Entry, samples: int, seconds: float, json: bool) -> list[dict[str, Any]]:
+    from dpcompose.audit import Verdict
+    from dpcompose.audit.zoo import ALPHA
+
+    rows: list[dict[str, Any]] = []
+    for which, make, claim in (
+        ("broken", entry.broken, entry.claim),
+        ("twin", entry.twin, entry.claim if entry.twin_claim is None else entry.twin_claim),
+    ):
+        found = _audited(make(), entry.pairs, claim=claim, alpha=ALPHA, samples=samples, seconds=seconds)
+        expected = (found.verdict is Verdict.REFUTED) is (which == "broken")
+        rows.append({"name": entry.name, "which": which, "verdict": found.verdict.value, "samples": found.samples,
+                     "event": found.event, "as_expected": expected})  # fmt: skip
+        if not json:
+            stdout(f"{entry.name:28} {which:6} {found.verdict.value:12} {found.samples:>9,} samples  {found.event}\n")
+    return rows

@@ -1,0 +1,136 @@
+"""Whatever a foreign call does is an outcome, and features see it."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpcompose import DomainError
+from dpcompose.audit import Outcome, Pair, Subject
+from dpcompose.audit.feature import features_of
+from dpcompose.audit.learned import LEARNERS
+from dpcompose.audit.outcome import Reading
+from dpcompose.audit.subject import ExhaustedError, Fresh
+
+COINS = np.array([0, 1] * 8, dtype=np.uint8)
+WORLDS = Pair((0.0,), (1.0,))
+
+
+def _one(call: Callable[[Any], Any], **given: Any) -> Outcome:
+    subject = Subject(call, **given)
+    (outcome,) = subject.draw(WORLDS, COINS[:1]).tolist()
+    return outcome if isinstance(outcome, Outcome) else Outcome(outcome)
+
+
+def _raises(data: Any) -> None:
+    raise ValueError(f"no {data}")
+
+
+def _hangs(data: Any) -> None:
+    time.sleep(60)
+
+
+def _stubborn(data: Any) -> None:
+    while True:
+        try:
+            time.sleep(60)
+        except BaseException:
+            time.sleep(0.01)
+
+
+def _warns(data: Any) -> float:
+    warnings.warn("careful", stacklevel=1)
+    return 1.0
+
+
+def test_what_goes_wrong_is_an_outcome() -> None:
+    assert (_one(_raises).raised, _one(_raises).message) == ("ValueError", "no (0.0,)")
+    assert _one(_hangs, limit=0.02).timeout
+    assert _one(_stubborn, limit=0.02, fresh=Fresh.PROCESS).timeout
+    assert _one(_warns).warned == ("UserWarning: careful",)
+    assert _one(lambda data: print("hello")).printed == "hello\n"
+    assert _one(lambda data: sys.exit(3)).raised == "SystemExit"
+    assert _one(lambda data: os._exit(3), fresh=Fresh.PROCESS).raised == "process ended"
+
+
+def test_a_fork_does_not_double_the_audit() -> None:
+    process = os.getpid()
+    assert _one(lambda data: os.fork() * 0.0).value == 0.0
+    assert os.getpid() == process
+
+
+@pytest.mark.parametrize(
+    "value", [math.nan, 3, "text", "1.5", b"", None, [1, [2.0]], {"a": 1}, {1}, np.zeros(3), object(), 10**400, 1j]
+)
+def test_every_answer_has_features(value: Any) -> None:
+    rows = Subject(lambda data: value).draw(WORLDS, COINS)
+    for feature in features_of(rows):
+        assert feature.score(rows).shape == (16,)
+        assert len(set(feature.score(rows).tolist())) == 1 or np.isnan(feature.score(rows)).all()
+
+
+def test_gigabytes_are_not_kept() -> None:
+    outcome = _one(lambda data: np.zeros(10**7))
+    assert isinstance(outcome.value, Reading) and len(outcome.value.leaves) <= 64
+
+
+def test_types_zeros_and_payloads_differ() -> None:
+    answers = (0, 0.0, -0.0, False, "0", np.float32(0), math.nan, None, (), [])
+    drawn = [Subject(lambda data, each=each: each).draw(WORLDS, COINS[:1]) for each in answers]
+    rows = np.concatenate([each.astype(object) for each in drawn])
+    (whole,) = (feature for feature in features_of(rows) if feature.name == "the whole answer")
+    assert len(set(whole.score(rows).tolist())) == len(rows)
+
+
+def test_datasets_and_random_states_stay() -> None:
+    pair, before = Pair([0.0], [1.0]), random.getstate()
+    subject = Subject(lambda data: data.append(random.seed(1)))
+    subject.draw(pair, COINS)
+    assert pair == Pair([0.0], [1.0]) and random.getstate() == before
+    assert len(subject.notes) == 2
+
+
+def test_freshness_is_kept() -> None:
+    def make() -> Callable[[Any], float]:
+        seen: list[Any] = []
+        return lambda data: float(len(seen.append(data) or seen))
+
+    assert Subject(make=make).draw(WORLDS, COINS).max() == 16
+    assert Subject(make=make, fresh=Fresh.INSTANCE).draw(WORLDS, COINS).max() == 1
+
+
+def test_samples_are_used_once() -> None:
+    source = Subject.samples(np.arange(8.0), np.arange(8.0) + 100)
+    assert source.draw(WORLDS, COINS).tolist() == [place // 2 + 100 * (place % 2) for place in range(16)]
+    with pytest.raises(ExhaustedError):
+        source.draw(WORLDS, COINS)
+
+
+def test_learned_features_judge_each_row_alone() -> None:
+    rng = np.random.default_rng(1)
+    coins = rng.integers(0, 2, 600).astype(np.uint8)
+    rows = rng.normal(size=(600, 3)) + coins[:, None] * [0, 1.0, -1.0]
+    for learner in LEARNERS:
+        feature = learner.fit(rows, coins)
+        assert feature is not None
+        scores = feature.score(rows)
+        assert abs(np.corrcoef(scores, coins)[0, 1]) > 0.4
+        assert feature.score(rows[:7]).tolist() == pytest.approx(scores[:7].tolist())
+
+
+def test_bad_subjects_are_refused() -> None:
+    for given in ({}, {"call": 3}, {"call": len, "limit": 0}, {"call": len, "fresh": Fresh.INSTANCE}):
+        with pytest.raises(DomainError):
+            Subject(**given)  # pyright: ignore[reportArgumentType]
+    for batch in (lambda data, n: np.zeros(n + 1), lambda data, n: 0, lambda data, n: np.zeros((n, 2, 2))):
+        with pytest.raises(DomainError, match="batch"):
+            Subject(batch=batch).draw(WORLDS, COINS)

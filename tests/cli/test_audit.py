@@ -1,0 +1,91 @@
+"""`dpcompose audit`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dpcompose.cli.app import app
+
+MODULE = """
+import numpy as np
+
+_rng = np.random.default_rng()
+
+
+def bare(rows):
+    return float(sum(rows))
+
+
+def count(rows):
+    return len(rows) + int(_rng.geometric(0.6) - _rng.geometric(0.6))
+
+
+number = 3
+"""
+
+
+@pytest.fixture(autouse=True)
+def _there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "noisy.py").write_text(MODULE)
+    (tmp_path / "same.json").write_text('[{"zero": 1, "one": 1}]')
+    monkeypatch.chdir(tmp_path)
+
+
+def _run(line: str) -> tuple[int, str]:
+    ended = CliRunner().invoke(app, ["audit", *line.split()])
+    return ended.exit_code, ended.output
+
+
+def test_a_bare_sum_is_refuted_and_its_certificate_is_checked() -> None:
+    status, text = _run("noisy.py:bare --epsilon 1 --certificate c.json")
+    assert status == 1 and "REFUTED" in text and "NOT REFUTED" not in text
+    assert _run("check c.json")[0] == 0
+    certificate = Path("c.json").read_text()
+    Path("c.json").write_text(certificate.replace('"alpha":"1e-06"', '"alpha":"1e-05"'))
+    status, text = _run("check c.json")
+    assert status == 2 and "unchanged certificate" in text
+
+
+def test_a_noisy_count_is_not_refuted() -> None:
+    status, text = _run("noisy.py:count --epsilon 1 --samples 1000 --json")
+    assert status == 0
+    assert json.loads(text[text.index("{") :])["verdict"] == "not refuted"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("noisy.py --epsilon 1", "MODULE:NAME"),
+        ("nowhere:f --epsilon 1", "a module that can be imported"),
+        ("nowhere.py:f --epsilon 1", "a module that can be imported"),
+        ("noisy.py:missing --epsilon 1", "a name in noisy.py"),
+        ("noisy.py:number --epsilon 1", "a function from a dataset"),
+        ("noisy.py:count", "one claim"),
+        ("noisy.py:count --epsilon 1 --rho 1", "one claim"),
+        ("noisy.py:count --epsilon inf", "finite epsilon"),
+        ("noisy.py:count --epsilon nan", "finite epsilon"),
+        ("noisy.py:count --epsilon 1 --delta 1", "delta below 1"),
+        ("noisy.py:count --epsilon 1 --seconds 0", "a positive number"),
+        ("noisy.py:count --epsilon 1 --samples 0", "samples"),
+        ("noisy.py:count --epsilon 1 --alpha 2", "alpha"),
+        ("noisy.py:count --epsilon 1 --seed ff", "64 hexadecimal digits"),
+        ("noisy.py:count --epsilon 1 --fresh never", "call, instance or process"),
+        ("noisy.py:count --epsilon 1 --pairs missing.json", "a JSON list of pairs"),
+        ("noisy.py:count --epsilon 1 --pairs same.json", "two different datasets"),
+        ("check missing.json", "a file that can be read"),
+        ("check same.json", "unchanged certificate"),
+        ("zoo unicorn", "half the scale"),
+    ],
+)
+def test_bad_input_is_one_clear_error(line: str, said: str) -> None:
+    status, text = _run(line)
+    assert status == 2 and said in text
+
+
+def test_the_zoo_is_listed() -> None:
+    status, text = _run("zoo")
+    assert status == 0 and "half the scale" in text
