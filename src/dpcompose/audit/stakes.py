@@ -30,7 +30,7 @@ FRACTIONS = np.concatenate(
 """Stakes on a grid, as shares of the largest, e^-epsilon."""
 MERGED, ODDS = (1, 4, 16), (1.0, 1 / 32)
 """Unions of cells, or of so many together; the prior odds that one is in a union."""
-IDLE, TAILS, SINGLE, UNIONS = 0.1, 0.35, 0.37, 0.18
+IDLE, TAILS, SINGLE, UNIONS = 0.25, 0.3, 0.3, 0.15
 """The prior weights of not betting, of tails, of single cells and of unions."""
 FREE, APART, MIRRORED = 0.15, 0.3, 0.3
 """The prior weights of a stake of its own for each cell, of one for each coin, and of mirrored tails in the rest."""
@@ -117,7 +117,8 @@ def _side(wins: Reals, losses: Reals, point: Point, prior: Reals) -> Side:
     log = wins[:, None] * np.log1p(share) + losses[:, None] * np.log1p(-FRACTIONS)
     cells = len(log)
     tails = np.array([np.cumsum(log, axis=0), np.cumsum(log[::-1], axis=0)[::-1]]) - cost
-    kinds = [tails[0] + np.log(TAILS / 2 / cells), tails[1] + np.log(TAILS / 2 / cells)]
+    cuts = _ruler(cells)[:, None]
+    kinds = [tails[0] + cuts + np.log(TAILS / 2), tails[1] + cuts[::-1] + np.log(TAILS / 2)]
     kinds.append(log - cost + np.log(SINGLE * prior)[:, None])
     unions: list[Reals] = []
     within: list[Reals] = []
@@ -153,7 +154,7 @@ def _both(one: Side, zero: Side) -> tuple[float, Reals, Reals]:
         alone.append((total, stake + np.exp(side.free - total) * side.own))
     common = one.evidence + zero.evidence + GRID + np.log1p(-MIRRORED) + np.log1p(-APART)
     mirrored = [one.tails[side][:-1] + zero.tails[1 - side][:-1][::-1] for side in (0, 1)]
-    mirrored = np.array(mirrored) + GRID + np.log((1 - APART) * MIRRORED / (2 * max(1, cells - 1)))
+    mirrored = np.array(mirrored) + GRID + _ruler(cells - 1)[:, None] + np.log((1 - APART) * MIRRORED / 2)
     apart = alone[0][0] + alone[1][0] + np.log(APART)
     total = _log_sum(np.concatenate([[apart], common, mirrored.ravel()]))
     shared, twins = np.exp(common - total), np.exp(mirrored - total)
@@ -163,6 +164,13 @@ def _both(one: Side, zero: Side) -> tuple[float, Reals, Reals]:
     # The mirror image of the lower tail up to cell i is the upper tail from cell (cells - 2 - i) on.
     g[:-1] += np.cumsum(twins[0][::-1] @ zero.size) + np.cumsum(twins[1] @ zero.size)[::-1]
     return total, f, g
+
+
+def _ruler(count: int) -> Reals:
+    """ln of prior weights of cuts: the middle one has as much as both quarters, these as much as four eighths."""
+    places = np.arange(1, count + 1)
+    weights = (places & -places).astype(np.float64)
+    return np.log(weights / np.sum(weights))
 
 
 def _logistic(values: Reals) -> Reals:
