@@ -17,8 +17,8 @@ from dpcompose.audit.pair import Pair
 from dpcompose.audit.stakes import Stakes, stakes
 from dpcompose.audit.wealth import WEIGHTS, Member, tally
 
-FIRST, SHARE = 32, 8
-"""The first batch of an arm, and later ones as a fraction of its past."""
+FIRST, SHARE, FINE, FEW = 24, 8, 20, 1 << 14
+"""The first batch of an arm, and later ones as a fraction of its past: a finer one while it has few rows."""
 KEPT = 1 << 18
 """Rows that are kept to cut cells anew whenever their number has doubled; later rows are only counted."""
 IDLE = 0.1
@@ -79,7 +79,7 @@ class Arm:
     @property
     def next_rows(self) -> int:
         """The size of the next batch."""
-        return max(FIRST, self.rows // SHARE)
+        return max(FIRST, self.rows // (FINE if self.rows < FEW else SHARE))
 
     @property
     def promise(self) -> float:

@@ -1,0 +1,156 @@
+"""How often an audit refutes what is correct, stopped at the most favorable moment, and how often what is broken.
+
+    python -m campaigns.audit [--runs 1000] [--samples 100000] [--alpha 0.05] [--only TEXT] [--seed 1]
+
+Ten correct mechanisms at the exact boundary of their claims. An alarm is a run whose wealth was ever at least 1/alpha.
+Per mechanism at most alpha of the runs may end so, plus three standard errors; for every mechanism the control, the
+same with its claim a little smaller, must be found more often than that. Exit status 1 otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpcompose import BlackBox, Gaussian, RandomizedResponse
+from dpcompose.audit import Pair, Subject, Transcripts, Verdict, audit
+from dpcompose.audit.subject import Source
+from dpcompose.composition import Composable
+from dpcompose.experiment import Experiment, Holds, Query, Repeater
+
+Draw = Callable[[np.random.Generator, float, int], np.ndarray]
+LATTICE = 2.0**30
+"""Noise is on a lattice: a real law, whose bits tell nothing."""
+
+
+def exact(noise: np.ndarray) -> np.ndarray:
+    return np.round(noise * LATTICE) / LATTICE
+
+
+def laplace(rng: np.random.Generator, data: float, n: int) -> np.ndarray:
+    return data + exact(rng.laplace(size=n))
+
+
+def gaussian(rng: np.random.Generator, data: float, n: int) -> np.ndarray:
+    return data + exact(rng.normal(size=n))
+
+
+def response(rng: np.random.Generator, data: float, n: int) -> np.ndarray:
+    return np.where(rng.random(n) < 1 / (1 + math.exp(-1.0)), data, 1 - data)
+
+
+def geometric(rng: np.random.Generator, data: float, n: int) -> np.ndarray:
+    rate = -math.expm1(-1.0)
+    return data + (rng.geometric(rate, n) - rng.geometric(rate, n)).astype(float)
+
+
+def leak(rng: np.random.Generator, data: float, n: int) -> np.ndarray:
+    """A datum is told with probability 0.01, else nothing."""
+    return np.where(rng.random(n) < 0.01, data, -1.0)
+
+
+def truncated(rng: np.random.Generator, data: float, n: int) -> np.ndarray:
+    return np.clip(geometric(rng, data, n), -2.0, 3.0)
+
+
+def choice(rng: np.random.Generator, data: float, n: int) -> np.ndarray:
+    """Four answers, the right one e times as likely as each other one."""
+    right = rng.random(n) < math.e / (math.e + 3)
+    return np.where(right, data, (data + rng.integers(1, 4, n)) % 4)
+
+
+def vector(rng: np.random.Generator, data: float, n: int) -> np.ndarray:
+    return data + exact(rng.laplace(scale=3.0, size=(n, 3)))
+
+
+GAUSSIAN = Gaussian(1.0).delta(epsilon=1.0).upper
+CASES: dict[str, tuple[Draw, Composable, Composable, int]] = {
+    "Laplace": (laplace, BlackBox(1.0), BlackBox(0.8), 1),
+    "Gaussian, one point": (gaussian, BlackBox(1.0, delta=GAUSSIAN), BlackBox(1.0, delta=0.8 * GAUSSIAN), 1),
+    "Gaussian, its curve": (gaussian, Gaussian(1.0), Gaussian(1.3), 1),
+    "randomized response": (response, BlackBox(1.0), BlackBox(0.8), 1),
+    "geometric": (geometric, BlackBox(1.0), BlackBox(0.8), 1),
+    "leak": (leak, BlackBox(0.5, delta=0.01), BlackBox(0.5, delta=0.005), 1),
+    "truncated geometric": (truncated, BlackBox(1.0), BlackBox(0.8), 1),
+    "one of four": (choice, BlackBox(1.0), BlackBox(0.8), 1),
+    "three numbers, 2 apart": (vector, BlackBox(1.0), BlackBox(0.5), 2),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One mechanism and a claim."""
+
+    source: Callable[[int], Source]
+    pair: Pair
+    claim: Composable
+
+
+def subject(draw: Draw, seed: int) -> Source:
+    rng = np.random.default_rng(seed)
+    return Subject(draw, batch=lambda data, n: draw(rng, data, n))  # pyright: ignore[reportArgumentType]
+
+
+def cases() -> dict[str, tuple[Case, Case]]:
+    """Every mechanism with its claim, and with one that is too small."""
+    found: dict[str, tuple[Case, Case]] = {}
+    for name, (draw, claim, small, distance) in CASES.items():
+        pair = Pair(0.0, float(distance), distance=distance)
+
+        def source(seed: int, draw: Draw = draw) -> Source:
+            return subject(draw, seed)
+
+        found[name] = Case(source, pair, claim), Case(source, pair, small)
+    rounds = RandomizedResponse(0.5)
+    game = Experiment(Repeater(Query(rounds, ("Bob",), (), Holds("Bob"))), family=[rounds], rounds=2)
+    views = (lambda seed: Transcripts(game, seed=seed)), Transcripts(game).pair
+    found["two adaptive rounds"] = Case(*views, BlackBox(0.5) * 2), Case(*views, BlackBox(0.4) * 2)
+    return found
+
+
+def alarms(case: Case, *, runs: int, samples: int, alpha: float, seed: int) -> int:
+    """The runs whose wealth was ever at least 1/alpha."""
+    found = 0
+    for run in range(runs):
+        asked: dict[str, Any] = {"claim": case.claim, "alpha": alpha, "samples": samples, "ladder": False}
+        each = audit(case.source(1_000_003 * seed + run), [case.pair], **asked)
+        found += each.verdict is Verdict.REFUTED or each.peak >= -math.log(alpha)
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--samples", type=int, default=100_000)
+    parser.add_argument("--alpha", type=float, default=0.05)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    most = options.alpha + 3 * math.sqrt(options.alpha * (1 - options.alpha) / options.runs)
+    failed, controls = False, max(10, options.runs // 50)
+    asked: dict[str, Any] = {"samples": options.samples, "alpha": options.alpha, "seed": options.seed}
+    for name, (right, small) in cases().items():
+        if options.only not in name:
+            continue
+        start = time.process_time()
+        false = alarms(right, runs=options.runs, **asked)
+        caught = alarms(small, runs=controls, **asked)
+        good = false <= most * options.runs and caught > 2 * most * controls
+        failed |= not good
+        seconds = time.process_time() - start
+        print(
+            f"{name:<24} {false:>4} of {options.runs}, control {caught:>3} of {controls}, {seconds:.0f} s", flush=True
+        )
+    print("FAILED" if failed else f"none above {most:.4f}")
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
