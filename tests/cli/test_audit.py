@@ -89,3 +89,10 @@ def test_bad_input_is_one_clear_error(line: str, said: str) -> None:
 def test_the_zoo_is_listed() -> None:
     status, text = _run("zoo")
     assert status == 0 and "half the scale" in text
+
+
+def test_scores_of_canaries() -> None:
+    Path("s.csv").write_text("score,inside\n" + "".join(f"{place},{int(place >= 50)}\n" for place in range(100)))
+    assert _run("scores s.csv --epsilon 1")[0] == 1
+    assert _run("scores s.csv --epsilon 9 --delta 1e-6")[0] == 0
+    assert _run("scores missing.csv --epsilon 1")[0] == 2

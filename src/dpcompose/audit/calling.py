@@ -93,7 +93,7 @@ class Calls:
         if watched:
             self._watch(given, dataset)
         warned = tuple(f"{each.category.__name__}: {str(each.message)[:TEXT]}" for each in caught)
-        return Outcome(value, raised, message, warned, False, self._said(), took)
+        return Outcome(value, raised, message, warned, printed=self._said(), seconds=took)
 
     def _timed(self, call: Callable[[Any], Any], given: Any) -> Any:
         if threading.current_thread() is not threading.main_thread():

@@ -33,7 +33,7 @@ class Source(Protocol):
         ...
 
     def features(self, outcomes: Outcomes) -> tuple[Feature, ...]:
-        """What is read from outcomes that look like these, the first of a pair."""
+        """The features of outcomes that look like these, the first of a pair."""
         ...
 
 

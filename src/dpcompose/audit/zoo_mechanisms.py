@@ -150,7 +150,7 @@ def cached(*, private: bool) -> Callable[[Data], float]:
     """A noisy sum that remembers its answer to each dataset, or draws anew."""
 
     def call(data: Data) -> float:
-        return sum(data) + float(_geometric(1.0, 1)[0])
+        return sum(data) + float(_fine(1.0, 1)[0])
 
     return call if private else cache(call)
 

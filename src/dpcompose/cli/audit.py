@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
 import importlib.util
 import json as json_reader
@@ -294,3 +295,38 @@ def _both(entry: Entry, samples: int, seconds: float, json: bool) -> list[dict[s
         if not json:
             stdout(f"{entry.name:28} {which:6} {found.verdict.value:12} {found.samples:>9,} samples  {found.event}\n")
     return rows
+
+
+@app.command()
+def scores(
+    file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="Columns score and inside.", show_default=False)],
+    epsilon: Annotated[float, option("The claim of the run.", "E")],
+    delta: Annotated[float, typer.Option(help="Of the claim.", metavar="D")] = 0.0,
+    alpha: Annotated[float, typer.Option(help="The probability of refuting a true claim.")] = 0.05,
+    json: Json = False,
+) -> None:
+    """Audit one training run from the scores of canaries that fair coins put in."""
+    with error_boundary():
+        from dpcompose.audit import Verdict
+        from dpcompose.audit.canary import canaries
+        from dpcompose.audit.usual import usual_claim
+
+        try:
+            with file.open(encoding="utf-8", newline="") as text:
+                rows = [(float(row["score"]), float(row["inside"])) for row in csv.DictReader(text)]
+        except (OSError, KeyError, TypeError, ValueError, csv.Error) as error:
+            raise DomainError("FILE.csv", str(file), f"a CSV file, columns score and inside ({error!r})") from None
+        known, inside = [row[0] for row in rows], [row[1] for row in rows]
+        found = canaries(known, inside, claim=usual_claim(epsilon=epsilon, delta=delta), alpha=alpha)
+        if json:
+            emit_document("audit scores", {
+                "verdict": found.verdict.value, "epsilon": {"lower": found.epsilon.lower, "delta": found.delta},
+                "guesses": found.guesses, "right": found.right, "pvalue": found.pvalue, "alpha": alpha,
+            })  # fmt: skip
+        else:
+            stdout(
+                f"{found.verdict.value.upper()} at alpha = {alpha:g}: {found.right} of {found.guesses} guesses right\n"
+            )
+            stdout(f"epsilon >= {found.epsilon.lower:.4f} at delta = {found.delta:g}, but for alpha\n")
+    if found.verdict is Verdict.REFUTED:
+        raise typer.Exit(REFUSED)

@@ -1,4 +1,4 @@
-"""What an audit found: a page for people, a document for programs, and a picture of the wealth."""
+"""The result of an audit: a page for people, a document for programs, and a picture of the wealth."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WORDS = {
 
 
 def audit_page(found: Found, *, subject: str, claim: str, alpha: float, notes: Sequence[str] = ()) -> Page:
-    """What an audit found, for people.
+    """The result of an audit, for people.
 
     Args:
         found: The result.
@@ -56,7 +56,7 @@ def _tried(found: Found) -> PageTable:
 def audit_document(
     found: Found, *, subject: str, claim: str, alpha: float, notes: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """What an audit found, for programs."""
+    """The result of an audit, for programs."""
     return {
         "verdict": found.verdict.value,
         "subject": subject,
