@@ -11,7 +11,7 @@ from dpcompose.audit.learned import LEARNERS
 from dpcompose.audit.zoo import ENTRIES, Entry, entry_of
 from dpcompose.errors import DomainError
 
-SLOW = {"rare leak", "a tenth too small", "one noise for all steps", "without clipping"}
+SLOW = {"natural filter", "rare leak", "a tenth too small", "one noise for all steps", "without clipping"}
 SLOW |= {f"sparse vector {number}" for number in (3, 4, 5, 6)}
 FAST = [entry for entry in ENTRIES if entry.name not in SLOW and entry.name != "time tells the noise"]
 

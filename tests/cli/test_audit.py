@@ -56,6 +56,12 @@ def test_a_noisy_count_is_not_refuted() -> None:
     assert json.loads(text[text.index("{") :])["verdict"] == "not refuted"
 
 
+def test_other_claims() -> None:
+    Path("plan.toml").write_text('[[mechanism]]\nkind = "laplace"\nscale = 1.0\n')
+    for claim in ("--rho 0.5", "--mu 1", "--plan plan.toml"):
+        assert _run(f"noisy.py:bare {claim}")[0] == 1
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -77,7 +78,7 @@ class Table:
         """Every outcome with a `Reading` as its value."""
         return [_seen(each) for each in self.outcomes.tolist()]
 
-    def _coded(self, text: Any) -> Reals:
+    def _coded(self, text: Callable[[Outcome], str]) -> Reals:
         codes: dict[str, float] = {}
         texts = [text(row) for row in self._rows]
         return np.array([codes.setdefault(each, code_of(each.encode("utf-8", "replace"))) for each in texts])

@@ -7,9 +7,11 @@ from dataclasses import KW_ONLY, dataclass
 
 from dpcompose.audit import zoo_mechanisms as made
 from dpcompose.audit.pair import Pair
-from dpcompose.audit.subject import Subject
+from dpcompose.audit.subject import Source, Subject
+from dpcompose.audit.transcript import Transcripts
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
+from dpcompose.experiment import Experiment, NaturalFilterBreaker, World
 from dpcompose.mechanism import BlackBox, Gaussian
 
 ALPHA = 1e-6
@@ -31,8 +33,8 @@ class Entry:
     """
 
     name: str
-    broken: Callable[[], Subject]
-    twin: Callable[[], Subject]
+    broken: Callable[[], Source]
+    twin: Callable[[], Source]
     _: KW_ONLY
     claim: Composable
     pairs: tuple[Pair, ...]
@@ -53,6 +55,12 @@ def _call(
 
 def _entry(name: str, broken: made.Batch, twin: made.Batch, **given: object) -> Entry:
     return Entry(name, _batch(broken), _batch(twin), **given)  # pyright: ignore[reportArgumentType]
+
+
+def _breaker() -> Transcripts:
+    """The adversary whose two branches compose to (1.5, 0.05) each, and who gets more by choosing between them."""
+    breaker = NaturalFilterBreaker()
+    return Transcripts(Experiment(breaker, family=tuple(query.mechanism for query in breaker.queries), rounds=2))
 
 
 ONE, TENTH = BlackBox(1.0), BlackBox(0.1)
@@ -135,6 +143,10 @@ ENTRIES = (
     Entry(
         "time tells the noise", _call(made.rejecting, private=False, timed=True),
         _call(made.rejecting, private=True, timed=True), claim=ONE, pairs=RECORD,
+    ),
+    Entry(
+        "natural filter", _breaker, _breaker, claim=BlackBox(1.5, delta=0.05), pairs=(Pair(World.ZERO, World.ONE),),
+        truth="more than 1.5 at a delta below 0.0634", twin_claim=BlackBox(1.5, delta=0.0635),
     ),
 )  # fmt: skip
 

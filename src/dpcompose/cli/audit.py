@@ -21,7 +21,7 @@ from dpcompose.cli.streams import stderr, stdout
 from dpcompose.errors import DomainError
 
 if TYPE_CHECKING:
-    from dpcompose.audit import Found, Moment, Pair, Subject
+    from dpcompose.audit import Found, Moment, Pair, Source, Subject
     from dpcompose.audit.zoo import Entry
     from dpcompose.composition import Composable
 
@@ -92,7 +92,7 @@ def mechanism(
     _end(found)
 
 
-def _audited(subject: Subject, pairs: tuple[Pair, ...], **given: Any) -> Found:
+def _audited(subject: Source, pairs: tuple[Pair, ...], **given: Any) -> Found:
     from dpcompose.audit import audit
     from dpcompose.audit.learned import LEARNERS
 
@@ -189,7 +189,7 @@ def _claim(
         raise DomainError("--plan", str(plan), "one claim: a plan, or --epsilon, --rho or --mu")
     from dpcompose.plan import Plan
 
-    return Plan.read(plan).composition
+    return Plan.read(plan).composition()
 
 
 def _read_pairs(file: Path) -> tuple[Pair, ...]:
