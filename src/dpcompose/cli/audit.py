@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import csv
-import importlib
-import importlib.util
 import json as json_reader
 import math
-import os
-import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from dpcompose.cli.loaded import loaded
 from dpcompose.cli.options import Json, Picture, option
 from dpcompose.cli.output import REFUSED, emit, emit_document, error_boundary, require_writable, write, writing
 from dpcompose.cli.streams import stderr, stdout
@@ -72,7 +70,7 @@ def mechanism(
 
         require_writable("--certificate", certificate, ".json")
         require_writable("--plot", plot, ".png")
-        subject = _subject(_loaded(name), name, fresh=fresh, timing=timing, limit=limit)
+        subject = _subject(loaded(name), name, fresh=fresh, timing=timing, limit=limit)
         claim = _claim(subject, epsilon, delta, rho, mu, plan)
         chosen = _read_pairs(pairs) if pairs is not None else usual_pairs(subject, claim, most=distance)
         found = _audited(
@@ -99,8 +97,6 @@ def _audited(subject: Source, pairs: tuple[Pair, ...], **given: Any) -> Found:
     shown = [0.0]
 
     def progress(moment: Moment) -> None:
-        import time
-
         if time.monotonic() - shown[0] > 2:
             shown[0] = time.monotonic()
             wealth, goal = moment.log_wealth / math.log(10), -math.log10(given["alpha"])
@@ -130,36 +126,6 @@ def _end(found: Found) -> None:
         raise typer.Exit(REFUSED)
 
 
-def _loaded(name: str) -> Any:
-    """The object of that name; its module is imported, from the current directory too."""
-    module, _, path = name.partition(":")
-    if not (module and path):
-        raise DomainError("MODULE:NAME", name, "a module and a name in it, such as noisy:mean or noisy.py:mean")
-    sys.path.insert(0, os.getcwd())
-    try:
-        found = _of_file(Path(module)) if module.endswith(".py") else importlib.import_module(module)
-    except (Exception, SystemExit) as error:
-        raise DomainError(
-            "MODULE", module, f"a module that can be imported ({type(error).__name__}: {error})"
-        ) from None
-    for part in path.split("."):
-        try:
-            found = getattr(found, part)
-        except AttributeError:
-            raise DomainError("NAME", path, f"a name in {module}") from None
-    return found
-
-
-def _of_file(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise FileNotFoundError(path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def _subject(found: Any, name: str, *, fresh: str, timing: bool, limit: float) -> Subject:
     from dpcompose.audit import Subject
     from dpcompose.audit.subject import Fresh
@@ -171,7 +137,8 @@ def _subject(found: Any, name: str, *, fresh: str, timing: bool, limit: float) -
     if not callable(found):
         raise DomainError("NAME", name, "a function from a dataset to an answer")
     if Fresh(fresh) is Fresh.INSTANCE:
-        return Subject(make=found, fresh=Fresh.INSTANCE, timed=timing, limit=limit, label=name)
+        made: Any = found
+        return Subject(make=made, fresh=Fresh.INSTANCE, timed=timing, limit=limit, label=name)
     return Subject(found, fresh=Fresh(fresh), timed=timing, limit=limit, label=name)
 
 
