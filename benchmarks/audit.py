@@ -5,7 +5,7 @@
 Every row is a broken mechanism and its claim. Printed: the median of the samples, of either world, with which
 `dpcompose.audit` refutes it at alpha 1e-6 (it searches all features, and stops by itself); the smallest number with
 which the fixed-sample test refutes it in half of its runs; and their ratio. The fixed-sample test is in the style of
-DP-Sniper [BichselSteffenTsankovVechev2021]: half of the samples choose one of 200 half lines of the feature that is
+DP-Sniper [BichselSteffenBogunovicVechev2021]: half of the samples choose one of 200 half lines of the feature that is
 right for the mechanism, which it is told, or one value; the other half gives Clopper-Pearson limits, at alpha / 2 each.
 It is told its own best number of samples, from a grid of ratio 1.25.
 """

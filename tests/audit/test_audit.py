@@ -105,18 +105,20 @@ def test_shuffled_coins_win_nothing() -> None:
                 fair = rng.permutation(rng.integers(0, 2, len(coins)).astype(np.uint8))
                 honest.append(math.exp(min(step(0.0, members, arm.points, fair, places, math.inf).log_wealth, 50.0)))
         arm.learn(rows, coins)
-        members = arm.members()
+        own = Arm(pair, arm.points, arm.features)
+        own.learn(rows, coins)
+        members = own.members()
         places = [member.cells.place(member.feature.score(rows)) for member in members]
-        cheating.append(step(0.0, members, arm.points, coins, places, math.inf).log_wealth)
+        cheating.append(math.exp(step(0.0, members, arm.points, coins, places, math.inf).log_wealth))
     assert np.mean(honest) <= 1 + 4 * np.std(honest) / math.sqrt(len(honest))
-    assert max(cheating) > 3
+    assert np.mean(cheating) > 1.3
 
 
 def test_false_alarms_are_rare() -> None:
     """Correct mechanisms at their exact boundary, stopped at the most favorable moment."""
     theta = 1 / (1 + math.exp(-1.0))
     alarms = 0
-    for seed in range(40):
+    for seed in range(30):
         rng = np.random.default_rng(seed)
 
         def response(data: int, n: int, rng: np.random.Generator = rng) -> np.ndarray:
@@ -125,7 +127,7 @@ def test_false_alarms_are_rare() -> None:
         subject = laplace(1.0, seed) if seed % 2 else Subject(lambda data: data, batch=response)
         found = audit(subject, [Pair(0, 1)], claim=BlackBox(1.0), alpha=0.05, samples=3000, ladder=False)
         alarms += found.peak >= math.log(20)
-    assert alarms <= 7
+    assert alarms <= 6
 
 
 def interaction(adversary: object, family: list[object], rounds: int) -> Transcripts:
@@ -148,15 +150,15 @@ def test_foreign_rounds_adapt() -> None:
         view: list[float] = []
         for number in range(10):
             sign = 1.0 if number == 0 or view[-1] > 0.5 else -1.0
-            view.append(sign * data + rng.laplace(scale=1 / 0.3))
+            view.append(sign * data + rng.laplace())
         return view
 
     game = Interaction(play, 10)
     assert (
-        audit(game, [Pair(0.0, 1.0)], claim=BlackBox(3.0), samples=1500, seed=SEED, ladder=False).verdict
+        audit(game, [Pair(0.0, 1.0)], claim=BlackBox(10.0), samples=1500, seed=SEED, ladder=False).verdict
         is Verdict.NOT_REFUTED
     )
-    tight = audit(game, [Pair(0.0, 1.0)], claim=BlackBox(0.1), samples=3000, seed=SEED, ladder=False)
+    tight = audit(game, [Pair(0.0, 1.0)], claim=BlackBox(0.5), samples=3000, seed=SEED, ladder=False)
     assert tight.verdict is Verdict.REFUTED
 
 

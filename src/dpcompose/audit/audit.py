@@ -142,39 +142,30 @@ def audit(
     """
     alpha, most = check.open_probability("alpha", alpha), check.count("samples", samples, least=1)
     curves = _claims(claim, pairs, adjacency)
-    seed = os.urandom(32) if seed is None else seed
-    if not isinstance(seed, bytes) or len(seed) != 32:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("seed", seed, "32 bytes, or None")
-    environment = {"python": platform.python_version(), "numpy": np.__version__}
-    head = written.header(
-        subject=subject.name, claim=repr(claim), claims=curves, one_point=isinstance(claim, BlackBox), alpha=alpha,
-        seed=seed, environment=environment,
-    )  # fmt: skip
+    seed = _seed(seed)
+    head = _header(subject, claim, curves, alpha, seed)
     arms = tuple(
         Arm(pair, curves[pair.distance], None if features is None else tuple(features), tuple(learners))
         for pair in pairs
         if pair.distance in curves
     )
     game = Game(arms, Chain.opened(seed, head), -math.log(alpha) + MARGIN)
-    rungs, converse = Ladder.of(curves[1], alpha), [Converse(arm) for arm in arms]
+    rungs, converse = Ladder.of(curves[1], alpha, climbed=ladder), [Converse(arm) for arm in arms]
     moments: list[Moment] = []
     ends = time.monotonic() + seconds
     try:
         while game.samples < most and game.log_wealth < game.goal and time.monotonic() < ends:
             batch = game.bind(most - game.samples)
             arm, events = arms[batch.arm], converse[batch.arm]
-            if ladder:
-                rungs.bind(arm)
+            rungs.bind(arm)
             events.bind()
             outcomes = subject.draw(arm.pair, batch.coins)
             if arm.features is None:
                 arm.features = subject.features(outcomes)
-            if ladder:
-                rungs.pay(outcomes, batch.coins)
+            rungs.pay(outcomes, batch.coins)
             events.pay(outcomes, batch.coins)
             paid = game.pay(batch, outcomes)
-            factors = tuple((each.feature.name, own) for each, own in zip(batch.members, paid.factors, strict=True))
-            moments.append(Moment(game.samples, game.log_wealth, rungs.lower, batch.arm, factors))
+            moments.append(_moment(game, batch, paid, rungs.lower))
             if progress is not None:
                 progress(moments[-1])
     except (KeyboardInterrupt, ExhaustedError):
@@ -196,6 +187,31 @@ def audit(
         moments=tuple(moments),
         peak=game.peak,
     )
+
+
+def _moment(game: Game, batch: Batch, paid: Paid, lower: float) -> Moment:
+    factors = tuple((each.feature.name, own) for each, own in zip(batch.members, paid.factors, strict=True))
+    return Moment(game.samples, game.log_wealth, lower, batch.arm, factors)
+
+
+def _seed(seed: bytes | None) -> bytes:
+    seed = os.urandom(32) if seed is None else seed
+    if not isinstance(seed, bytes) or len(seed) != 32:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DomainError("seed", seed, "32 bytes, or None")
+    return seed
+
+
+def _header(
+    subject: Source, claim: Composable, curves: dict[int, tuple[Point, ...]], alpha: float, seed: bytes
+) -> dict[str, Any]:
+    environment = {"python": platform.python_version(), "numpy": np.__version__}
+    asked: dict[str, Any] = {
+        "subject": subject.name,
+        "claim": repr(claim),
+        "claims": curves,
+        "environment": environment,
+    }
+    return written.header(**asked, one_point=isinstance(claim, BlackBox), alpha=alpha, seed=seed)
 
 
 def _claims(claim: Composable, pairs: Sequence[Pair], adjacency: Adjacency) -> dict[int, tuple[Point, ...]]:

@@ -51,12 +51,12 @@ class Cells:
 
     @cached_property
     def prior(self) -> Reals:
-        """Weights for bets on a single cell: most of them on cells of one value, if there are any."""
+        """Weights for bets on a single cell, sum at most 1: most on cells of one value, if there are any."""
         known = self._edges
         atoms = np.zeros(self.count, dtype=bool)
         atoms[1 : len(known)] = known[1:] == np.nextafter(known[:-1], np.inf)
         even = np.full(self.count, 1 / self.count)
-        return 0.2 * even + 0.8 * atoms / np.sum(atoms) if np.any(atoms) else even
+        return 0.2 * even + (0.8 * atoms / np.sum(atoms) if np.any(atoms) else 0.0)
 
     @cached_property
     def _edges(self) -> Reals:

@@ -16,7 +16,7 @@ def header(
     *, subject: str, claim: str, claims: Mapping[int, Sequence[Point]], one_point: bool, alpha: float, seed: bytes,
     environment: Mapping[str, str],
 ) -> dict[str, Any]:  # fmt: skip
-    """What is fixed before the first coin.
+    """The header: all that is fixed before the first coin.
 
     Args:
         subject: The name of the subject.
@@ -46,13 +46,13 @@ def _written(point: Point) -> dict[str, str]:
 
 
 def stakes(*, pair: int, distance: int, rows: int, members: Sequence[Member]) -> dict[str, Any]:
-    """What is bound before the coins of a batch."""
+    """The stakes, bound before the coins of a batch."""
     written = [member.written() for member in members]
     return {"pair": pair, "distance": distance, "rows": rows, "members": written}
 
 
 def counts(paid: Paid) -> dict[str, Any]:
-    """What the batch came to."""
+    """The counts that the batch came to."""
     members = [{"zero": each[0].tolist(), "one": each[1].tolist()} for each in paid.counts]
     return {"rows": paid.rows, "members": members}
 

@@ -34,22 +34,26 @@ class Ladder:
 
     Args:
         rungs: (epsilon, delta), increasing.
+        delta: The delta of all of them.
         goal: ln of the wealth that refutes a rung.
+        wealth: ln of the wealth of each.
+        peak: The largest that it was.
     """
 
     rungs: tuple[Point, ...]
+    delta: float
     goal: float
     wealth: Reals
     peak: Reals
     _bets: list[tuple[int, Book, Reals, float]] = field(default_factory=list[tuple[int, Book, Reals, float]])
 
     @classmethod
-    def of(cls, claim: Sequence[Point], alpha: float) -> Ladder:
-        """A ladder around a claim, at the smallest delta of its points."""
+    def of(cls, claim: Sequence[Point], alpha: float, *, climbed: bool = True) -> Ladder:
+        """A ladder around a claim, at the smallest delta of its points; without rungs if it is not to be climbed."""
         point = min(claim, key=lambda each: each.delta)
         base = max(point.epsilon, LEAST)
-        rungs = tuple(each for rung in RUNGS if (each := Point(rung * base, point.delta)).testable)
-        return cls(rungs, float(-np.log(alpha)), np.zeros(len(rungs)), np.zeros(len(rungs)))
+        rungs = tuple(each for rung in RUNGS if climbed and (each := Point(rung * base, point.delta)).testable)
+        return cls(rungs, point.delta, float(-np.log(alpha)), np.zeros(len(rungs)), np.zeros(len(rungs)))
 
     @property
     def crossed(self) -> int:
@@ -61,11 +65,6 @@ class Ladder:
     def lower(self) -> float:
         """The lower bound on epsilon."""
         return self.rungs[self.crossed - 1].epsilon if self.crossed else 0.0
-
-    @property
-    def delta(self) -> float:
-        """The delta of that bound."""
-        return self.rungs[0].delta
 
     def bind(self, arm: Arm) -> None:
         """Set stakes for the next batch, from the past of the arm that answers it."""

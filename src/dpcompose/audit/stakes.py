@@ -30,7 +30,7 @@ FRACTIONS = np.concatenate(
 """Stakes on a grid, as shares of the largest, e^-epsilon."""
 MERGED, ODDS = (1, 4, 16), (1.0, 1 / 32)
 """Unions of cells, or of so many together; the prior odds that one is in a union."""
-IDLE, TAILS, SINGLE, UNIONS = 0.25, 0.3, 0.3, 0.15
+IDLE, TAILS, SINGLE, UNIONS = 0.2, 0.4, 0.3, 0.1
 """The prior weights of not betting, of tails, of single cells and of unions."""
 FREE, APART, MIRRORED = 0.15, 0.3, 0.3
 """The prior weights of a stake of its own for each cell, of one for each coin, and of mirrored tails in the rest."""
@@ -71,7 +71,7 @@ def stakes(ones: Reals, zeros: Reals, points: Sequence[Point], single: Reals) ->
         ones: The number of past rows of coin 1 in each cell; the last cell is beside the order of the others.
         zeros: The same of coin 0.
         points: Points of the claim's curve.
-        single: The prior weights of bets on one cell, sum 1.
+        single: The prior weights of bets on one cell, sum at most 1.
     """
     found = [_both(_side(ones, zeros, point, single), _side(zeros, ones, point, single)) for point in points]
     evidence = np.array([each[0] for each in found])

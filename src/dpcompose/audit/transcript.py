@@ -91,7 +91,7 @@ class Interaction:
         return rows
 
     def features(self, outcomes: Outcomes) -> tuple[Feature, ...]:
-        """What any view shows."""
+        """The features of any view."""
         return features_of(outcomes)
 
 

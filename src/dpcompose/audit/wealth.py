@@ -2,8 +2,8 @@
 
 In every batch the wealth is divided among members, one feature each, and what is not divided is kept: the weights are
 set before the coins. In a batch a member's part is multiplied by its factors, row after row. Under the claim wealth is
-a nonnegative supermartingale: it ever reaches 1/alpha with probability at most alpha. References: [Ville1939,
-WaudbySmithRamdas2024].
+a nonnegative supermartingale: by Ville's inequality it ever reaches 1/alpha with probability at most alpha. Reference:
+[WaudbySmithRamdas2024]
 """
 
 from __future__ import annotations
