@@ -25,7 +25,7 @@ from dpcompose.audit.outcome import Outcomes
 from dpcompose.audit.pair import Pair
 from dpcompose.audit.subject import ExhaustedError, Source
 from dpcompose.audit.tried import Converse, unseen
-from dpcompose.audit.verdict import Found, Moment, Verdict
+from dpcompose.audit.verdict import Found, Moment, Tried, Verdict
 from dpcompose.audit.wealth import Member, Paid, step
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
@@ -160,8 +160,7 @@ def audit(
             rungs.bind(arm)
             events.bind()
             outcomes = subject.draw(arm.pair, batch.coins)
-            if arm.features is None:
-                arm.features = subject.features(outcomes)
+            arm.features = arm.features or subject.features(outcomes)
             rungs.pay(outcomes, batch.coins)
             events.pay(outcomes, batch.coins)
             paid = game.pay(batch, outcomes)
@@ -173,7 +172,6 @@ def audit(
         pass
     proof = written.sealed(head, seed, game.batches, samples=game.samples, log_wealth=game.log_wealth)
     refuted = game.log_wealth >= game.goal and bool(checked(written.text_of(proof))["refuted"])
-    number = sum(len(each.events) for each in converse)
     return Found(
         verdict=_verdict(refuted, law, claim, adjacency),
         epsilon=Bound(rungs.lower, math.inf),
@@ -181,12 +179,17 @@ def audit(
         event=_event(game),
         samples=game.samples,
         log_wealth=game.log_wealth,
-        tried=tuple(tried for each in converse for tried in each.excluded(alpha, number)),
+        tried=_tried(converse, alpha),
         unseen=min(unseen(arm.rows, alpha, arm.points[-1]) for arm in arms),
         certificate=proof,
         moments=tuple(moments),
         peak=game.peak,
     )
+
+
+def _tried(converse: Sequence[Converse], alpha: float) -> tuple[Tried, ...]:
+    number = sum(len(each.events) for each in converse)
+    return tuple(tried for each in converse for tried in each.excluded(alpha, number))
 
 
 def _moment(game: Game, batch: Batch, paid: Paid, lower: float) -> Moment:
