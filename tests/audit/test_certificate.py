@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from dpcompose import BlackBox
-from dpcompose.audit import CertificateError, Pair, Subject, audit, check
+from dpcompose.audit import CertificateError, Pair, Subject, again, audit, check
 from dpcompose.audit.certificate import text_of
 from dpcompose.audit.coin import canonical
 
@@ -104,3 +104,12 @@ def test_the_checker_agrees_with_the_wealth() -> None:
         found = audit(subject, [Pair(0.0, 1.0)], claim=BlackBox(1.0), samples=1500, ladder=False)
         assert found.certificate is not None
         assert abs(check(text_of(found.certificate))["log_wealth"] - found.log_wealth) < 1e-8
+
+
+def test_a_forger_is_found_by_betting_again() -> None:
+    """The stakes win again on the broken mechanism, and win nothing on a correct one."""
+    whole, pairs = json.loads(certificate()), [Pair(0.0, 1.0), Pair(0.0, 2.0, distance=2)]
+    for scale, least, most in ((0.25, 7.0, 100.0), (1.0, -100.0, 6.0)):
+        rng = np.random.default_rng(3)
+        subject = Subject(lambda data: data, batch=lambda data, n, s=scale, r=rng: data + r.laplace(scale=s, size=n))
+        assert least < again(whole, subject, pairs) < most

@@ -1,5 +1,6 @@
 """The audit of a claim by betting on fair coins: refuted, not refuted, or certified."""
 
+from dpcompose.audit.again import again
 from dpcompose.audit.audit import audit
 from dpcompose.audit.check import CertificateError, check
 from dpcompose.audit.feature import Feature, Learner
@@ -23,6 +24,7 @@ __all__ = [
     "Transcripts",
     "Tried",
     "Verdict",
+    "again",
     "audit",
     "check",
 ]
