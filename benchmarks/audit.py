@@ -61,7 +61,7 @@ def laplace(scale: float) -> Draw:
 
 def exact(noise: np.ndarray) -> np.ndarray:
     """Noise on a lattice so fine that it stands for the real law, and whose bits tell nothing of the datum."""
-    return np.round(noise * 2.0**30) / 2.0**30
+    return np.round(noise * 2.0**40) / 2.0**40
 
 
 def leak(rng: np.random.Generator, data: float, n: int) -> np.ndarray:
