@@ -20,7 +20,8 @@ SEED = bytes(range(32))
 def laplace(scale: float, seed: int) -> Subject:
     rng = np.random.default_rng(seed)
     return Subject(
-        lambda data: data + rng.laplace(scale=scale), batch=lambda data, n: data + rng.laplace(scale=scale, size=n)
+        lambda data: data + np.rint(rng.laplace(scale=scale) * 2**20) / 2**20,
+        batch=lambda data, n: data + np.rint(rng.laplace(scale=scale, size=n) * 2**20) / 2**20,
     )
 
 
@@ -41,7 +42,7 @@ def test_the_right_scale_is_not_refuted_and_its_epsilon_found() -> None:
 
 def test_a_wide_claim_excludes_events() -> None:
     found = audit(laplace(4.0, 1), [Pair(0.0, 1.0)], claim=BlackBox(1.0), samples=30_000, seed=SEED, ladder=False)
-    assert all(tried.excluded for tried in found.tried if "value" in tried.event)
+    assert all(tried.excluded for tried in found.tried if tried.event.startswith("value at"))
 
 
 def test_a_curve_is_refuted_at_its_points() -> None:

@@ -102,3 +102,12 @@ def test_scores_of_canaries() -> None:
     assert _run("scores s.csv --epsilon 1")[0] == 1
     assert _run("scores s.csv --epsilon 9 --delta 1e-6")[0] == 0
     assert _run("scores missing.csv --epsilon 1")[0] == 2
+
+
+def test_made_up_counts_are_found_by_new_draws() -> None:
+    Path("pairs.json").write_text('[{"zero": [], "one": [1.0]}]')
+    assert _run("noisy.py:bare --epsilon 1 --pairs pairs.json --certificate c.json")[0] == 1
+    assert _run("check c.json --again noisy.py:bare --pairs pairs.json")[0] == 0
+    status, text = _run("check c.json --again noisy.py:count --pairs pairs.json")
+    assert status == 1 and "New draws do not refute the claim" in text
+    assert _run("check c.json --again noisy.py:bare")[0] == 2

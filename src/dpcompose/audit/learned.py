@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from dpcompose.audit.feature import Feature, features_of
 from dpcompose.audit.outcome import Outcomes, Reals
+from dpcompose.audit.pair import Pair
+from dpcompose.audit.subject import Source
 from dpcompose.audit.table import table_of
 
 LEAST, MOST = 128, 8192
@@ -137,3 +139,10 @@ def _entropy(ones: Reals | float, rows: NDArray[np.intp] | int) -> Reals:
 
 LEARNERS = (Discriminant(), Tree())
 """The learners of an audit that names none."""
+
+
+def known_again(subject: Source, pair: Pair) -> tuple[Feature, ...]:
+    """The features of new draws; a learned one, which is not at hand, is NaN, so that its bets win nothing."""
+    rows = subject.draw(pair, np.arange(64, dtype=np.uint8) % 2)
+    missing = (Feature(each.name, lambda rows: np.full(len(rows), math.nan)) for each in LEARNERS)
+    return (*subject.features(rows), *missing)

@@ -37,6 +37,32 @@ class Source(Protocol):
         ...
 
 
+class Fresh(Enum):
+    """How much of a subject is new in every call."""
+
+    CALL = "call"
+    """Nothing: one function is called again and again, and its memory is part of what is audited."""
+    INSTANCE = "instance"
+    """An instance of its own, from `make`."""
+    PROCESS = "process"
+    """A process of its own: no call sees what another one left, and one that hangs is ended whatever it does."""
+
+
+class ExhaustedError(Exception):
+    """No more answers are there: the audit stops, and its wealth stands."""
+
+
+@runtime_checkable
+class Measurement(Protocol):
+    """A function of data that knows its privacy loss, such as a measurement of OpenDP."""
+
+    def __call__(self, data: Any) -> Any: ...
+
+    def map(self, d_in: Any) -> Any:
+        """The loss of inputs so far apart."""
+        ...
+
+
 @dataclass(frozen=True)
 class Subject:
     """A mechanism under audit.
@@ -94,7 +120,7 @@ class Subject:
         )
 
     def features(self, outcomes: Outcomes) -> tuple[Feature, ...]:
-        """The features of outcomes that look like these."""
+        """Everything that can be read from outcomes that look like these."""
         return features_of(outcomes)
 
     def draw(self, pair: Pair, coins: np.ndarray) -> Outcomes:

@@ -191,6 +191,8 @@ def _seed(text: str | None) -> bytes | None:
 @app.command()
 def check(
     file: Annotated[Path, typer.Argument(metavar="CERTIFICATE", help="A certificate.", show_default=False)],
+    again: Annotated[str | None, option("Bet its stakes on new draws too.", "MODULE:NAME")] = None,
+    pairs: Annotated[Path | None, option("The pairs of the audit, for --again.", "FILE")] = None,
     json: Json = False,
 ) -> None:
     """Check the arithmetic of a certificate: what it shows, not where its counts came from.
@@ -207,12 +209,29 @@ def check(
             raise DomainError("CERTIFICATE", str(file), f"a file that can be read ({error.strerror})") from None
         except (CertificateError, UnicodeDecodeError) as error:
             raise DomainError("CERTIFICATE", str(file), f"an unchanged certificate ({error})") from None
+        repeated = None if again is None else _again(file, again, pairs, float(found["alpha"]))
         if json:
-            emit_document("audit check", found)
+            emit_document("audit check", found | {"again": repeated})
         else:
             verdict = "refutes its claim" if found["refuted"] else "does not refute its claim"
             stdout(f"{found['subject']}: it {verdict} at alpha = {found['alpha']}: {found['samples']} samples\n")
             stdout("Its arithmetic holds. That its counts came from the mechanism is not shown: draw again.\n")
+            if repeated is not None:
+                stdout(f"New draws {'refute the claim too' if repeated else 'do not refute the claim'}.\n")
+    if repeated is False:
+        raise typer.Exit(REFUSED)
+
+
+def _again(file: Path, name: str, pairs: Path | None, alpha: float) -> bool:
+    """Whether the stakes of a certificate win on new draws too; learned features win nothing there."""
+    from dpcompose.audit import again
+    from dpcompose.audit.learned import known_again
+
+    if pairs is None:
+        raise DomainError("--pairs", None, "the file of the audit's pairs, to draw from again")
+    subject, chosen = _subject(loaded(name), name, fresh="call", timing=False, limit=1.0), _read_pairs(pairs)
+    wealth = again(json_reader.loads(file.read_text()), subject, chosen, features=known_again(subject, chosen[0]))
+    return wealth >= -math.log(alpha)
 
 
 @app.command()
