@@ -30,11 +30,11 @@ FRACTIONS = np.concatenate(
 """Stakes on a grid, as shares of the largest, e^-epsilon."""
 MERGED, ODDS = (1, 4, 16), (1.0, 1 / 32)
 """Unions of cells, or of so many together; the prior odds that one is in a union."""
-IDLE, TAILS, SINGLE, UNIONS = 0.2, 0.4, 0.3, 0.1
+IDLE, TAILS, SINGLE, UNIONS = 0.1, 0.4, 0.3, 0.2
 """The prior weights of not betting, of tails, of single cells and of unions."""
-FREE, APART, MIRRORED = 0.15, 0.3, 0.3
+FREE, APART, MIRRORED = 0.15, 0.5, 0.4
 """The prior weights of a stake of its own for each cell, of one for each coin, and of mirrored tails in the rest."""
-GRID = np.log(np.concatenate([np.full(3, 0.12), np.full(len(FRACTIONS) - 3, 0.64 / (len(FRACTIONS) - 3))]))
+GRID = np.log(np.concatenate([np.full(3, 0.06), np.full(len(FRACTIONS) - 3, 0.82 / (len(FRACTIONS) - 3))]))
 """ln of the prior weights of the grid: an event that isolates a world wants one of the first."""
 LEAST_FACTOR = 1e-3
 """No factor is smaller: a bet never loses everything."""
