@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from hashlib import blake2b
 from itertools import islice
 from numbers import Number
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,17 +107,9 @@ def _walk(value: Any, place: str, depth: int) -> Iterator[_Leaf]:
     elif depth == 0:
         yield place, None, kind, b"deep"
     elif isinstance(value, np.ndarray):
-        yield from _array(value, place, kind)
-    elif isinstance(value, Mapping):
-        yield f"{place}.length", float(len(value)), kind, b""
-        for key in islice(value, LOOKED):
-            yield f"{place}.has {str(key)[:40]!r}", 1.0, "key", str(key)[:TEXT].encode()
-            yield from _walk(value[key], f"{place}[{str(key)[:40]!r}]", depth - 1)
-    elif isinstance(value, Sequence | Set):
-        yield f"{place}.length", float(len(value)), kind, b""
-        items = sorted(map(repr, islice(value, LOOKED))) if isinstance(value, Set) else islice(value, LOOKED)
-        for index, item in enumerate(items):
-            yield from _walk(item, f"{place}[{index}]", depth - 1)
+        yield from _array(cast("Outcomes", value), place, kind)
+    elif isinstance(value, Mapping | Sequence | Set):
+        yield from _collection(cast("Collection[Any]", value), place, depth)
     elif isinstance(value, _Array):
         yield place, None, kind, b""
         yield from _array(np.asarray(value), place, kind)
@@ -126,9 +118,24 @@ def _walk(value: Any, place: str, depth: int) -> Iterator[_Leaf]:
         yield from _fields(value, place, depth)
 
 
+def _collection(value: Collection[Any], place: str, depth: int) -> Iterator[_Leaf]:
+    kind = type(value).__name__
+    if isinstance(value, Mapping):
+        value = cast("Mapping[Any, Any]", value)
+        yield f"{place}.length", float(len(value)), kind, b""
+        for key in islice(value, LOOKED):
+            yield f"{place}.has {str(key)[:40]!r}", 1.0, "key", str(key)[:TEXT].encode()
+            yield from _walk(value[key], f"{place}[{str(key)[:40]!r}]", depth - 1)
+    else:
+        yield f"{place}.length", float(len(value)), kind, b""
+        items = sorted(map(repr, islice(value, LOOKED))) if isinstance(value, Set) else islice(value, LOOKED)
+        for index, item in enumerate(items):
+            yield from _walk(item, f"{place}[{index}]", depth - 1)
+
+
 def _fields(value: Any, place: str, depth: int) -> Iterator[_Leaf]:
     try:
-        fields = vars(value)
+        fields: dict[str, Any] = vars(value)
     except TypeError:
         return
     for name in islice(fields, LEAVES):

@@ -134,10 +134,10 @@ class Subject:
     def _called(self, pair: Pair, coins: np.ndarray) -> Outcomes:
         data = Dataset(pair.zero), Dataset(pair.one)
         calls = Calls(self.limit, self.timed, self.notes)
-        rows = np.empty(len(coins), dtype=object)
+        rows: Outcomes = np.empty(len(coins), dtype=object)
         with calls.open():
-            for place, coin in enumerate(coins.tolist()):
-                rows[place] = self._outcome(calls, data[coin])
+            for place, coin in enumerate(coins):
+                rows[place] = self._outcome(calls, data[int(coin)])
         if all(type(row.value) is float and row == Outcome(row.value) for row in rows):
             return np.array([row.value for row in rows])
         return rows
