@@ -36,6 +36,11 @@ def _fine(scale: float, n: int) -> Reals:
     return _geometric(scale * 2**20, n) / 2**20
 
 
+def _on_lattice(numbers: Reals) -> Reals:
+    """Each number at the nearest multiple of 2^-20, where sums are exact."""
+    return np.rint(numbers * 2**20) / 2**20
+
+
 def _geometric(scale: float, shape: int | tuple[int, ...]) -> Reals:
     """Discrete Laplace noise: P(z) proportional to e^(-|z|/scale)."""
     success = -math.expm1(-1 / scale)
@@ -176,11 +181,11 @@ def training(*, steps: int = 8, noise: float = 4.0, fresh: bool = True, clipped:
 
     def batch(data: Data, n: int) -> Outcomes:
         theta, told, records = np.zeros(n), np.zeros((n, steps)), np.array(data).reshape(-1, 1)
-        same = _rng.normal(scale=noise, size=n)
+        same = _on_lattice(_rng.normal(scale=noise, size=n))
         for step in range(steps):
             gradients = records - theta
-            total = (np.clip(gradients, -1, 1) if clipped else gradients).sum(axis=0)
-            told[:, step] = total + (_rng.normal(scale=noise, size=n) if fresh else same)
+            total = _on_lattice(np.clip(gradients, -1, 1) if clipped else gradients).sum(axis=0)
+            told[:, step] = total + (_on_lattice(_rng.normal(scale=noise, size=n)) if fresh else same)
             theta = theta + 0.1 * told[:, step]
         return told
 
