@@ -23,7 +23,7 @@ from dpcompose.audit.feature import Feature, Learner
 from dpcompose.audit.lower import Ladder
 from dpcompose.audit.outcome import Outcomes
 from dpcompose.audit.pair import Pair
-from dpcompose.audit.subject import ExhaustedError, Source
+from dpcompose.audit.subject import ExhaustedError, Fresh, Source, Subject
 from dpcompose.audit.tried import Converse, unseen
 from dpcompose.audit.verdict import Found, Moment, Tried, Verdict
 from dpcompose.audit.wealth import Member, Paid, step
@@ -184,6 +184,7 @@ def audit(
         certificate=proof,
         moments=tuple(moments),
         peak=game.peak,
+        freshness=subject.fresh.value if isinstance(subject, Subject) else Fresh.CALL.value,
     )
 
 

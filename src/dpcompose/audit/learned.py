@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ class Discriminant:
         spread[~(spread > 0)] = 1.0
         scaled = np.clip((rows - middle) / spread, -10, 10)
         apart = scaled[coins].mean(axis=0) - scaled[~coins].mean(axis=0)
-        weights: Reals = np.linalg.solve(np.cov(scaled.T) + 1e-3 * np.eye(len(places)), apart)
+        weights = cast("Reals", np.linalg.solve(np.cov(scaled.T) + 1e-3 * np.eye(len(places)), apart))
 
         def score(outcomes: Outcomes) -> Reals:
             return np.clip((_columns(outcomes, places) - middle) / spread, -10, 10) @ weights

@@ -103,7 +103,7 @@ def _walk(value: Any, place: str, depth: int) -> Iterator[_Leaf]:
     elif isinstance(value, str | bytes | bytearray):
         yield from _text(value, place, kind)
     elif value is None or isinstance(value, Number | bool | np.generic | date | timedelta):
-        yield place, _number(value), kind, str(value)[:TEXT].encode()
+        yield place, _number(value), kind, str(cast("Any", value))[:TEXT].encode()
     elif depth == 0:
         yield place, None, kind, b"deep"
     elif isinstance(value, np.ndarray):
@@ -135,7 +135,7 @@ def _collection(value: Collection[Any], place: str, depth: int) -> Iterator[_Lea
 
 def _fields(value: Any, place: str, depth: int) -> Iterator[_Leaf]:
     try:
-        fields: dict[str, Any] = vars(value)
+        fields = cast("dict[str, Any]", vars(value))
     except TypeError:
         return
     for name in islice(fields, LEAVES):
