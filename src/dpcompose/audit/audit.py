@@ -7,6 +7,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -153,7 +154,8 @@ def audit(
     rungs, converse = Ladder.of(curves[1], alpha, climbed=ladder), [Converse(arm) for arm in arms]
     moments: list[Moment] = []
     ends = time.monotonic() + seconds
-    try:
+    # Of an interruption the rows in flight are lost before their coins are looked at; the verdict at that time stands.
+    with suppress(KeyboardInterrupt, ExhaustedError):
         while game.samples < most and game.log_wealth < game.goal and time.monotonic() < ends:
             batch = game.bind(most - game.samples)
             arm, events = arms[batch.arm], converse[batch.arm]
@@ -167,9 +169,6 @@ def audit(
             moments.append(_moment(game, batch, paid, rungs.lower))
             if progress is not None:
                 progress(moments[-1])
-    except (KeyboardInterrupt, ExhaustedError):
-        # The rows in flight are lost before their coins are looked at; the verdict at this time stands.
-        pass
     proof = written.sealed(head, seed, game.batches, samples=game.samples, log_wealth=game.log_wealth)
     refuted = game.log_wealth >= game.goal and bool(checked(written.text_of(proof))["refuted"])
     return Found(
