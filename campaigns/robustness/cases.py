@@ -134,7 +134,7 @@ BETWEEN_ROOMS = {
     "estimate",
     "concentrated",
 }
-BETWEEN_ROOMS |= {"group_losses", "of_snapshot", "digits", "typed", "unsampled"}
+BETWEEN_ROOMS |= {"group_losses", "of_snapshot", "digits", "typed", "unsampled", "require_any_size"}
 """Methods that one room offers another, and that nobody calls with numbers of his own."""
 
 PLAN = """delta = 1e-6

@@ -75,7 +75,7 @@ class Theorems:
 
 
 def _built(code: str) -> dpcompose.Composition:
-    return eval(code, dict(vars(dpcompose)))
+    return eval(code, {name: getattr(dpcompose, name) for name in dpcompose.__all__})
 
 
 def _asked(composition: dpcompose.Composition, name: str, *place: float, **question: Any) -> float:

@@ -73,9 +73,9 @@ def test_asking_twice_gives_the_same_answer(member: Member) -> None:
 def test_what_is_printed_builds_it_again(member: Member) -> None:
     @every(member, times=TIMES)
     def law(one: Composable, times: int) -> None:
-        assert eval(repr(one), dict(vars(dpcompose))) == one
+        assert eval(repr(one), {name: getattr(dpcompose, name) for name in dpcompose.__all__}) == one
         for asked in (one * times, compose(one, Laplace(0.3)) * times):
-            assert compose(eval(repr(asked), dict(vars(dpcompose)))) == asked
+            assert compose(eval(repr(asked), {name: getattr(dpcompose, name) for name in dpcompose.__all__})) == asked
 
 
 @members()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from flint import ctx
 
-from dpcompose import Adjacency, Composition, Gaussian, MixtureOfGaussians, TruncatedPoisson, UnsupportedError
+from dpcompose import Adjacency, BlackBox, Composition, Gaussian, MixtureOfGaussians, TruncatedPoisson, UnsupportedError
 from dpcompose.composition.part import Pairs, Part
 from dpcompose.loss.gaussian_mixture import GaussianMixture, binomial_mixture
 from dpcompose.loss.mixture_grid import OpposedMixtures
@@ -290,3 +290,12 @@ def _check(product: Product, law: Any, times: int, epsilon: float) -> None:
     assert found.lower <= float(truth.upper()) * (1 + 1e-15)
     assert found.upper >= float(truth.lower()) * (1 - 1e-15)
     assert found.upper - found.lower <= 1e-6 * found.upper or truth < 1e-6
+
+
+def test_answers_below_all_floats() -> None:
+    """The search for epsilon asks the profile at infinity."""
+    faint = MixtureOfGaussians(17.271186996868735, shifts=(0.0, 1.0, 2.0), weights=(0.5, 0.25, 0.25))
+    assert (faint + BlackBox(1.0)).delta(epsilon=6.0).upper < 1e-300
+    weights = (1.0, 8.436344290656883e-122, 1.383775972620538e-267)
+    rare = MixtureOfGaussians(0.2004232766867109, shifts=(0.0, 0.0595966118091, 0.0636856384110), weights=weights)
+    assert (rare * 132).epsilon(delta=1e-6).upper < 1e-3

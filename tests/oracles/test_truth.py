@@ -44,6 +44,7 @@ SEEDS = range(8)
 UNLISTED = {
     "asymmetric_atoms",
     "random_shifts",
+    "rare_shifts",
     "capped_batches",
     "vast_losses",
     "vast_replaced",

@@ -94,6 +94,8 @@ class MixtureLoss(Loss):
 
     def profile(self, epsilon: float) -> Bound:
         """The mean of the profiles of the pairs; what is left out adds at most its mass to P(A), or to Q(A)."""
+        if math.isinf(epsilon):
+            return Bound(0.0, self.infinite_error, _CERTIFICATE) if epsilon > 0 else Bound(1.0, 1.0, _CERTIFICATE)
         found = [(share, _profile(pair, epsilon)) for share, pair in self.parts]
         error = self.share_error + 8 * U if len(found) > 1 else 0.0
         lower = sum(share * bound.lower for share, bound in found) * (1 - error)
