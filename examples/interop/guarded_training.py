@@ -15,12 +15,12 @@ import json
 import os
 import signal
 import tempfile
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from campaigns.ledger.processes import fork
 from dpcompose.errors import StepRefusedError
 from dpcompose.interop.guard import TrainingGuard
 from dpcompose.ledger import Ledger
@@ -81,7 +81,10 @@ def main() -> None:
     """One attempt that is killed, and one that ends."""
     with tempfile.TemporaryDirectory() as folder:
         print("first attempt, killed in its 13th step:")
-        os.waitpid(fork(lambda: train(Path(folder), seed=1, killed_in=12)), 0)
+        first = get_context("spawn").Process(target=train, args=(Path(folder),), kwargs={"seed": 1, "killed_in": 12})
+        first.start()
+        first.join()
+        assert first.exitcode == -signal.SIGKILL
         print("second attempt, from the checkpoint of the 10th:")
         train(Path(folder), seed=2)
 
