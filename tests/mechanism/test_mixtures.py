@@ -299,3 +299,15 @@ def test_answers_below_all_floats() -> None:
     weights = (1.0, 8.436344290656883e-122, 1.383775972620538e-267)
     rare = MixtureOfGaussians(0.2004232766867109, shifts=(0.0, 0.0595966118091, 0.0636856384110), weights=weights)
     assert (rare * 132).epsilon(delta=1e-6).upper < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("sigma", "shifts", "weights", "times", "delta"),
+    [
+        (174146.26700542393, (0.0, 0.0014090129344733816), (1.0, 6.95090475245719e-187), 1, 9.92628067830656e-245),
+        (1.0, (0.0, 0.6992335378, 0.1490350712), (5.39e-26, 5.83e-67, 1.0), 1_783_683, 2.099502631518037e-194),
+    ],
+)
+def test_far_searches_end(sigma: float, shifts: Any, weights: Any, times: int, delta: float) -> None:
+    found = (MixtureOfGaussians(sigma, shifts=shifts, weights=weights) * times).epsilon(delta=delta)
+    assert 0 <= found.lower <= found.upper

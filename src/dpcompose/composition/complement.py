@@ -9,8 +9,8 @@ from dpcompose.composition.elementary import wide
 from dpcompose.loss.product import Product
 from dpcompose.numerics.bound import Bound, Certificate
 
-_FAR, _HALVINGS = 1e-2, 16
-"""Above this relative width an order is also read from the other one, by as many halvings."""
+_FAR, _HALVINGS, _LARGEST = 1e-2, 16, 30.0
+"""Above this relative width an order is also read from the other one, by as many halvings; not beyond this epsilon."""
 
 
 def narrower(products: Sequence[Product], delta: float, found: Sequence[Bound]) -> list[Bound]:
@@ -20,7 +20,7 @@ def narrower(products: Sequence[Product], delta: float, found: Sequence[Bound]) 
 
 
 def _helped(known: Bound, others: Bound, other: Product, delta: float) -> Bound:
-    helps = known.width > _FAR * known.upper and not wide(others, 1e-6)
+    helps = known.width > _FAR * known.upper and known.lower < _LARGEST and not wide(others, 1e-6)
     return epsilon(other, delta, known) if helps else known
 
 
@@ -30,7 +30,7 @@ def epsilon(other: Product, delta: float, known: Bound) -> Bound:
     A test of P against Q and its complement have P(S) - e^x Q(S) = 1 - e^x + e^x (Q(S^c) - e^-x P(S^c)), so that the
     one order's delta at x is 1 - e^x + e^x H(-x), here to a rounding of 8 U (1 + e^x).
     """
-    lower, upper = known.lower, min(known.upper, 30.0)
+    lower, upper = known.lower, min(known.upper, _LARGEST)
     low, high = lower, upper
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -45,4 +45,4 @@ def epsilon(other: Product, delta: float, known: Bound) -> Bound:
             break
     if upper >= known.upper and lower <= known.lower:
         return known
-    return Bound(lower, upper if upper < 30.0 else known.upper, Certificate("profile of the other order"))
+    return Bound(lower, upper if upper < _LARGEST else known.upper, Certificate("profile of the other order"))

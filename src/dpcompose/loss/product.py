@@ -291,7 +291,7 @@ class Product:
         while not math.isfinite(end) and excess(right) > 0 and right < 1e300:
             right *= 2
         if excess(0.0) > 0 > excess(right):
-            point = float(brentq(excess, 0.0, right, xtol=1e-300, rtol=1e-14, maxiter=200))
+            point = float(brentq(excess, 0.0, right, xtol=1e-300, rtol=1e-14, maxiter=200, disp=False))
         else:
             point = 0.0 if excess(0.0) <= 0 else right
         step = 1e-14 * max(point, 1e-300)
