@@ -253,7 +253,11 @@ class GaussianFilter(Filter):
         target = Target.of(epsilon, delta, mechanism_delta)
         target.without_charged_delta("GaussianFilter")
         most, at = target.floats
-        return cls(rounded_down(Fraction(min(gaussian.mu_for(most, delta=at).lower, LARGEST))))
+        found, step = cls(rounded_down(Fraction(min(gaussian.mu_for(most, delta=at).lower, LARGEST)))), 2.0**-52
+        # The curve and its inverse are rounded apart: what is read back stays within the target, too.
+        while float(found.mu) > 0 and found.epsilon_at(delta=at) > most:
+            found, step = cls(float(found.mu) * (1 - step)), 2 * step
+        return found
 
     @property
     def limits(self) -> dict[str, Fraction]:
