@@ -62,6 +62,7 @@ CONFINED_TO = {
     "scipy": THEORY,
     "flint": {"proof"},
     "sqlalchemy": {"ledger"},
+    "cryptography": {"ledger"},
     "psycopg": {"ledger", "release"},
     "ibis": {"release"},
     "duckdb": {"release"},

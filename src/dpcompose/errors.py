@@ -278,6 +278,14 @@ class TamperedError(LedgerError):
         super().__init__(f"the ledger was changed from outside: {problems[0]}{more}")
 
 
+class EvidenceError(LedgerError):
+    """A checkpoint or a proof that shows nothing: a wrong signature, another tree, hashes that do not fit."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"this shows nothing: {reason}")
+
+
 class StoreError(LedgerError):
     """The file or server of a ledger fails, or is not safe to use.
 

@@ -4,7 +4,7 @@ from dpcompose.account.account import Account
 from dpcompose.account.exposure import Exposure, exposure, fix_budgets
 from dpcompose.account.history import History, history
 from dpcompose.account.opening import open_partition, open_scope, open_slots, take_slot
-from dpcompose.account.tree import Statement
+from dpcompose.account.tree import Statement, underpaid_charges
 
 __all__ = [
     "Account",
@@ -18,4 +18,5 @@ __all__ = [
     "open_scope",
     "open_slots",
     "take_slot",
+    "underpaid_charges",
 ]

@@ -85,7 +85,7 @@ def exposure(ledger: Ledger, *, paths: Sequence[str], delta: float) -> Exposure:
     delta = check.probability("delta", delta)
     with ledger.moment() as moment:
         trees = trees_of(moment, paths)
-        short = underpaid(trees, moment)
+        short = next(underpaid(trees, moment), None)
     stated = {node.budget.adjacency for tree in trees for node in tree.all() if node.budget.filter or node.charges}
     return Exposure(
         tuple(paths),

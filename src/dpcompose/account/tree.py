@@ -17,7 +17,7 @@ from dpcompose.adaptive.pricing import known_pure
 from dpcompose.composition.composition import Composable
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
 from dpcompose.guarantee import Adjacency, Priced
-from dpcompose.ledger import Amount, Amounts, Entry, Kind, Moment
+from dpcompose.ledger import Amount, Amounts, Entry, Kind, Ledger, Moment
 from dpcompose.ledger.entry import GRANTED, OPENED
 from dpcompose.mechanism import BlackBox, Concentrated, GaussianDP
 from dpcompose.mechanism.text import parse
@@ -215,23 +215,34 @@ def standing(trees: Sequence[Tree]) -> dict[str, Standing]:
     return found
 
 
-def underpaid(trees: Sequence[Tree], moment: Moment) -> str | None:
-    """The first charge that paid less than its mechanism costs, in words: no budget above it promises anything."""
+def underpaid(trees: Sequence[Tree], moment: Moment) -> Iterator[str]:
+    """The charges that paid less than their mechanism costs, in words: no budget above one promises anything."""
     for node, chain in _nodes(trees):
         if node.kind is Kind.SLOTS and len(chain) > 1:
             paid = moment.balance(node.budget.path).spent
             if _is_short(list(_prices(node.budget.curators, paid, chain[:-1])), paid):
-                return f"opening {node.budget.path!r} was charged less above than its slots promise"
-        seen: set[tuple[object, Amounts]] = set()
+                yield f"opening {node.budget.path!r} was charged less above than its slots promise"
+        short: dict[tuple[object, Amounts], bool] = {}
         for entry in node.charges:
             asked = entry.description.get("mechanism"), entry.cost
-            if asked in seen:
-                continue
-            seen.add(asked)
-            mechanism = _named(entry)
-            if mechanism is not None and _is_short(list(_prices(mechanism, entry.cost, chain)), entry.cost):
-                return f"charge {entry.sequence} of {entry.scope!r} paid less than the mechanism it names costs"
-    return None
+            if asked not in short:
+                mechanism = _named(entry)
+                short[asked] = mechanism is not None and _is_short(
+                    list(_prices(mechanism, entry.cost, chain)), entry.cost
+                )
+            if short[asked]:
+                yield f"charge {entry.sequence} of {entry.scope!r} paid less than the mechanism it names costs"
+
+
+def underpaid_charges(ledger: Ledger) -> tuple[str, ...]:
+    """Every charge whose amounts are below the price of the mechanism that it names, priced anew, in words.
+
+    `Account.charge` writes none; whoever writes amounts and a description of their own can. Nothing is known of charges
+    that name no mechanism, nor whether the mechanism that is named is the one that ran.
+    """
+    with ledger.moment() as moment:
+        roots = moment.snapshot.roots()
+        return tuple(underpaid(trees_of(moment, roots), moment)) if roots else ()
 
 
 def _nodes(trees: Sequence[Tree]) -> Iterator[tuple[Tree, list[ScopeBudget]]]:

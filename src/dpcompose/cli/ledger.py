@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpcompose.cli import ledger_read
+from dpcompose.cli import ledger_evidence, ledger_read
 from dpcompose.cli.ledger_read import opened
 from dpcompose.cli.options import Actor, Json, LedgerUrl, option, pairs
 from dpcompose.cli.output import REFUSED, emit, emit_document, error_boundary
@@ -173,6 +173,11 @@ app.command()(ledger_read.log)
 app.command()(ledger_read.exposure)
 app.command()(ledger_read.verify)
 app.command()(ledger_read.export)
+app.command()(ledger_evidence.key)
+app.command()(ledger_evidence.announce)
+app.command()(ledger_evidence.checkpoint)
+app.command()(ledger_evidence.prove)
+app.command("check-proof")(ledger_evidence.check_proof)
 
 
 def _require_bare(asked: BudgetArguments) -> None:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpcompose.cli.options import Json, LedgerUrl, option
+from dpcompose.cli.options import Json, LedgerUrl, TrustedKeys, option
 from dpcompose.cli.output import REFUSED, emit, emit_document, error_boundary, package_version, require_writable, write
 from dpcompose.cli.streams import progress, stderr, stdout
-from dpcompose.errors import DomainError, TamperedError
+from dpcompose.errors import DomainError, EvidenceError, TamperedError
 from dpcompose.files import read
 
 if TYPE_CHECKING:
     from dpcompose.ledger import Anchor, Ledger
+    from dpcompose.ledger.signed_note import VerifierKey
 
 LARGEST_ANCHOR = 100_000_000
 """Bytes of an anchor, which has a line for each tree."""
@@ -78,20 +80,26 @@ def exposure(
 
 def verify(
     url: LedgerUrl,
-    anchor: Annotated[Path | None, option("An anchor that was kept elsewhere.", "FILE")] = None,
+    anchor: Annotated[Path | None, option("An anchor or a checkpoint that was kept elsewhere.", "FILE")] = None,
+    trust: TrustedKeys = None,
     keep: Annotated[Path | None, option("Write the new anchor to a file.", "FILE")] = None,
     restored: Annotated[
         bool, typer.Option("--restored", help="Accept a file that was restored from a copy and may lack entries.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Check every hash, decision and balance; with --anchor, also that no entry is gone."""
+    """Check every hash, decision, balance and price; with --anchor, also that no entry is gone."""
+    from dpcompose.account import underpaid_charges
+
     with error_boundary():
-        _require_harmless("--keep", keep)
+        require_harmless("--keep", keep)
     with error_boundary(), progress() as steps, opened(url, restored=restored) as ledger:
-        wanted = None if anchor is None else _anchor(anchor)
+        wanted = None if anchor is None else _anchor(anchor, trust)
         try:
             found = ledger.verify(wanted, steps)
+            steps("pricing charges anew", 0, 1)
+            if short := underpaid_charges(ledger):
+                raise TamperedError(short)
         except TamperedError as error:
             if json:
                 emit_document("ledger verify", {"ledger": url, "sound": False, "problems": list(error.problems)})
@@ -121,7 +129,7 @@ def export(
     # Before the ledger is open: opening its file again would drop the locks on it.
     with error_boundary():
         require_writable("--out", out, ".json")
-        _require_harmless("--out", out)
+        require_harmless("--out", out)
     with error_boundary(), progress() as steps, opened(url) as ledger:
         from dpcompose.report import dumps
         from dpcompose.report.ledger import deployments_document
@@ -151,18 +159,44 @@ def opened(url: str, *, create: bool = False, restored: bool = False) -> Ledger:
     return Ledger.open(url, create=create, restored=restored)
 
 
-def _anchor(file: Path) -> Anchor:
-    from dpcompose.ledger import Anchor
+def keys_of(trust: Sequence[str] | None) -> list[VerifierKey]:
+    """The keys that were named, or those in the files that were."""
+    from dpcompose.ledger.signed_note import VerifierKey
 
+    lines: list[str] = []
+    for each in trust or ():
+        lines += text_of("--trust", Path(each)).splitlines() if Path(each).is_file() else [each]
+    return [VerifierKey.read(line) for line in lines if line.strip()]
+
+
+def text_of(option: str, file: Path) -> str:
+    """The text of a file of keys, checkpoints or proofs."""
     try:
-        return Anchor.read(read(file, most=LARGEST_ANCHOR).decode().strip())
+        content = read(file, most=LARGEST_ANCHOR)
+        if len(content) > LARGEST_ANCHOR:
+            raise DomainError(option, str(file), f"a file of at most {LARGEST_ANCHOR:,} bytes")
+        return content.decode()
     except OSError as error:
-        raise DomainError("--anchor", str(file), f"a file that can be read ({error.strerror})") from None
-    except ValueError:
+        raise DomainError(option, str(file), f"a file that can be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise DomainError(option, str(file), "a text file") from None
+
+
+def _anchor(file: Path, trust: Sequence[str] | None) -> Anchor:
+    from dpcompose.ledger import Anchor
+    from dpcompose.ledger.checkpoint import read_checkpoints
+
+    text, keys = text_of("--anchor", file), keys_of(trust)
+    try:
+        return Anchor.read(text.strip()) if text.lstrip()[:1] == "{" else Anchor((), read_checkpoints(text, keys))
+    except DomainError:
         raise DomainError("--anchor", str(file), "a file that `dpcompose ledger verify --keep` wrote") from None
+    except EvidenceError as error:
+        remedy = "Name its signer's key by --trust" if not keys else ""
+        raise DomainError("--anchor", str(file), f"an anchor or a checkpoint ({error.reason})", remedy) from None
 
 
-def _require_harmless(option: str, file: Path | None) -> None:
+def require_harmless(option: str, file: Path | None) -> None:
     """Raise DomainError if `file` cannot be written, or may belong to a ledger."""
     if file is None:
         return

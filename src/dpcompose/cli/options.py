@@ -41,3 +41,7 @@ LedgerUrl = Annotated[
     ),
 ]
 Actor = Annotated[str, typer.Option(help="Who asks.", envvar="USER")]
+TrustedKeys = Annotated[
+    list[str] | None,
+    option("A public key that you trust: NAME+ID+KEY, or a file of such lines. May be repeated.", "KEY"),
+]

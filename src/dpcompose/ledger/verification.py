@@ -12,8 +12,10 @@ from typing import Any
 
 from dpcompose.errors import DomainError, DPComposeError, TamperedError
 from dpcompose.ledger.amount import Amounts, units_of
+from dpcompose.ledger.checkpoint import Checkpoint, key_path
 from dpcompose.ledger.decision import Request, chain_of
 from dpcompose.ledger.entry import CLOSED, GRANTED, REDEEMED, VERSION, Entry, Head
+from dpcompose.ledger.merkle import Frontier, leaf_hash
 from dpcompose.ledger.requests import Charge, Closing, Opening
 from dpcompose.ledger.scope import AccountNode, Kind, charged, require_currencies, root_of
 from dpcompose.ledger.store import Record, Snapshot
@@ -39,11 +41,13 @@ class Replay:
     Args:
         root: The top-level scope.
         balances: The nodes as they must be after the entries followed so far.
+        closed: The number of the entry that closed a scope.
         last: The last entry followed.
     """
 
     root: str
     balances: dict[str, AccountNode] = field(default_factory=dict[str, AccountNode])
+    closed: dict[str, int] = field(default_factory=dict[str, int])
     last: Head = field(default_factory=Head)
     _keys: set[str] = field(default_factory=set[str])
     _charged: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
@@ -116,6 +120,8 @@ class Replay:
         _demand(decision.entry == entry, "is not what the rules decide")
         for node in decision.nodes:
             self.balances[node.scope.path] = node
+        if entry.kind == CLOSED:
+            self.closed[entry.scope] = entry.sequence
         self._unredeemed.append(0)
 
     def node(self, path: str) -> AccountNode | None:
@@ -176,14 +182,30 @@ _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 @dataclass(frozen=True)
 class Anchor:
-    """The heads of all chains at one moment: the name and the last entry of each top-level scope, in order of names."""
+    """The heads of all chains at one moment: the name and the last entry of each top-level scope, in order of names.
 
-    heads: tuple[tuple[str, Head], ...]
+    Args:
+        heads: By top-level scope.
+        checkpoints: Roots that were signed, beside heads or in place of them.
+    """
+
+    heads: tuple[tuple[str, Head], ...] = ()
+    checkpoints: tuple[Checkpoint, ...] = ()
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Anchor:
         """The anchor of this moment."""
         return cls(tuple((root, snapshot.head(root)) for root in snapshot.roots()))
+
+    @property
+    def roots(self) -> set[str]:
+        """The top-level scopes that it is about."""
+        return {root for root, _ in self.heads} | {each.root for each in self.checkpoints}
+
+    def of_root(self, root: str) -> Anchor:
+        """The part that is about one top-level scope."""
+        heads = tuple((name, head) for name, head in self.heads if name == root)
+        return Anchor(heads, tuple(each for each in self.checkpoints if each.root == root))
 
     @classmethod
     def read(cls, text: str) -> Anchor:
@@ -251,29 +273,32 @@ def _verified(snapshot: Snapshot, anchor: Anchor | None, progress: Progress | No
     total = sum(snapshot.count(root) for root in snapshot.roots())
     expected: dict[str, AccountNode] = {}
     heads: list[tuple[str, Head]] = []
-    done = 0
+    done, wanted = 0, Anchor() if anchor is None else anchor
     for root in snapshot.roots():
-        wanted = {} if anchor is None else dict(anchor.heads)
-        replay, found = _followed(snapshot, root, wanted.get(root), progress, done, total)
+        replay, found = _followed(snapshot, root, wanted.of_root(root), progress, done, total)
         problems += found
         expected |= replay.balances
         heads.append((root, replay.last))
         done += replay.last.sequence
     if not problems:
         problems += differences(expected, snapshot.nodes())
-    if anchor is not None:
-        missing = {root for root, _ in anchor.heads} - {root for root, _ in heads}
-        problems += [f"{root}: gone, though the anchor has it" for root in sorted(missing)]
+    missing = wanted.roots - {root for root, _ in heads}
+    problems += [f"{root}: gone, though the anchor has it" for root in sorted(missing)]
     if problems:
         raise TamperedError(problems)
     return Verification(done, len(expected), Anchor(tuple(heads)), anchor is not None)
 
 
 def _followed(
-    snapshot: Snapshot, root: str, wanted: Head | None, progress: Progress | None, done: int, total: int
+    snapshot: Snapshot, root: str, wanted: Anchor, progress: Progress | None, done: int, total: int
 ) -> tuple[Replay, list[str]]:
     """The chain of one top-level scope, and what is wrong with it, up to the first thing."""
-    replay = Replay(root)
+    replay, tree = Replay(root), Frontier()
+    heads = {head.sequence: head for _, head in wanted.heads}
+    signed = {
+        size: {c.root_hash for c in wanted.checkpoints if c.size == size}
+        for size in {each.size for each in wanted.checkpoints}
+    }
     for record in snapshot.records(root, after=0, limit=None):
         if progress is not None and replay.last.sequence % STEP == 0:
             progress(f"verifying {root}", done + replay.last.sequence, total)
@@ -281,8 +306,21 @@ def _followed(
             replay.follow(record)
         except DisagreementError as disagreement:
             return replay, [f"{root}: entry {record.sequence} {disagreement}"]
-        if wanted is not None and wanted.sequence == record.sequence and wanted.hash != record.hash:
+        if record.hash != heads.get(record.sequence, replay.last).hash:
             return replay, [f"{root}: entry {record.sequence} is not the one that the anchor has"]
-    if wanted is not None and replay.last.sequence < wanted.sequence:
-        return replay, [f"{root}: ends at entry {replay.last.sequence}, the anchor has {wanted.sequence}"]
-    return replay, []
+        if signed:
+            tree.add(leaf_hash(record.body))
+            if signed.get(tree.size, {tree.root}) != {tree.root}:
+                return replay, [f"{root}: the first {tree.size} entries are not those of the checkpoint"]
+    last = max((*heads, *signed), default=0)
+    if replay.last.sequence < last:
+        return replay, [f"{root}: ends at entry {replay.last.sequence}, the anchor has {last}"]
+    return replay, [problem for each in wanted.checkpoints for problem in _revoked(each, replay)]
+
+
+def _revoked(checkpoint: Checkpoint, replay: Replay) -> list[str]:
+    closed = replay.closed.get(key_path(checkpoint.root, checkpoint.signer), checkpoint.size + 1)
+    if closed > checkpoint.size:
+        return []
+    key = f"the key {checkpoint.signer.text}"
+    return [f"{checkpoint.root}: {key} signed {checkpoint.size} entries, and entry {closed} revokes it"]
