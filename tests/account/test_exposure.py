@@ -214,7 +214,7 @@ def test_budgets_of_two_trees_compose_where_each_tree_recorded_the_others_before
             fix_budgets(ledger, paths=["a", "b"], **ADA)
         elif recorded:
             (head,) = [entry.hash for entry in ledger.entries("a" if recorded == "b" else "b")]
-            ledger.scope(f"{recorded}/record", description={"open elsewhere": {"other": head}}, **ADA)
+            ledger.scope(f"{recorded}/fixed-by-hand", description={"open elsewhere": {"other": head}}, **ADA)
         for name in "ab":
             accounts[name].charge(BlackBox(0.25), key="late", **ADA)
         return ledger, ["a", "b"]

@@ -95,8 +95,9 @@ def test_bad_input_is_one_sentence(ask: Ask) -> None:
 
 
 def test_a_charge_below_the_price_of_its_mechanism_is_found(ask: Ask) -> None:
+    ask("scope world/bare --cap coins=1")
     with Ledger.open("l.db") as ledger:
         honest = next(each for each in ledger.entries("world") if each.kind == "granted")
         description = {**honest.description, "mechanism": "Gaussian(1.0)"}
         ledger.charge("world", cost=honest.cost, description=description, actor="Eve", key="cheap")
-    assert "charge 6 of 'world' paid less than the mechanism it names costs" in ask("verify", status=1)
+    assert "charge 7 of 'world' paid less than the mechanism it names costs" in ask("verify", status=1)

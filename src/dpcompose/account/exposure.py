@@ -15,7 +15,7 @@ from typing import Any
 
 from dpcompose.account import spent
 from dpcompose.account.scope import described
-from dpcompose.account.tree import RECORD, ExposureStatement, Tree, trees_of, unavailable, underpaid
+from dpcompose.account.tree import FIXED, RECORD, ExposureStatement, Tree, trees_of, unavailable, underpaid
 from dpcompose.adaptive import Curators, Filter
 from dpcompose.adaptive.total import Total, asked, least
 from dpcompose.composition.composition import Composable, Composition, compose
@@ -299,4 +299,4 @@ def _record(tree: Tree, others: dict[str, str]) -> tuple[str, dict[str, Any]]:
     if root.adjacency is None:
         raise DomainError("paths", root.path, "scopes that were opened with account.open_scope")
     name = sha256("".join(sorted(others.values())).encode()).hexdigest()[:16]
-    return f"{root.path}/fixed-{name}", described(None, root.adjacency, None, (), None) | {RECORD: others}
+    return f"{root.path}/{FIXED}{name}", described(None, root.adjacency, None, (), None) | {RECORD: others}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
@@ -17,8 +17,9 @@ from dpcompose.adaptive.pricing import known_pure
 from dpcompose.composition.composition import Composable
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
 from dpcompose.guarantee import Adjacency, Priced
-from dpcompose.ledger import Amount, Amounts, Entry, Kind, Ledger, Moment
+from dpcompose.ledger import Amount, Amounts, Entry, Kind, Ledger, Moment, Scope
 from dpcompose.ledger.entry import GRANTED, OPENED
+from dpcompose.ledger.scope import paths_down_to
 from dpcompose.mechanism import BlackBox, Concentrated, GaussianDP
 from dpcompose.mechanism.text import parse
 from dpcompose.numerics.exact import rounded_up
@@ -60,6 +61,9 @@ def unavailable(why: str) -> ExposureStatement:
 RECORD = "open elsewhere"
 """The name, in an opening's description, of the hashes of the entries that opened budgets in other trees, by path."""
 
+FIXED = "fixed-"
+"""How the names of the scopes begin that hold such records."""
+
 
 @dataclass(frozen=True)
 class Tree:
@@ -84,19 +88,39 @@ class Tree:
     records: tuple[tuple[int, frozenset[str]], ...] = ()
 
     @classmethod
-    def of(cls, ledger: Moment, root: str, paths: Sequence[str]) -> Self:
-        """The tree below a top-level scope, of the scopes on the way to the paths and of all below them."""
-        budgets = {scope.path: ScopeBudget.of(scope) for scope in ledger.scopes(root) if _about(scope.path, paths)}
+    def of(cls, ledger: Moment, root: str, paths: Sequence[str], *, priced: bool = False) -> Self:
+        """The tree below a top-level scope, of the scopes on the way to the paths and of all below them.
+
+        Args:
+            ledger: Where.
+            root: The top-level scope.
+            paths: Scopes in its tree.
+            priced: Whether scopes that cap amounts and name no filter are left out, with all below them.
+
+        Raises:
+            UnsupportedError: If there is such a scope, and it is not left out.
+        """
+        snapshot = ledger.snapshot
+        whole = [path for path in paths if not any(path.startswith(f"{other}/") for other in paths)]
+        above = {each for path in whole for each in paths_down_to(path)[:-1]}
+        scopes = [ledger.balance(path).scope for path in above] + [
+            each for path in whole for each in ledger.scopes(path)
+        ]
+        budgets = _budgets(sorted(scopes, key=lambda scope: scope.path), priced=priced)
         charges: defaultdict[str, list[Entry]] = defaultdict(list)
         hashes: dict[str, str] = {}
-        records: list[tuple[int, frozenset[str]]] = []
-        for entry in ledger.entries(root):
+        of_above = [record for path in above for record in snapshot.records_of(path, below=False)]
+        of_whole = [record for path in whole for record in snapshot.records_of(path, below=True)]
+        for entry in (record.entry for record in (*of_above, *of_whole)):
             if entry.kind == GRANTED and entry.scope in budgets:
                 charges[entry.scope].append(entry)
             elif entry.kind == OPENED:
                 hashes[entry.scope] = entry.hash
-                if RECORD in entry.description:
-                    records.append((entry.sequence, _hashes(entry.description[RECORD])))
+        fixed = f"{root}/{FIXED}"
+        recorded_by = [node.scope for node in snapshot.nodes_between(fixed, f"{fixed[:-1]}.")]
+        records = [
+            (each.opened, _hashes(each.description[RECORD])) for each in recorded_by if RECORD in each.description
+        ]
         below: defaultdict[str, list[str]] = defaultdict(list)
         for path in budgets:
             below[path.rpartition("/")[0]].append(path)
@@ -154,14 +178,19 @@ def trees_of(ledger: Moment, paths: Sequence[str]) -> list[Tree]:
     return [Tree.of(ledger, root, below) for root, below in inside.items()]
 
 
+def _budgets(scopes: Sequence[Scope], *, priced: bool) -> dict[str, ScopeBudget]:
+    found: dict[str, ScopeBudget] = {}
+    for scope in scopes:
+        if scope.parent is None or scope.parent in found:
+            with suppress(UnsupportedError) if priced else nullcontext():
+                found[scope.path] = ScopeBudget.of(scope)
+    return found
+
+
 def _hashes(recorded: Any) -> frozenset[str]:
     """The hashes of a record, which anybody may have written; what cannot be read records nothing."""
     found = recorded.values() if isinstance(recorded, dict) else ()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     return frozenset(each for each in found if isinstance(each, str))  # pyright: ignore[reportUnknownVariableType]
-
-
-def _about(scope: str, paths: Sequence[str]) -> bool:
-    return any(path == scope or path.startswith(f"{scope}/") or scope.startswith(f"{path}/") for path in paths)
 
 
 Costs = Mapping[str, Amount]
@@ -241,8 +270,8 @@ def underpaid_charges(ledger: Ledger) -> tuple[str, ...]:
     that name no mechanism, nor whether the mechanism that is named is the one that ran.
     """
     with ledger.moment() as moment:
-        roots = moment.snapshot.roots()
-        return tuple(underpaid(trees_of(moment, roots), moment)) if roots else ()
+        priced = [root for root in moment.snapshot.roots() if _budgets([moment.balance(root).scope], priced=True)]
+        return tuple(underpaid([Tree.of(moment, root, [root], priced=True) for root in priced], moment))
 
 
 def _nodes(trees: Sequence[Tree]) -> Iterator[tuple[Tree, list[ScopeBudget]]]:

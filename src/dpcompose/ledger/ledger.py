@@ -18,8 +18,8 @@ from dpcompose.ledger.decision import Request, RequestDecision
 from dpcompose.ledger.entry import Entry, Receipt
 from dpcompose.ledger.memory import MemoryStore
 from dpcompose.ledger.requests import Charge, Closing, Opening, Redemption, attempt_of
-from dpcompose.ledger.scope import AccountNode, Balance, Kind, Scope, available, paths_down_to, root_of
-from dpcompose.ledger.store import Snapshot, Store
+from dpcompose.ledger.scope import AccountNode, Balance, Kind, Scope, available, paths_down_to
+from dpcompose.ledger.store import Snapshot, Store, is_at_or_below
 from dpcompose.ledger.text import description_text, line_of_text, scope_path
 from dpcompose.ledger.verification import Anchor, Progress, Verification, verify
 
@@ -88,7 +88,8 @@ class Moment:
         if path is None:
             return tuple(Balance.of(node) for node in self.snapshot.nodes())
         top = self._node(scope_path(path)).scope.path
-        return tuple(Balance.of(node) for node in self.snapshot.nodes() if is_at_or_below(node.scope.path, top))
+        nodes = self.snapshot.nodes_between(top, f"{top}0")
+        return tuple(Balance.of(node) for node in nodes if is_at_or_below(node.scope.path, top))
 
     def scopes(self, path: str | None = None) -> tuple[Scope, ...]:
         """A scope and all below it, sorted by path; all scopes without `path`."""
@@ -97,8 +98,7 @@ class Moment:
     def entries(self, path: str) -> Iterator[Entry]:
         """The entries of a scope and of all below it, oldest first."""
         top = self._node(scope_path(path)).scope.path
-        records = self.snapshot.records(root_of(top), after=0, limit=None)
-        return (record.entry for record in records if is_at_or_below(record.scope, top))
+        return (record.entry for record in self.snapshot.records_of(top, below=True))
 
     def anchor(self) -> Anchor:
         """The heads of all chains; kept elsewhere, they show later whether anything was taken away."""
@@ -109,11 +109,6 @@ class Moment:
         if node is None:
             raise UnknownScopeError(path)
         return node
-
-
-def is_at_or_below(path: str, top: str) -> bool:
-    """Whether a scope is this one or below it."""
-    return path == top or path.startswith(f"{top}/")
 
 
 Costs = Mapping[str, Amount | int | str | Decimal | Fraction | float]
@@ -298,13 +293,13 @@ class Ledger:
         return self._pages(self.balance(path).scope.path, after)
 
     def _pages(self, top: str, after: int) -> Iterator[Entry]:
-        root, last = root_of(top), after
+        last = after
         while True:
             with self.store.snapshot() as snapshot:
-                page = list(snapshot.records(root, after=last, limit=PAGE))
+                page = list(snapshot.records_of(top, below=True, after=last, limit=PAGE))
             if not page:
                 return
-            yield from (record.entry for record in page if is_at_or_below(record.scope, top))
+            yield from (record.entry for record in page)
             last = page[-1].sequence
 
     def anchor(self) -> Anchor:

@@ -12,7 +12,7 @@ from threading import RLock
 from dpcompose.ledger.decision import Request, RequestDecision
 from dpcompose.ledger.entry import Entry, Head, now
 from dpcompose.ledger.scope import AccountNode, root_of
-from dpcompose.ledger.store import Record, closed
+from dpcompose.ledger.store import Record, closed, is_at_or_below
 
 
 @dataclass
@@ -78,6 +78,14 @@ class MemoryStore:
 
     def nodes(self) -> Iterator[AccountNode]:
         return iter([self._nodes[path] for path in sorted(self._nodes)])
+
+    def nodes_between(self, start: str, stop: str) -> Iterator[AccountNode]:
+        return (node for node in self.nodes() if start <= node.scope.path < stop)
+
+    def records_of(self, path: str, *, below: bool, after: int = 0, limit: int | None = None) -> Iterator[Record]:
+        records = self.records(root_of(path), after=after, limit=None)
+        own = (each for each in records if each.scope == path or (below and is_at_or_below(each.scope, path)))
+        return islice(own, limit)
 
     def records(self, root: str, *, after: int, limit: int | None) -> Iterator[Record]:
         entries = self._entries.get(root, [])

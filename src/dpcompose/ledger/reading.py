@@ -33,6 +33,10 @@ class ReadModel:
     def nodes(self) -> Iterator[AccountNode]:
         return self._nodes()
 
+    def nodes_between(self, start: str, stop: str) -> Iterator[AccountNode]:
+        path = self._by_letter(SCOPE.c.path)
+        return self._nodes(SCOPE.c.root == root_of(start), path >= start, path < stop)
+
     def _nodes(self, *conditions: ColumnElement[bool]) -> Iterator[AccountNode]:
         joined = SCOPE.outerjoin(BALANCE, (SCOPE.c.root == BALANCE.c.root) & (SCOPE.c.path == BALANCE.c.path))
         wanted = select(SCOPE, BALANCE.c.spent, BALANCE.c.taken, BALANCE.c.closed).select_from(joined)
@@ -74,6 +78,23 @@ class ReadModel:
             yield from (Record(*row) for row in page)
             after = page[-1].sequence
             limit = None if limit is None else limit - len(page)
+
+    def records_of(self, path: str, *, below: bool, after: int = 0, limit: int | None = None) -> Iterator[Record]:
+        if below and path == root_of(path):
+            return self.records(path, after=after, limit=limit)
+        # Sorted by a sum, so that no database walks the whole chain in order instead of sorting what it looks for.
+        number, scope = ENTRY.c.sequence + 0, self._by_letter(ENTRY.c.scope)
+        wanted = select(*(ENTRY.c[name] for name in Record.__match_args__)).order_by(number).limit(limit)
+        wanted = wanted.where(ENTRY.c.root == root_of(path), number > after)
+        if below:  # one range, of which an index is used; siblings such as `path-2` lie in it and are left out
+            own = (scope >= path) & (scope < f"{path}0") & ((scope == path) | (scope > f"{path}/"))
+        else:
+            own = scope == path
+        return (Record(*row) for row in self.connection.execute(wanted.where(own)).yield_per(AT_A_TIME))
+
+    def _by_letter(self, column: ColumnElement[str]) -> ColumnElement[str]:
+        """A column of paths, compared as the index compares them: letter by letter."""
+        return column.collate("C") if self.connection.dialect.name == "postgresql" else column
 
     def count(self, root: str) -> int:
         return self.connection.execute(select(func.count()).where(ENTRY.c.root == root)).scalar_one()

@@ -56,8 +56,16 @@ class Snapshot(Protocol):
         """Every scope with its balance, sorted by path."""
         ...
 
+    def nodes_between(self, start: str, stop: str) -> Iterator[AccountNode]:
+        """The scopes of one tree with paths from `start` to before `stop`, letter by letter, sorted."""
+        ...
+
     def records(self, root: str, *, after: int, limit: int | None) -> Iterator[Record]:
         """The records of a top-level scope in order, above the number `after`."""
+        ...
+
+    def records_of(self, path: str, *, below: bool, after: int = 0, limit: int | None = None) -> Iterator[Record]:
+        """The records of a scope, and of those below it if `below`, in order, above the number `after`."""
         ...
 
     def count(self, root: str) -> int:
@@ -67,6 +75,11 @@ class Snapshot(Protocol):
     def damage(self) -> Iterator[str]:
         """Faults that the store itself finds in its file: broken pages, foreign tables or triggers."""
         ...
+
+
+def is_at_or_below(path: str, top: str) -> bool:
+    """Whether a scope is this one or below it."""
+    return path == top or path.startswith(f"{top}/")
 
 
 class Store(Protocol):

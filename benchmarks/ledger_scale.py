@@ -1,0 +1,90 @@
+"""A large ledger: what a look at a little of it costs, and a charge.
+
+    python -m benchmarks.ledger_scale [--scopes 100000] [--entries 1000000] [--folder DIRECTORY]
+
+fills a new SQLite ledger (two minutes at full size where a sync costs little, such as in /dev/shm), then prints milliseconds
+of processor: balances of one scope, its log, the exposure of a person in ten scopes, a plain and a scheduled charge.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from dpcompose import Laplace
+from dpcompose.account import Account, exposure, open_scope
+from dpcompose.adaptive import PureFilter
+from dpcompose.ledger import Ledger
+
+DEPARTMENTS, THREADS = 100, 32
+
+
+def shared(work: Callable[[int], object], count: int) -> None:
+    """The work for 0 to `count`, by threads that share commits."""
+
+    def part(place: int) -> None:
+        for number in range(count * place // THREADS, count * (place + 1) // THREADS):
+            work(number)
+
+    threads = [threading.Thread(target=part, args=(place,)) for place in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def fill(ledger: Ledger, scopes: int, entries: int) -> None:
+    """A tree of three levels, charged evenly."""
+    budget = PureFilter(1e6)
+    open_scope(ledger, "world", filter=budget, actor="keeper")
+    for number in range(DEPARTMENTS):
+        open_scope(ledger, f"world/d{number}", filter=budget, actor="keeper")
+    paths = [f"world/d{number % DEPARTMENTS}/s{number}" for number in range(scopes)]
+    shared(lambda number: open_scope(ledger, paths[number], filter=budget, actor="keeper"), scopes)
+    cost = Account(ledger, scope=paths[0]).price(Laplace(1000.0))
+
+    def charge(number: int) -> None:
+        ledger.charge(paths[number * 7919 % scopes], cost=cost, actor="Ada", key=str(number))
+
+    shared(charge, entries)
+
+
+def timed(name: str, question: Callable[[int], object], times: int) -> None:
+    question(-1)
+    start = time.process_time()
+    for number in range(times):
+        question(number)
+    print(f"{name:32} {(time.process_time() - start) / times * 1e3:9.3f} ms", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scopes", type=int, default=100_000)
+    parser.add_argument("--entries", type=int, default=1_000_000)
+    parser.add_argument("--folder")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder, Ledger.open(Path(folder) / "l.db") as ledger:
+        start = time.monotonic()
+        fill(ledger, arguments.scopes, arguments.entries)
+        print(f"filled in {time.monotonic() - start:.0f} s")
+        ten = [f"world/d{number}/s{number}" for number in range(10)]
+        open_scope(
+            ledger, "world/scheduled", filter=PureFilter(1e5), schedule=[(Laplace(1000.0), 10**6)], actor="keeper"
+        )
+        open_scope(ledger, "world/plain", filter=PureFilter(1e5), actor="keeper")
+        plain, scheduled = (Account(ledger, scope=f"world/{name}") for name in ("plain", "scheduled"))
+        noise = Laplace(1000.0)
+        timed("balances of one scope", lambda _: ledger.balances(ten[0]), 50)
+        timed("balances of a department", lambda _: ledger.balances("world/d1"), 5)
+        timed("log of one scope", lambda _: list(ledger.entries(ten[0])), 20)
+        timed("exposure of ten scopes", lambda _: exposure(ledger, paths=ten, delta=1e-6), 5)
+        timed("plain charge", lambda number: plain.charge(noise, actor="Ada", key=f"p{number}"), 500)
+        timed("scheduled charge", lambda number: scheduled.charge(noise, actor="Ada", key=f"s{number}"), 500)
+
+
+if __name__ == "__main__":
+    main()
