@@ -11,7 +11,7 @@ import typer
 
 from dpcompose.cli.options import Json, Picture, option
 from dpcompose.cli.output import REFUSED, emit, error_boundary, require_writable, writing
-from dpcompose.cli.streams import progress, stderr
+from dpcompose.cli.streams import announce, progress, stderr
 from dpcompose.errors import DomainError
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 Turns = Literal["same", "free"]
+ANSWERS_A_SECOND = 10**7
+"""About what one processor draws and weighs."""
 
 
 class Player(StrEnum):
@@ -47,7 +49,12 @@ def experiment(
     ] = None,
     rounds: Annotated[int | None, option("k; left out: as many as the plan runs.", "K")] = None,
     epsilon: Annotated[float | None, typer.Option(help="Ask for delta here.", metavar="E", show_default="1")] = None,
-    transcripts: Annotated[int, typer.Option(help="How many games in each world.", metavar="N")] = 200_000,
+    transcripts: Annotated[
+        int | None,
+        typer.Option(
+            help="How many games in each world.", metavar="N", show_default="200000, fewer where a game is long"
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of all random numbers.")] = 1,
     orientation: Annotated[Turns, typer.Option(help="Whether the adversary may turn each pair.")] = "free",
     json: Json = False,
@@ -61,10 +68,17 @@ def experiment(
         require_writable("--plot", plot, ".png")
         turned = Orientation(orientation)
         game, asked = _game(adversary, plan, rounds, epsilon, check.count("--seed", seed, least=0), turned)
-        found = summarize(game, epsilon=asked, transcripts=transcripts, seed=seed, progress=steps)
+        count = _transcripts(game) if transcripts is None else transcripts
+        announce("playing", 2 * count * game.rounds / ANSWERS_A_SECOND)
+        found = summarize(game, epsilon=asked, transcripts=count, seed=seed, progress=steps)
         _show(found, adversary, seed, json, plot)
     if not found.sound:
         raise typer.Exit(REFUSED)
+
+
+def _transcripts(game: Experiment) -> int:
+    """As many games as take some seconds."""
+    return max(min(200_000, 2 * ANSWERS_A_SECOND // game.rounds), 1_000)
 
 
 def _game(

@@ -10,7 +10,8 @@ from contextlib import contextmanager, suppress
 
 from dpcompose.errors import printable
 
-SECOND = 1.0
+SECOND, LONG = 1.0, 10.0
+"""After the first, progress is shown; what takes longer than the second says so before it begins."""
 
 
 class UnprintedError(Exception):
@@ -34,6 +35,13 @@ def stderr(text: str) -> None:
     """Write a line to standard error, without characters that control a terminal."""
     with suppress(OSError):
         print(printable(text), file=sys.stderr, flush=True)
+
+
+def announce(what: str, seconds: float) -> None:
+    """Say on standard error what is about to take long, if it takes more than ten seconds."""
+    if seconds > LONG:
+        about = f"{seconds:,.0f} seconds" if seconds < 600 else f"{seconds / 60:,.0f} minutes"
+        stderr(f"dpcompose: {what} takes about {about}; Ctrl-C stops it")
 
 
 class Progress:

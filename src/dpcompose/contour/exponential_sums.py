@@ -32,7 +32,7 @@ from dpcompose.numerics.elementary import (
 )
 
 # Entries of an array at once.
-_CHUNK = 1 << 18
+_CHUNK = 1 << 14
 _CAREFUL, _MANY = 64, 256
 # Above this largest exponent E r^p is far from 1.
 _STEEP = 3.0

@@ -16,6 +16,8 @@ from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound
 
 POINTS, DELTAS, LEAVES = 41, 7, 1 << 12
+DRAWN = 1e-4
+"""The tolerance of what is drawn; the answer itself has a smaller one."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +97,7 @@ def summarize(
     told = progress or _silent
     told("certifying", 0, DELTAS + 2)
     epsilons = _points(game, point, transcripts)
-    profile = game.composition.profile(tolerance=1e-6)
-    ceiling = profile(epsilons).upper
+    ceiling = game.composition.profile(tolerance=DRAWN)(epsilons).upper
     told("certifying", 1, DELTAS + 2)
     solved = None
     # Some experiments have infinitely many answers, or coins.
@@ -108,7 +109,7 @@ def summarize(
         measured=measured,
         epsilon=point,
         at=measured.delta([point]),
-        certified=profile.question.delta(point),
+        certified=game.composition.profile(tolerance=1e-6).question.delta(point),
         exact=None if solved is None else solved.delta(point),
         epsilons=epsilons,
         curve=measured.delta(epsilons),
@@ -137,7 +138,7 @@ def _theorems(game: Experiment, transcripts: int, told: Progress) -> tuple[Theor
     deltas = [float(f"{each:.2g}") for each in np.geomspace(0.3, min(0.1, 1.0 / transcripts), DELTAS)]
     for number, delta in enumerate(deltas):
         told("asking every theorem", number + 2, DELTAS + 2)
-        for row in game.composition.compare(delta=delta, tolerance=1e-6):
+        for row in game.composition.compare(delta=delta, tolerance=DRAWN):
             if row.kind != "estimate" and row.epsilon < math.inf:
                 found.setdefault((row.name, row.reference), []).append((row.epsilon, delta))
     return tuple(TheoremCurve(name, reference, tuple(points)) for (name, reference), points in found.items())

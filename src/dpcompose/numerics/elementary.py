@@ -24,6 +24,8 @@ U = UNIT_ROUNDOFF
 _SMALL = 1e-2
 # So many entries of an array at once, and so many without a matrix product.
 _CHUNK, _SERIAL = 1 << 18, 1 << 15
+# Above that, a series is evaluated only where it is needed.
+_ONE_PASS = 1 << 11
 # Products of matrices up to this size are left to one thread by every BLAS.
 _SINGLE_THREAD, _ROWS = 1 << 16, 16
 _DOT = 1 << 13
@@ -124,13 +126,21 @@ def sine_minus_linear(v: Reals, sine: Reals | None = None) -> Reals:
         v: Real numbers.
         sine: sin v to a relative 16 U, if at hand.
     """
-    small = between(v, -0.25, 0.25)
-    square = small * small
+    if v.size <= _ONE_PASS or (v.max() <= 0.25 and v.min() >= -0.25):
+        series = _sine_series(between(v, -0.25, 0.25))
+        if not v.size or (v.max() <= 0.25 and v.min() >= -0.25):
+            return series
+        return np.where(np.abs(v) <= 0.25, series, (np.sin(v) if sine is None else sine) - v)
+    found = (np.sin(v) if sine is None else sine) - v
+    small = np.abs(v) <= 0.25
+    found[small] = _sine_series(v[small])
+    return found
+
+
+def _sine_series(v: Reals) -> Reals:
+    square = v * v
     tail = 1 - square / 110 * (1 - square / 156)
-    series = -small * square / 6 * (1 - square / 20 * (1 - square / 42 * (1 - square / 72 * tail)))
-    if not v.size or (v.max() <= 0.25 and v.min() >= -0.25):
-        return series
-    return np.where(np.abs(v) <= 0.25, series, (np.sin(v) if sine is None else sine) - v)
+    return -v * square / 6 * (1 - square / 20 * (1 - square / 42 * (1 - square / 72 * tail)))
 
 
 def log_one_plus(real: Reals, imaginary: Reals) -> Complexes:
