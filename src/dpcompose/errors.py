@@ -174,7 +174,13 @@ class OverdrawnError(LedgerError):
 
     def __init__(self, scope: str, currency: str, asked: Any, left: Any) -> None:
         self.scope, self.currency, self.asked, self.left = scope, currency, asked, left
-        super().__init__(f"{scope}: {asked} of {currency} asked, {left} left. Nothing was spent; ask for less")
+        amounts = f"{few_digits(asked, up=True)} of {currency} asked, {few_digits(left, up=False)} left"
+        super().__init__(f"{scope}: {amounts}. Nothing was spent; ask for less")
+
+    def reworded(self, text: str) -> OverdrawnError:
+        """The same refusal with another text."""
+        self.args = (text,)
+        return self
 
 
 class StepRefusedError(OverdrawnError):
@@ -191,7 +197,8 @@ class StepRefusedError(OverdrawnError):
         self.steps, self.fitting = steps, fitting
         more = f"{fitting} more {'step' if fitting == 1 else 'steps'} of this kind would fit"
         self.args = (
-            f"{scope}: {steps} {'step' if steps == 1 else 'steps'} refused, {asked} of {currency} asked, {left} left; "
+            f"{scope}: {steps} {'step' if steps == 1 else 'steps'} refused, {few_digits(asked, up=True)} of {currency} "
+            f"asked, {few_digits(left, up=False)} left; "
             f"{more}. Nothing was spent, and none may run; stop, or ask for fewer steps, more noise or smaller samples",
         )
 
@@ -315,6 +322,18 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def few_digits(amount: Any, *, up: bool) -> str:
+    """An amount to six digits, rounded up where it was asked, down where it is left; other text as it is."""
+    from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+
+    try:
+        exact = Decimal(str(amount))
+        rounded = Context(prec=6, rounding=ROUND_CEILING if up else ROUND_FLOOR).create_decimal(exact).normalize()
+    except ArithmeticError:
+        return str(amount)
+    return f"{rounded:f}" if rounded == 0 or -5 < rounded.adjusted() < 7 else f"{rounded:e}"
 
 
 def _shown(value: Any) -> str:

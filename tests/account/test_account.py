@@ -195,7 +195,7 @@ def test_a_description_that_cannot_be_read_is_refused(ledger: Ledger, budget: An
         {"filter": "pure"},
         {"filter": BasicFilter, "epsilon": math.nan, "delta": 1e-6},
         {"filter": BasicFilter, "epsilon": 1, "delta": -1},
-        {"filter": PureFilter(1.0), "adjacency": "replace"},
+        {"filter": PureFilter(1.0), "adjacency": "swap"},
         {"filter": PureFilter(1.0), "schedule": [(Laplace(1.0), 0)]},
         {"filter": None, "schedule": [(Laplace(1.0), 1)]},
     ],

@@ -117,7 +117,7 @@ def test_export_names_mechanisms_units_and_totals_and_nobody(ask: Ask) -> None:
     assert "Ada" not in text
     assert "private-key" not in text
     ask("export --ledger l.db world --out export.json")
-    assert json.loads(Path("export.json").read_text())["format"] == document["format"]
+    assert json.loads(Path("export.json").read_text())["registry"] == document["registry"]
 
 
 @pytest.mark.slow

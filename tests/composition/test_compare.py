@@ -127,7 +127,7 @@ def test_bad_delta(delta: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [{"adjacency": "replace"}, {"orientation": 1}, {"tolerance": 0.0}, {"tolerance": math.nan}]
+    "bad", [{"adjacency": "swap"}, {"orientation": 1}, {"tolerance": 0.0}, {"tolerance": math.nan}]
 )
 def test_bad_keywords(bad: dict[str, Any]) -> None:
     with pytest.raises(DomainError):

@@ -203,7 +203,7 @@ def test_bad_input() -> None:
     with pytest.raises(DomainError, match="item"):
         parallel(Laplace(1.0), 0.5)  # type: ignore[arg-type]
     with pytest.raises(DomainError, match="adjacency"):
-        parallel(Laplace(1.0), adjacency="replace")  # type: ignore[arg-type]
+        parallel(Laplace(1.0), adjacency="swap")  # type: ignore[arg-type]
     with pytest.raises(UnsupportedError, match="moves=False"):
         parallel(Laplace(1.0), adjacency=Adjacency.ZERO_OUT)
     with pytest.raises(DomainError, match="delta"):

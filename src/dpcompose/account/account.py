@@ -11,7 +11,7 @@ from dpcompose.account.scope import NumericLiteral, ScopeBudget, adjacency_of, a
 from dpcompose.adaptive import Odometer
 from dpcompose.adaptive.pricing import known_pure, label
 from dpcompose.composition.composition import Composable
-from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.errors import DomainError, OverdrawnError, UnsupportedError
 from dpcompose.guarantee import Adjacency, Priced
 from dpcompose.ledger import Amount, Kind, Ledger, Receipt
 from dpcompose.ledger.scope import paths_down_to
@@ -180,7 +180,14 @@ class Account:
         if note:
             recorded["note"] = note
         priced = [each.scope for each in self.chain]
-        return self.ledger.charge(self.scope, cost=amounts, description=recorded, actor=actor, key=key, priced=priced)
+        try:
+            return self.ledger.charge(
+                self.scope, cost=amounts, description=recorded, actor=actor, key=key, priced=priced
+            )
+        except OverdrawnError as refusal:
+            from dpcompose.account.in_epsilon import refusal_in_words
+
+            raise refusal_in_words(refusal, self.ledger, self.scope, asked=amounts) from None
 
     def _description(self, mechanism: Priced, delta: NumericLiteral | None) -> dict[str, Any]:
         """The description in its entry: its text, and what an odometer and the sum along the path will need."""

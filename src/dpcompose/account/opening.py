@@ -19,12 +19,13 @@ from dpcompose.account.scope import (
     path_in,
     stated_alternatives,
 )
-from dpcompose.adaptive import Curators, MenuFilter, Odometer
+from dpcompose.adaptive import BasicFilter, ConcentratedFilter, Curators, MenuFilter, Odometer, PureFilter
 from dpcompose.adaptive.description import FILTERS, from_description
 from dpcompose.adaptive.filter import Filter
 from dpcompose.composition.composition import Composable
-from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.errors import DomainError, ScopeExistsError, UnsupportedError
 from dpcompose.guarantee import Adjacency
+from dpcompose.guarantee.adjacency import AdjacencyName
 from dpcompose.ledger import Kind, Ledger, Scope
 from dpcompose.mechanism.text import parse, serialize
 from dpcompose.numerics import check
@@ -39,7 +40,7 @@ def open_scope(
     epsilon: NumericLiteral | None = None,
     delta: NumericLiteral | None = None,
     mechanism_delta: NumericLiteral = 0,
-    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
     odometer: Odometer | None = None,
     schedule: Sequence[tuple[Composable, int] | Composable] = (),
     note: Mapping[str, Any] | None = None,
@@ -69,20 +70,31 @@ def open_scope(
         UnsupportedError: If the adjacency or the schedule has no sound statement.
         LedgerError: See `Ledger.scope`.
     """
+    adjacency = check.named("adjacency", adjacency, Adjacency)
     _same_adjacency(ledger, path, adjacency)
     budget = _made(filter, epsilon, delta, mechanism_delta, adjacency)
     committed = _schedule(schedule)
     if committed and budget is None:
         raise DomainError("schedule", schedule, "none in a scope without a filter")
-    ledger.scope(
-        path,
-        kind=Kind.FILTER,
-        caps=None if budget is None else budget.caps,
-        description=described(budget, adjacency, odometer, committed, note),
-        actor=actor,
-        key=key,
-    )
+    target = None if epsilon is None else (epsilon, 0 if delta is None else delta)
+    description = described(budget, adjacency, odometer, committed, note, target)
+    _opened(ledger, path, budget, description, actor=actor, key=key)
     return Account(ledger, scope=path)
+
+
+def _opened(
+    ledger: Ledger, path: str, budget: Filter | None, description: dict[str, Any], *, actor: str, key: str | None
+) -> None:
+    """Open a scope; one that was opened before targets were written down is the same scope."""
+    caps = None if budget is None else budget.caps
+    try:
+        ledger.scope(path, kind=Kind.FILTER, caps=caps, description=description, actor=actor, key=key)
+    except ScopeExistsError:
+        stated = description["budget"]
+        if "target" not in stated:
+            raise
+        older = description | {"budget": {name: stated[name] for name in stated if name != "target"}}
+        ledger.scope(path, kind=Kind.FILTER, caps=caps, description=older, actor=actor, key=key)
 
 
 def open_slots(
@@ -132,6 +144,46 @@ def open_slots(
         slots=slots,
         cost=cost,
         description=described(filter, adjacency, None, (), note) | {"mechanism": repr(curators)},
+        actor=actor,
+        key=key,
+    )
+
+
+def open_equal_slots(
+    ledger: Ledger, path: str, *, parts: int, note: Mapping[str, Any] | None = None, actor: str, key: str | None = None
+) -> Scope:
+    """Divide what is left in the scope above into equal slots, with filters of its kind; see `open_slots`.
+
+    Raises:
+        UnsupportedError: If the scope above has no filter whose amounts can be divided.
+        DomainError, LedgerError: See `open_slots`.
+    """
+    count = check.count("parts", parts, least=1)
+    above = path_in(ledger, path).rpartition("/")[0]
+    found = [each for each in _above(ledger, path) if each.filter is not None]
+    if not found or found[-1].adjacency is None:
+        raise UnsupportedError(f"equal parts for {path!r}", "no scope above it has a filter", "Open one for a target")
+    filter, left = found[-1].filter, ledger.available(above)
+    share = {name: left[name].fraction / count for name in left}
+    match filter:
+        case PureFilter():
+            each: Filter = PureFilter(share["epsilon"])
+        case BasicFilter():
+            each = BasicFilter(share["epsilon"], delta=share["delta"])
+        case ConcentratedFilter():
+            each = ConcentratedFilter(share["rho"], delta=share["delta"])
+        case _:
+            reason = f"the amounts of {filter!r} are not divided"
+            raise UnsupportedError(f"equal parts for {path!r}", reason, "Name the filter of the slots: --kind slots")
+    delta = share.get("delta", Fraction(0)) * count
+    return open_slots(
+        ledger,
+        path,
+        slots=count,
+        filter=each,
+        delta=delta,
+        adjacency=found[-1].adjacency,
+        note=note,
         actor=actor,
         key=key,
     )
@@ -317,7 +369,12 @@ class BudgetArguments:
             case Kind.PARTITION:
                 return open_partition(ledger, path, filter=self._filter(), **common)
             case Kind.FILTER:
-                open_scope(ledger, path, filter=self._filter(), odometer=self._odometer(), **common)
+                budget = self._filter()
+                target = (self.target["epsilon"], self.target.get("delta", 0)) if "epsilon" in self.target else None
+                _made(budget, None, None, 0, common["adjacency"])
+                _same_adjacency(ledger, path, common["adjacency"])
+                stated = described(budget, common["adjacency"], self._odometer(), (), self.note, target)
+                _opened(ledger, path, budget, stated, actor=actor, key=key)
                 return ledger.balance(path).scope
             case _:
                 raise DomainError("kind", self.kind, ", ".join(Kind))

@@ -10,7 +10,7 @@ from typing import Any, Self, cast
 
 from dpcompose.adaptive import Curators, Filter, Odometer, from_description
 from dpcompose.composition.composition import Composable
-from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.errors import DomainError, UnsupportedError, few_digits
 from dpcompose.guarantee import Adjacency
 from dpcompose.ledger import Amount, Kind, Ledger, Scope
 from dpcompose.ledger.scope import paths_down_to
@@ -44,6 +44,7 @@ class ScopeBudget:
         adjacency: Under which its charges are priced; None if it says nothing.
         odometer: Fixed when it was opened, if any.
         schedule: What was committed before the first answer, in order, with counts; empty if nothing was.
+        target: The epsilon and delta that it was opened for, as decimals; None if its filter was stated itself.
     """
 
     scope: Scope
@@ -51,6 +52,7 @@ class ScopeBudget:
     adjacency: Adjacency | None
     odometer: Odometer | None
     schedule: tuple[tuple[str, int], ...]
+    target: tuple[str, str] | None = None
 
     @classmethod
     def of(cls, scope: Scope) -> Self:
@@ -96,12 +98,20 @@ class ScopeBudget:
             Adjacency(budget["adjacency"]),
             Odometer.from_description(budget["odometer"]) if "odometer" in budget else None,
             tuple((str(text), check.count("times", times)) for text, times in budget.get("schedule", ())),
+            target_of(scope),
         )
 
     @property
     def path(self) -> str:
         """The path of the scope."""
         return self.scope.path
+
+    @property
+    def in_words(self) -> str:
+        """Its target, or the filter that it was opened with."""
+        if self.target is None:
+            return repr(self.filter)
+        return target_in_words(self.target)
 
     @property
     def curators(self) -> Curators:
@@ -124,6 +134,25 @@ class ScopeBudget:
     def rounds(self) -> int:
         """How many rounds were committed."""
         return sum(times for _, times in self.schedule)
+
+
+def target_of(scope: Scope) -> tuple[str, str] | None:
+    """The epsilon and delta that a scope was opened for, as decimals; None if it states none."""
+    target = scope.description.get("budget", {}).get("target")
+    if target is None:
+        return None
+    return str(exact_text("epsilon", target["epsilon"])), str(exact_text("delta", target["delta"]))
+
+
+def target_in_words(target: tuple[str, str]) -> str:
+    """Such as "epsilon 1 at delta 1e-6"."""
+    epsilon, delta = (few_digits(text, up=False) for text in target)
+    return f"epsilon {epsilon} at delta {delta}"
+
+
+def exact_text(name: str, value: NumericLiteral) -> Decimal:
+    """A number of a target as the shortest decimal that is it."""
+    return Decimal(str(Amount.of(value, name=name))).normalize()
 
 
 def path_in(ledger: Any, path: Any) -> str:
@@ -154,6 +183,7 @@ def described(
     odometer: Odometer | None,
     schedule: Schedule,
     note: Mapping[str, Any] | None,
+    target: tuple[NumericLiteral, NumericLiteral] | None = None,
 ) -> dict[str, Any]:
     """The description of a scope, plain values only."""
     budget: dict[str, Any] = {
@@ -163,6 +193,11 @@ def described(
     }
     if filter is not None and (alternatives := stated_alternatives(filter)):
         budget["alternatives"] = alternatives
+    if target is not None:
+        epsilon, delta = target
+        budget["target"] = {
+            "epsilon": str(exact_text("epsilon", epsilon)), "delta": str(exact_text("delta", delta))
+        }  # fmt: skip
     if odometer is not None:
         if not isinstance(odometer, Odometer):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("odometer", odometer, "an Odometer, or None")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dpcompose.cli.options import Json, PlanFile, option
+from dpcompose.cli.options import Json, PlanFile, option, read_plan
 from dpcompose.cli.output import emit, error_boundary
 from dpcompose.cli.streams import progress
 from dpcompose.errors import PlanError
@@ -32,10 +32,9 @@ def advise(
     """
     with error_boundary(), progress() as steps:
         from dpcompose import adaptive
-        from dpcompose.plan import Plan
         from dpcompose.report import advice_document, advice_page
 
-        read = Plan.read(plan)
+        read = read_plan(plan)
         stated = {} if read.question is None else {read.question.given: read.question.value}
         given = {name: value for name, value in (("epsilon", epsilon), ("delta", delta)) if value is not None}
         target = stated | given

@@ -6,24 +6,63 @@ import io
 import os
 import sys
 import traceback
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from dpcompose.cli.adaptive import app as adaptive
 from dpcompose.cli.audit import app as audit
 from dpcompose.cli.experiment import experiment
 from dpcompose.cli.imported import import_document
 from dpcompose.cli.ledger import app as ledger
-from dpcompose.cli.output import DONE, INTERNAL, NOT_AVAILABLE, package_version
+from dpcompose.cli.output import (
+    BAD_INPUT,
+    DONE,
+    INTERNAL,
+    INVOKED,
+    NOT_AVAILABLE,
+    Invocation,
+    package_version,
+    report_error,
+)
 from dpcompose.cli.plan import account, calibrate
 from dpcompose.cli.release import release
 from dpcompose.cli.statement import statement, verify
 from dpcompose.cli.streams import UnprintedError, stderr, stdout
 from dpcompose.cli.theorem import theorem
 
+_USAGE: Any = typer.BadParameter.__base__
+"""The error of what cannot be parsed, which typer does not name."""
+
+
+class _Root(TyperGroup):
+    """All commands. It knows what was typed, so that every error can be a document under --json."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        found: list[str] = []
+        known: dict[str, Any] = dict(self.commands)
+        for word in args:
+            if word not in known:
+                break
+            found.append(word)
+            known = dict(known[word].commands) if isinstance(known[word], TyperGroup) else {}
+        INVOKED.set(Invocation(" ".join(found), "--json" in args))
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except _USAGE as error:
+            if not INVOKED.get().json:
+                raise
+            report_error("UsageError", error.format_message(), BAD_INPUT)
+            raise typer.Exit(BAD_INPUT) from None
+
+
 app = typer.Typer(
     name="dpcompose",
+    cls=_Root,
     no_args_is_help=True,
     add_completion=True,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -94,6 +133,7 @@ def _run() -> int | str | None:
         return NOT_AVAILABLE
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
-        stderr(f"dpcompose: a defect, please report it with the plan: {type(error).__name__}: {error} ({place.name})")
+        said = f"a defect, please report it with the plan: {type(error).__name__}: {error} ({place.name})"
+        report_error(type(error).__name__, said, INTERNAL)
         return INTERNAL
     return DONE

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from dpcompose.cli.loaded import loaded
-from dpcompose.cli.options import Json, Picture, option
+from dpcompose.cli.options import PICTURES, Json, Picture, option, read_plan
 from dpcompose.cli.output import REFUSED, emit, emit_document, error_boundary, require_writable, write, writing
 from dpcompose.cli.streams import stderr, stdout
 from dpcompose.errors import DomainError
@@ -69,7 +69,7 @@ def mechanism(
         from dpcompose.audit.usual import usual_pairs
 
         require_writable("--certificate", certificate, ".json")
-        require_writable("--plot", plot, ".png")
+        require_writable("--plot", plot, *PICTURES)
         subject = _subject(loaded(name), name, fresh=fresh, timing=timing, limit=limit)
         claim = _claim(subject, epsilon, delta, rho, mu, plan)
         chosen = _read_pairs(pairs) if pairs is not None else usual_pairs(subject, claim, most=distance)
@@ -154,9 +154,8 @@ def _claim(
         return usual_claim(epsilon=epsilon, delta=delta, rho=rho, mu=mu)
     if any(each is not None for each in (epsilon, rho, mu)):
         raise DomainError("--plan", str(plan), "one claim: a plan, or --epsilon, --rho or --mu")
-    from dpcompose.plan import Plan
 
-    return Plan.read(plan).composition()
+    return read_plan(plan).composition()
 
 
 def _read_pairs(file: Path) -> tuple[Pair, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dpcompose.cli.options import Json, Picture, option
+from dpcompose.cli.options import PICTURES, Json, Picture, option, read_plan
 from dpcompose.cli.output import REFUSED, emit, error_boundary, require_writable, writing
 from dpcompose.cli.streams import announce, progress, stderr
 from dpcompose.errors import DomainError
@@ -65,7 +65,7 @@ def experiment(
         from dpcompose.experiment import Orientation, summarize
         from dpcompose.numerics import check
 
-        require_writable("--plot", plot, ".png")
+        require_writable("--plot", plot, *PICTURES)
         turned = Orientation(orientation)
         game, asked = _game(adversary, plan, rounds, epsilon, check.count("--seed", seed, least=0), turned)
         count = _transcripts(game) if transcripts is None else transcripts
@@ -86,7 +86,6 @@ def _game(
 ) -> tuple[Experiment, float]:
     """The experiment, and the epsilon to ask at."""
     from dpcompose.experiment import Experiment, NaturalFilterBreaker, Orientation
-    from dpcompose.plan import Plan
 
     if player is Player.BREAKER:
         if file is not None:
@@ -97,7 +96,7 @@ def _game(
         return game, breaker.budget.epsilon if epsilon is None else epsilon
     if file is None:
         raise DomainError("PLAN", None, "a plan file, whose mechanisms are the family")
-    read = Plan.read(file)
+    read = read_plan(file)
     if epsilon is None and read.question is not None and read.question.given == "epsilon":
         epsilon = read.question.value
     number = sum(entry.times for entry in read.entries) if rounds is None else rounds

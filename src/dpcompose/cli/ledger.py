@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json as json_reader
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from dpcompose.cli import ledger_evidence, ledger_read
 from dpcompose.cli.ledger_read import opened
-from dpcompose.cli.options import Actor, Json, LedgerUrl, option, pairs
+from dpcompose.cli.options import Actor, Json, LedgerUrl, option, pairs, read_text
 from dpcompose.cli.output import REFUSED, emit, emit_document, error_boundary
 from dpcompose.cli.streams import stderr, stdout
 from dpcompose.errors import DomainError, OverdrawnError, printable
@@ -48,6 +49,7 @@ def scope(
     parameter: Annotated[list[str] | None, option("Instead of a target.", "NAME=VALUE")] = None,
     cap: Annotated[list[str] | None, option("A bare cap, without a filter.", "CURRENCY=AMOUNT")] = None,
     slots: Annotated[int | None, option("How many slots.")] = None,
+    split: Annotated[int | None, option("Divide what is left above into so many equal slots.", "N")] = None,
     price_delta: Annotated[str | None, option("The delta at which all slots are charged above.")] = None,
     adjacency: Annotated[str, typer.Option(help="add-remove, replace or zero-out.")] = "add-remove",
     odometer: Annotated[str | None, option("Fix an odometer that fails with this probability.", "D")] = None,
@@ -77,19 +79,22 @@ def scope(
             odometer=odometer,
             note=note,
         )
-        if cap:
+        if split is not None:
+            _split(asked, ledger, path, split, actor=actor, key=key)
+        elif cap:
             _require_bare(asked)
             description = {"note": note} if note else None
             ledger.scope(path, kind=kind, caps=pairs("--cap", cap), description=description, actor=actor, key=key)
         else:
             asked.open(ledger, path, actor=actor, key=key)
-        balance = ledger.balance(path)
-    from dpcompose.report.ledger import balance_document, tree_page
+        balances = ledger.balances(path.partition("/")[0])
+    from dpcompose.report.ledger import balance_document, left_of, tree_page
 
+    (balance,) = (each for each in balances if each.scope.path == path)
     emit(
         "ledger scope",
-        lambda: balance_document(balance),
-        lambda: tree_page([balance], where=url, headline=f"{path}: open"),
+        lambda: balance_document(balance, left_of(balances)[path]),
+        lambda: tree_page(balances, where=url, path=path, headline=f"{path}: open"),
         json=json,
     )
 
@@ -117,10 +122,11 @@ def charge(
         try:
             receipt = _charged(ledger, path, plan, cost, key=key, delta=delta, actor=actor)
         except OverdrawnError as refusal:
+            refusal = _in_words(refusal, ledger, path, cost)
             if json:
                 amounts = {"asked": str(refusal.asked), "left": str(refusal.left)}
                 refused = {"granted": False, "scope": refusal.scope, "currency": refusal.currency, **amounts}
-                emit_document("ledger charge", refused)
+                emit_document("ledger charge", refused | {"reason": str(refusal)})
             stderr(f"dpcompose: {refusal}")
             raise typer.Exit(REFUSED) from None
         if redeem:
@@ -150,14 +156,52 @@ def _charged(
         refuse_unknown(ledger, path, delta=amounts.get("delta", 0))
         return ledger.charge(path, cost=amounts, actor=actor, key=key)
     from dpcompose.account import Account
-    from dpcompose.plan import Plan
 
     assert plan is not None, "there is a plan where there is no cost"
-    read = Plan.read(plan)
     account = Account(ledger, scope=path)
-    if read.adjacency is not account.adjacency:
-        raise DomainError("adjacency", read.adjacency.value, f"{account.adjacency.value}, as the scope has it")
+    read = ledger_read.plan_for(account, plan)
     return account.charge(read.composition(), actor=actor, key=key, delta=delta, description={"plan": plan.name})
+
+
+def _in_words(refusal: OverdrawnError, ledger: Ledger, path: str, cost: list[str] | None) -> OverdrawnError:
+    """The refusal of a bare cost in the words of the scope that was named; that of a plan has them already."""
+    if not cost:
+        return refusal
+    from dpcompose.account.in_epsilon import refusal_in_words
+    from dpcompose.ledger import Amount
+
+    asked = {name: Amount.of(text, name=name) for name, text in pairs("--cost", cost).items()}
+    return refusal_in_words(refusal, ledger, path, asked=asked)
+
+
+@app.command()
+def redeem(
+    url: LedgerUrl,
+    receipt: Annotated[str, typer.Argument(metavar="RECEIPT", help="A file, or - : what `charge --json` printed.")],
+    actor: Actor = "keeper",
+    json: Json = False,
+) -> None:
+    """Use up the receipt of a charge, before the noise is drawn: one charge pays for one answer."""
+    with error_boundary(), opened(url) as ledger:
+        from dpcompose.ledger import Receipt
+
+        found = Receipt.read(_receipt(receipt))
+        ledger.redeem(found, actor=actor)
+    if json:
+        emit_document("ledger redeem", {"scope": found.scope, "sequence": found.sequence, "key": found.key})
+    else:
+        stdout(f"{printable(found.scope)}: entry {found.sequence} is redeemed\n")
+
+
+def _receipt(source: str) -> str:
+    """The text of a receipt: of a file, alone or in the document of a charge."""
+    text = read_text("RECEIPT", source)
+    try:
+        document = json_reader.loads(text)
+    except (ValueError, RecursionError):
+        raise DomainError("RECEIPT", source, "the receipt of a charge, or the document that has it") from None
+    stated = document.get("receipt") if isinstance(document, dict) else None
+    return stated if isinstance(stated, str) else text
 
 
 @app.command()
@@ -169,6 +213,7 @@ def close(url: LedgerUrl, path: Path_, key: Key = None, actor: Actor = "keeper")
 
 
 app.command()(ledger_read.show)
+app.command()(ledger_read.price)
 app.command()(ledger_read.log)
 app.command()(ledger_read.exposure)
 app.command()(ledger_read.verify)
@@ -178,6 +223,17 @@ app.command()(ledger_evidence.announce)
 app.command()(ledger_evidence.checkpoint)
 app.command()(ledger_evidence.prove)
 app.command("check-proof")(ledger_evidence.check_proof)
+
+
+def _split(asked: BudgetArguments, ledger: Ledger, path: str, parts: int, *, actor: str, key: str | None) -> None:
+    """Open equal slots for all that is left in the scope above."""
+    from dpcompose.account.opening import BudgetArguments, open_equal_slots
+
+    if asked != BudgetArguments(note=asked.note):
+        raise DomainError(
+            "--split", parts, "nothing beside it but --unit: the budget is what is left in the scope above"
+        )
+    open_equal_slots(ledger, path, parts=parts, note=asked.note, actor=actor, key=key)
 
 
 def _require_bare(asked: BudgetArguments) -> None:

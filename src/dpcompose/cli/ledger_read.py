@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpcompose.cli.options import Json, LedgerUrl, TrustedKeys, option
+from dpcompose.cli.options import Csv, Json, LedgerUrl, PlanFile, TrustedKeys, option, read_plan
 from dpcompose.cli.output import REFUSED, emit, emit_document, error_boundary, package_version, require_writable, write
 from dpcompose.cli.streams import progress, stderr, stdout
 from dpcompose.errors import DomainError, EvidenceError, TamperedError
 from dpcompose.files import read
 
 if TYPE_CHECKING:
+    from dpcompose.account import Account
     from dpcompose.ledger import Anchor, Ledger
     from dpcompose.ledger.signed_note import VerifierKey
+    from dpcompose.plan import Plan
 
 LARGEST_ANCHOR = 100_000_000
 """Bytes of an anchor, which has a line for each tree."""
@@ -30,13 +34,19 @@ MaybePath = Annotated[
 def show(url: LedgerUrl, path: MaybePath = None, json: Json = False) -> None:
     """Print the tree of scopes with the amounts spent and left."""
     with error_boundary(), opened(url) as ledger:
-        balances = ledger.balances(path)
-    from dpcompose.report.ledger import balance_document, tree_page
+        from dpcompose.ledger.scope import paths_down_to
 
+        above = [] if path is None else [ledger.balance(each) for each in paths_down_to(path)[:-1]]
+        balances = (*above, *ledger.balances(path))
+    from dpcompose.ledger.store import is_at_or_below
+    from dpcompose.report.ledger import balance_document, left_of, tree_page
+
+    left = left_of(balances)
+    shown = [each for each in balances if path is None or is_at_or_below(each.scope.path, path)]
     emit(
         "ledger show",
-        lambda: {"ledger": url, "scopes": [balance_document(balance) for balance in balances]},
-        lambda: tree_page(balances, where=url),
+        lambda: {"ledger": url, "scopes": [balance_document(each, left[each.scope.path]) for each in shown]},
+        lambda: tree_page(balances, where=url, path=path),
         json=json,
     )
 
@@ -46,11 +56,22 @@ def log(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A scope; those below it too.")],
     after: Annotated[int, typer.Option(help="Only entries with larger numbers.", min=0)] = 0,
     most: Annotated[int, typer.Option(help="At most so many.", min=1)] = 1000,
+    tail: Annotated[int | None, typer.Option(help="Only the last so many.", min=1, show_default=False)] = None,
+    actor: Annotated[str | None, option("Only entries of this actor.", "NAME")] = None,
+    since: Annotated[str | None, option("Only entries from this day or time on (ISO 8601, UTC).", "TIME")] = None,
+    csv: Csv = False,
     json: Json = False,
 ) -> None:
     """Print the log of a scope and of the scopes below it, oldest first."""
     with error_boundary(), opened(url) as ledger:
-        entries = list(islice(ledger.entries(path, after), most))
+        begin = None if since is None else _moment(since)
+        found = (
+            entry
+            for entry in ledger.entries(path, after)
+            if (actor is None or entry.actor == actor)
+            and (begin is None or datetime.fromisoformat(entry.time) >= begin)
+        )
+        entries = list(islice(found, most)) if tail is None else list(deque(found, tail))
     from dpcompose.report.ledger import entry_document, log_page
 
     emit(
@@ -58,7 +79,62 @@ def log(
         lambda: {"ledger": url, "path": path, "entries": [entry_document(entry) for entry in entries]},
         lambda: log_page(entries, path=path),
         json=json,
+        csv=csv,
     )
+
+
+def _moment(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise DomainError("--since", text, "a day or a time such as 2026-01-31 or 2026-01-31T12:00") from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def price(
+    url: LedgerUrl,
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A scope.", show_default=False)],
+    plan: PlanFile,
+    delta: Annotated[str | None, option("The delta at which the plan would be charged.")] = None,
+    json: Json = False,
+) -> None:
+    """Say what a PLAN would be charged in a scope, and whether it fits; charges nothing."""
+    with error_boundary(), opened(url) as ledger:
+        from dpcompose.account import Account
+        from dpcompose.account.in_epsilon import charge_in_epsilon
+
+        account = Account(ledger, scope=path)
+        cost = account.price(plan_for(account, plan).composition(), delta=delta)
+        left = ledger.available(path)
+        epsilon = charge_in_epsilon(account.chain, cost, left)
+    from dpcompose.report.ledger import price_page
+
+    fits = all(amount.units <= left[name].units for name, amount in cost.items() if name in left)
+    document = {
+        "ledger": url,
+        "scope": path,
+        "fits": fits,
+        "cost": {name: str(amount) for name, amount in cost.items()},
+        "left": left.texts(),
+        "epsilon": None if epsilon is None else {"asked": epsilon[0], "left": epsilon[1]},
+    }
+    emit(
+        "ledger price",
+        lambda: document,
+        lambda: price_page(path, cost, left=left, epsilon=epsilon),
+        json=json,
+    )
+    if not fits:
+        raise typer.Exit(REFUSED)
+
+
+def plan_for(account: Account, plan: Path) -> Plan:
+    """The plan, if it is stated under the adjacency of the scope."""
+
+    read = read_plan(plan)
+    if read.adjacency is not account.adjacency:
+        raise DomainError("adjacency", read.adjacency.value, f"{account.adjacency.value}, as the scope has it")
+    return read
 
 
 def exposure(

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpcompose.errors import DomainError
+from dpcompose.files import read
+
+if TYPE_CHECKING:
+    from dpcompose.plan import Plan
 
 
 def option(text: str, metavar: str | None = None) -> Any:
@@ -27,9 +32,39 @@ def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
     return found
 
 
-PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file (TOML).", show_default=False)]
-Picture = Annotated[Path | None, option("Write the pictures as PNG.", "FILE.png")]
+def read_text(name: str, source: str | Path) -> str:
+    """The text of a file, or of standard input for `-`.
+
+    Raises:
+        DomainError: If it cannot be read, is larger than ten million bytes, or is not UTF-8.
+    """
+    try:
+        stated = str(source) == "-"
+        content = sys.stdin.buffer.read(LARGEST_TEXT + 1) if stated else read(Path(source), most=LARGEST_TEXT)
+        if len(content) > LARGEST_TEXT:
+            raise DomainError(name, str(source), f"at most {LARGEST_TEXT:,} bytes")
+        return content.decode("utf-8-sig")
+    except OSError as error:
+        raise DomainError(name, str(source), f"a file that can be read ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        raise DomainError(name, str(source), f"UTF-8 text; byte {error.start} is not valid") from None
+
+
+def read_plan(path: Path) -> Plan:
+    """The plan in a file, or on standard input for `-`."""
+    from dpcompose.plan import Plan
+
+    return Plan.parse(read_text("PLAN", "-"), source="standard input") if str(path) == "-" else Plan.read(path)
+
+
+LARGEST_TEXT = 10**7
+PICTURES = (".png", ".svg", ".pdf")
+PlanFile = Annotated[
+    Path, typer.Argument(metavar="PLAN", help="A plan file (TOML), or - for standard input.", show_default=False)
+]
+Picture = Annotated[Path | None, option("Write the pictures; the name ends in .png, .svg or .pdf.", "FILE")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Csv = Annotated[bool, typer.Option("--csv", help="Print the tables as CSV.")]
 LedgerUrl = Annotated[
     str,
     typer.Option(

@@ -6,6 +6,8 @@ import os
 import stat
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +30,8 @@ from dpcompose.files import replacing
 if TYPE_CHECKING:
     from dpcompose.report import Page
 
+FORMAT = 1
+"""The version of all documents; a later one may have more members, never fewer."""
 DONE = 0
 REFUSED = 1
 """Refused, over budget, refuted, or not to be reached."""
@@ -37,30 +41,61 @@ NOT_AVAILABLE = 3
 INTERNAL = 4
 
 
+@dataclass(frozen=True)
+class Invocation:
+    """What was typed.
+
+    Args:
+        command: The words of the command, such as "ledger show".
+        json: Whether --json is among the others.
+    """
+
+    command: str = ""
+    json: bool = False
+
+
+INVOKED: ContextVar[Invocation] = ContextVar("INVOKED", default=Invocation())
+"""The command that runs."""
+
+
 @contextmanager
 def error_boundary() -> Generator[None]:
-    """Turn the errors of dpcompose, raised inside, into a sentence and an exit status."""
+    """Turn the errors of dpcompose, raised inside, into a sentence and an exit status; into a document for --json."""
     try:
         yield
     except (PlanError, DomainError) as error:
-        raise _end(str(error), BAD_INPUT) from None
+        raise _end(error, BAD_INPUT) from None
     except (UnsupportedError, MissingExtraError) as error:
-        raise _end(str(error), NOT_AVAILABLE) from None
+        raise _end(error, NOT_AVAILABLE) from None
     except (UnreachableError, RefusedRoundError, LedgerError, ReleaseError, StatementError) as error:
-        raise _end(str(error), REFUSED) from None
+        raise _end(error, REFUSED) from None
 
 
-def emit(command: str, document: Callable[[], Mapping[str, Any]], page: Callable[[], Page], *, json: bool) -> None:
-    """Print the result of a command on standard output: as one JSON document, or as a page.
+def emit(
+    command: str,
+    document: Callable[[], Mapping[str, Any]],
+    page: Callable[[], Page],
+    *,
+    json: bool,
+    csv: bool = False,
+) -> None:
+    """Print the result of a command on standard output: as one JSON document, as CSV or as a page.
 
     Args:
         command: The words after `dpcompose`, such as "ledger show".
         document: Makes the document, which is printed with the command and the version of dpcompose.
         page: Makes the page.
         json: Whether to print the document.
+        csv: Whether to print the tables as CSV.
     """
+    if json and csv:
+        raise _end(DomainError("--csv", True, "not beside --json: one of them"), BAD_INPUT)
     if json:
         emit_document(command, document())
+    elif csv:
+        from dpcompose.report import csv_text
+
+        stdout(csv_text(page()))
     else:
         from dpcompose.cli.terminal import show
 
@@ -71,7 +106,12 @@ def emit_document(command: str, document: Mapping[str, Any]) -> None:
     """Print one JSON document on standard output; see `emit`."""
     from dpcompose.report import dumps
 
-    stdout(dumps({"dpcompose": package_version(), "command": command} | dict(document)) + "\n")
+    stdout(dumps(headed(command, document)) + "\n")
+
+
+def headed(command: str, document: Mapping[str, Any]) -> dict[str, Any]:
+    """The document with what every document has: the version, the format and the command."""
+    return {"dpcompose": package_version(), "format": FORMAT, "command": command} | dict(document)
 
 
 def require_writable(option: str, path: Path | None, *suffixes: str) -> None:
@@ -116,6 +156,14 @@ def package_version() -> str:
     return version("dpcompose")
 
 
-def _end(message: str, status: int) -> typer.Exit:
-    stderr(f"dpcompose: {message}")
+def _end(error: Exception, status: int) -> typer.Exit:
+    report_error(type(error).__name__, str(error), status)
     return typer.Exit(status)
+
+
+def report_error(kind: str, message: str, status: int) -> None:
+    """Say an error on standard error, and as a document on standard output if the command has --json."""
+    words = INVOKED.get()
+    if words.json:
+        emit_document(words.command, {"error": {"kind": kind, "message": message, "status": status}})
+    stderr(f"dpcompose: {message}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpcompose.cli.options import Json, Picture, PlanFile, option
+from dpcompose.cli.options import PICTURES, Json, Picture, PlanFile, option, read_plan
 from dpcompose.cli.output import REFUSED, emit, error_boundary, package_version, require_writable, write, writing
 from dpcompose.cli.streams import Progress, progress, stderr, stdout
 from dpcompose.errors import PlanError
@@ -37,13 +37,13 @@ def account(
     each mechanism. The question is the plan's own `delta` or `epsilon`, unless --delta or --epsilon is given.
     """
     with error_boundary(), progress() as steps:
-        from dpcompose.plan import Plan, risk_of
         from dpcompose.plan import account as account_of
+        from dpcompose.plan import risk_of
         from dpcompose.report import account_document, account_page
 
         require_writable("--html", html, ".html", ".htm")
-        require_writable("--plot", plot, ".png")
-        read = Plan.read(plan)
+        require_writable("--plot", plot, *PICTURES)
+        read = read_plan(plan)
         question, limit = _question(read, delta, epsilon)
         found = account_of(read, question, limit=limit, every=explain, progress=steps)
         attack = risk_of(read, progress=steps) if risk else None
@@ -81,7 +81,6 @@ def calibrate(
     It is the smallest sigma or scale, or the largest rate, times or epsilon.
     """
     with error_boundary(), progress() as steps:
-        from dpcompose.plan import Plan
         from dpcompose.plan import calibrate as calibrated
 
         steps(f"trying values of {vary}", 0, 1)
@@ -93,7 +92,7 @@ def calibrate(
             "prior": prior,
         }
         attack = {name: value for name, value in stated.items() if value is not None}
-        found = calibrated(Plan.read(plan), vary, epsilon=epsilon, delta=delta, **attack)
+        found = calibrated(read_plan(plan), vary, epsilon=epsilon, delta=delta, **attack)
     if toml and not json:
         stdout(found.plan.toml())
     else:

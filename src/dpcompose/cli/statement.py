@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpcompose.cli.options import Json, PlanFile, option
+from dpcompose.cli.options import Json, PlanFile, option, read_plan
 from dpcompose.cli.output import emit, emit_document, error_boundary, require_writable, write
 from dpcompose.cli.streams import stderr, stdout
 from dpcompose.errors import DomainError
@@ -34,11 +34,10 @@ def statement(
     with error_boundary():
         from dpcompose.interop.privacy_document import privacy_json
         from dpcompose.interop.statement import statement as stated
-        from dpcompose.plan import Plan
 
         require_writable("--card", card, ".md")
         require_writable("--privacy", privacy, ".json")
-        found = stated(Plan.read(plan), unit=unit, delta=delta, sampling=sampling, records=records)
+        found = stated(read_plan(plan), unit=unit, delta=delta, sampling=sampling, records=records)
         for name, path, text in (("--card", card, found.model_card), ("--privacy", privacy, privacy_json(found))):
             if path is not None:
                 write(name, path, text)

@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 from dpcompose.composition.compare import Comparison, theorems
 from dpcompose.composition.profile import Profile
 from dpcompose.composition.question import TOLERANCE, PrivacyQuestion
 from dpcompose.composition.risk import Risk, risk
-from dpcompose.guarantee.adjacency import Adjacency, Orientation
+from dpcompose.guarantee.adjacency import Adjacency, AdjacencyName, Orientation, OrientationName
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound
+
+Given = ParamSpec("Given")
+Answered = TypeVar("Answered")
+
+
+def takes(name: str) -> Callable[[Callable[Given, Answered]], Callable[Given, Answered]]:
+    """A method that takes its number by that keyword says so to whoever leaves the keyword out."""
+
+    def decorated(method: Callable[Given, Answered]) -> Callable[Given, Answered]:
+        @wraps(method)
+        def asked(*given: Given.args, **named: Given.kwargs) -> Answered:
+            if len(given) > 1:
+                raise TypeError(f"the number has a name: .{method.__name__}({name}={given[1]!r})")
+            return method(*given, **named)
+
+        return asked
+
+    return decorated
 
 
 class Askable(ABC):
@@ -25,12 +46,20 @@ class Askable(ABC):
     ) -> PrivacyQuestion:
         """The question, ready to be asked."""
 
+    def _asked(
+        self, adjacency: AdjacencyName, orientation: OrientationName, tolerance: float, proof: bool
+    ) -> PrivacyQuestion:
+        """The question of arguments as they were given."""
+        members = check.named("adjacency", adjacency, Adjacency), check.named("orientation", orientation, Orientation)
+        return self._question(*members, tolerance, proof)
+
+    @takes("delta")
     def epsilon(
         self,
         *,
         delta: float,
-        adjacency: Adjacency = Adjacency.ADD_REMOVE,
-        orientation: Orientation = Orientation.SAME,
+        adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
+        orientation: OrientationName = Orientation.SAME,
         tolerance: float = TOLERANCE,
         proof: bool = False,
     ) -> Bound:
@@ -44,7 +73,7 @@ class Askable(ABC):
 
         Args:
             delta: In [0, 1], read as a double.
-            adjacency: What one person's data may change.
+            adjacency: What one person's data may change; "add-remove", "replace", "zero-out", or the member.
             orientation: Whether the same world holds the record in every round.
             tolerance: Wanted relative width, in (0, 1); what was reached is in the bound.
             proof: Evaluate in ball arithmetic, every error a theorem (extra `proof`).
@@ -55,14 +84,15 @@ class Askable(ABC):
 
         Reference: [ZhuDongWang2022, Theorem 10]
         """
-        return self._question(adjacency, orientation, tolerance, proof).epsilon(check.probability("delta", delta))
+        return self._asked(adjacency, orientation, tolerance, proof).epsilon(check.probability("delta", delta))
 
+    @takes("epsilon")
     def delta(
         self,
         *,
         epsilon: float,
-        adjacency: Adjacency = Adjacency.ADD_REMOVE,
-        orientation: Orientation = Orientation.SAME,
+        adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
+        orientation: OrientationName = Orientation.SAME,
         tolerance: float = TOLERANCE,
         proof: bool = False,
     ) -> Bound:
@@ -85,26 +115,26 @@ class Askable(ABC):
 
         Reference: [ZhuDongWang2022, Theorem 10]
         """
-        return self._question(adjacency, orientation, tolerance, proof).delta(check.real("epsilon", epsilon))
+        return self._asked(adjacency, orientation, tolerance, proof).delta(check.real("epsilon", epsilon))
 
     def profile(
         self,
         *,
-        adjacency: Adjacency = Adjacency.ADD_REMOVE,
-        orientation: Orientation = Orientation.SAME,
+        adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
+        orientation: OrientationName = Orientation.SAME,
         tolerance: float = TOLERANCE,
         proof: bool = False,
     ) -> Profile:
         """The curve delta(epsilon): call it at an array of epsilons; `.tradeoff(alpha)` is its dual."""
-        return Profile(self._question(adjacency, orientation, tolerance, proof))
+        return Profile(self._asked(adjacency, orientation, tolerance, proof))
 
     def risk(
         self,
         *,
         prior: float = 0.5,
         false_positive_rate: float = 1e-3,
-        adjacency: Adjacency = Adjacency.ADD_REMOVE,
-        orientation: Orientation = Orientation.SAME,
+        adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
+        orientation: OrientationName = Orientation.SAME,
         tolerance: float = TOLERANCE,
         proof: bool = False,
     ) -> Risk:
@@ -112,12 +142,13 @@ class Askable(ABC):
         curve = self.profile(adjacency=adjacency, orientation=orientation, tolerance=tolerance, proof=proof)
         return risk(curve, prior=prior, false_positive_rate=false_positive_rate)
 
+    @takes("delta")
     def compare(
         self,
         *,
         delta: float,
-        adjacency: Adjacency = Adjacency.ADD_REMOVE,
-        orientation: Orientation = Orientation.SAME,
+        adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
+        orientation: OrientationName = Orientation.SAME,
         tolerance: float = TOLERANCE,
     ) -> tuple[Comparison, ...]:
         """Every theorem that gives a finite epsilon, tightest first; the certified one is always there.
@@ -137,7 +168,7 @@ class Askable(ABC):
             UnsupportedError: If a part has no sound statement under the adjacency or orientation.
         """
         delta = check.probability("delta", delta)
-        return self._theorems(self._question(adjacency, orientation, tolerance, False), delta)
+        return self._theorems(self._asked(adjacency, orientation, tolerance, False), delta)
 
     def _theorems(self, question: PrivacyQuestion, delta: float) -> tuple[Comparison, ...]:
         """The rows of `compare`."""

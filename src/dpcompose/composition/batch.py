@@ -18,7 +18,7 @@ from dpcompose.composition.answers import Askable
 from dpcompose.composition.composition import Composable, ComposablePart, compose
 from dpcompose.composition.question import TOLERANCE, PrivacyQuestion, ask, checked
 from dpcompose.errors import DomainError, DPComposeError, UnreachableError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency, Orientation
+from dpcompose.guarantee.adjacency import Adjacency, AdjacencyName, Orientation
 from dpcompose.loss import sampled_gaussian_many
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.loss.sampled_gaussian_running import MOST_PHASES, running
@@ -41,7 +41,7 @@ def epsilons(
     compositions: Iterable[Askable],
     *,
     delta: ArrayLike,
-    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
     orientation: Orientation = Orientation.SAME,
     tolerance: float = TOLERANCE,
     masked: bool = False,
@@ -68,7 +68,14 @@ def epsilons(
         DomainError: If a number is outside its domain, or there are not as many of them as compositions.
         UnsupportedError: If a part has no sound statement under the adjacency or orientation.
     """
-    batch = _Batch("delta", adjacency, orientation, checked(orientation, tolerance, False), masked, progress)
+    batch = _Batch(
+        "delta",
+        check.named("adjacency", adjacency, Adjacency),
+        orientation,
+        checked(orientation, tolerance, False),
+        masked,
+        progress,
+    )
     return batch.answered(compositions, delta)
 
 
@@ -76,7 +83,7 @@ def deltas(
     compositions: Iterable[Askable],
     *,
     epsilon: ArrayLike,
-    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
     orientation: Orientation = Orientation.SAME,
     tolerance: float = TOLERANCE,
     masked: bool = False,
@@ -101,7 +108,14 @@ def deltas(
         DomainError: If a number is outside its domain, or there are not as many of them as compositions.
         UnsupportedError: If a part has no sound statement under the adjacency or orientation.
     """
-    batch = _Batch("epsilon", adjacency, orientation, checked(orientation, tolerance, False), masked, progress)
+    batch = _Batch(
+        "epsilon",
+        check.named("adjacency", adjacency, Adjacency),
+        orientation,
+        checked(orientation, tolerance, False),
+        masked,
+        progress,
+    )
     return batch.answered(compositions, epsilon)
 
 
@@ -109,7 +123,7 @@ def running_epsilon(
     schedule: Composable | Iterable[Composable],
     *,
     delta: float,
-    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
     orientation: Orientation = Orientation.SAME,
     tolerance: float = TOLERANCE,
     progress: Progress | None = None,
@@ -140,6 +154,7 @@ def running_epsilon(
         if not isinstance(item, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError(f"schedule[{index}]", item, "a mechanism or a composition")
     parts = [entry for item in items for entry in item._counted()]  # pyright: ignore[reportPrivateUsage]
+    adjacency = check.named("adjacency", adjacency, Adjacency)
     whole = ask(tuple(parts), adjacency, orientation, checked(orientation, tolerance, False), False)
     total = sum(times for _, times in parts)
     ends, certificates = np.full((2, total), np.nan), [_TOGETHER] * total
@@ -215,7 +230,6 @@ class _Batch:
 
     def answered(self, compositions: Iterable[Askable], given: ArrayLike) -> Bounds:
         """The bounds of all questions."""
-        check.member("adjacency", self.adjacency, Adjacency)
         check.flag("masked", self.masked)
         check.told(self.progress)
         subjects = self._subjects(compositions)

@@ -15,7 +15,7 @@ from dpcompose.composition.calibrate import Calibration, Searching, search
 from dpcompose.composition.composition import Composable
 from dpcompose.composition.question import TOLERANCE
 from dpcompose.errors import DomainError, DPComposeError
-from dpcompose.guarantee.adjacency import Adjacency, Orientation
+from dpcompose.guarantee.adjacency import Adjacency, AdjacencyName, Orientation
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound
 from dpcompose.numerics.bounds import Bounds
@@ -56,7 +56,7 @@ def calibrations(
     parameter: str = "decreasing",
     integer: bool = False,
     bracket: tuple[float, float] | None = None,
-    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
     orientation: Orientation = Orientation.SAME,
     tolerance: float = TOLERANCE,
     masked: bool = False,

@@ -15,7 +15,7 @@ from dpcompose.composition.composition import Composable, compose
 from dpcompose.composition.question import TOLERANCE
 from dpcompose.composition.target import Target
 from dpcompose.errors import DomainError, UnreachableError
-from dpcompose.guarantee.adjacency import Adjacency, Orientation
+from dpcompose.guarantee.adjacency import Adjacency, AdjacencyName, Orientation
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound
 
@@ -63,7 +63,7 @@ def calibrate(
     parameter: str = "decreasing",
     integer: bool = False,
     bracket: tuple[float, float] | None = None,
-    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
     orientation: Orientation = Orientation.SAME,
     tolerance: float = TOLERANCE,
 ) -> Calibration:

@@ -27,7 +27,7 @@ from dpcompose.composition.part import (
 )
 from dpcompose.composition.question import TOLERANCE, PrivacyQuestion, ask, checked, unproved
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency, Orientation
+from dpcompose.guarantee.adjacency import Adjacency, AdjacencyName, Orientation, OrientationName
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.guarantee.priced import TypedAmounts
@@ -95,8 +95,8 @@ class Composable(Askable):
         self,
         order: float,
         *,
-        adjacency: Adjacency = Adjacency.ADD_REMOVE,
-        orientation: Orientation = Orientation.SAME,
+        adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
+        orientation: OrientationName = Orientation.SAME,
         tolerance: float = TOLERANCE,
         proof: bool = False,
     ) -> Bound:
@@ -107,13 +107,13 @@ class Composable(Askable):
         True
         """
         unproved("a Renyi divergence", proof=proof)
-        return self._question(adjacency, orientation, tolerance, False).renyi(order)
+        return self._asked(adjacency, orientation, tolerance, False).renyi(order)
 
     def zcdp(
         self,
         *,
-        adjacency: Adjacency = Adjacency.ADD_REMOVE,
-        orientation: Orientation = Orientation.SAME,
+        adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
+        orientation: OrientationName = Orientation.SAME,
         tolerance: float = TOLERANCE,
         proof: bool = False,
     ) -> ConcentratedDP | None:
@@ -124,14 +124,14 @@ class Composable(Askable):
         0.5
         """
         unproved("a zero-concentrated guarantee", proof=proof)
-        checked(orientation, tolerance, False)
-        return gathered(self._counted(), adjacency).zcdp()
+        checked(check.named("orientation", orientation, Orientation), tolerance, False)
+        return gathered(self._counted(), check.named("adjacency", adjacency, Adjacency)).zcdp()
 
     def gdp(
         self,
         *,
-        adjacency: Adjacency = Adjacency.ADD_REMOVE,
-        orientation: Orientation = Orientation.SAME,
+        adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
+        orientation: OrientationName = Orientation.SAME,
         tolerance: float = TOLERANCE,
         proof: bool = False,
     ) -> float | None:
@@ -142,16 +142,16 @@ class Composable(Askable):
         2.0
         """
         unproved("the mu of Gaussian privacy", proof=proof)
-        checked(orientation, tolerance, False)
-        return gathered(self._counted(), adjacency).gdp()
+        checked(check.named("orientation", orientation, Orientation), tolerance, False)
+        return gathered(self._counted(), check.named("adjacency", adjacency, Adjacency)).gdp()
 
-    def pure(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> float | None:
+    def pure(self, *, adjacency: AdjacencyName = Adjacency.ADD_REMOVE) -> float | None:
         """The epsilon of pure differential privacy, rounded up, or None if there is none."""
-        return gathered(self._counted(), adjacency).pure()
+        return gathered(self._counted(), check.named("adjacency", adjacency, Adjacency)).pure()
 
-    def approximate(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> ApproximateDP | None:
+    def approximate(self, *, adjacency: AdjacencyName = Adjacency.ADD_REMOVE) -> ApproximateDP | None:
         """The (epsilon, delta) of bounded losses, added up by the basic theorem; None where a loss is unbounded."""
-        return gathered(self._counted(), adjacency).approximate()
+        return gathered(self._counted(), check.named("adjacency", adjacency, Adjacency)).approximate()
 
 
 class ComposablePart(Composable, Part):

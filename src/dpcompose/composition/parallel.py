@@ -14,7 +14,7 @@ from dpcompose.composition.losses import Losses, gathered
 from dpcompose.composition.part import Pairs, Part, Parts
 from dpcompose.composition.question import TOLERANCE, PrivacyQuestion, ask
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency, Orientation
+from dpcompose.guarantee.adjacency import Adjacency, AdjacencyName, Orientation
 from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.guarantee.promise import RenyiPromise
 from dpcompose.loss.base import Pair
@@ -98,7 +98,7 @@ def _largest(questions: list[PrivacyQuestion], answer: Callable[[PrivacyQuestion
     return Bound(max(bound.lower for bound in bounds), leader.upper, leader.certificate)
 
 
-def parallel(*cells: Composable, adjacency: Adjacency = Adjacency.ADD_REMOVE, moves: bool = True) -> Parallel:
+def parallel(*cells: Composable, adjacency: AdjacencyName = Adjacency.ADD_REMOVE, moves: bool = True) -> Parallel:
     """Mechanisms on disjoint people: cell i of the records is seen by `cells[i]` alone.
 
     Which cell a record belongs to is a function of the record, fixed without looking at the data, and the data do not
@@ -132,7 +132,7 @@ def parallel(*cells: Composable, adjacency: Adjacency = Adjacency.ADD_REMOVE, mo
     """
     if not cells:
         raise DomainError("cells", cells, "at least one mechanism or composition")
-    check.member("adjacency", adjacency, Adjacency)
+    adjacency = check.named("adjacency", adjacency, Adjacency)
     check.flag("moves", moves)
     if adjacency is Adjacency.ZERO_OUT and moves:
         reason = "a null record belongs to no cell that is known"

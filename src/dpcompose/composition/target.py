@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dpcompose.composition.composition import Composition
 from dpcompose.composition.risk import risk
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.adjacency import Adjacency, Orientation
+from dpcompose.guarantee.adjacency import AdjacencyName, Orientation
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound, down, up
 
@@ -27,7 +27,7 @@ class Target:
     """
 
     limit: float
-    measured: Callable[[Composition, Adjacency, Orientation, float], Bound]
+    measured: Callable[[Composition, AdjacencyName, Orientation, float], Bound]
     larger: str
 
     @classmethod
@@ -97,7 +97,7 @@ def _power(limit: float, rate: float) -> Target:
         reached = "who looks at nothing has as many true positives as false ones"
         raise DomainError("true_positive_rate", limit, f"more than the false positive rate, {rate!r}: {reached}")
 
-    def measured(member: Composition, adjacency: Adjacency, orientation: Orientation, tolerance: float) -> Bound:
+    def measured(member: Composition, adjacency: AdjacencyName, orientation: Orientation, tolerance: float) -> Bound:
         curve = member.profile(adjacency=adjacency, orientation=orientation, tolerance=tolerance).power(rate)
         return Bound(float(curve.lower), float(curve.upper))
 
@@ -110,7 +110,7 @@ def _bayes(least: float, prior: float) -> Target:
         most = "less than the smaller of prior and 1 - prior, the error of who looks at nothing"
         raise DomainError("bayes_error", least, most)
 
-    def measured(member: Composition, adjacency: Adjacency, orientation: Orientation, tolerance: float) -> Bound:
+    def measured(member: Composition, adjacency: AdjacencyName, orientation: Orientation, tolerance: float) -> Bound:
         profile = member.profile(adjacency=adjacency, orientation=orientation, tolerance=tolerance)
         error = risk(profile, prior=prior, false_positive_rate=1.0).bayes_error
         return Bound(max(down(1 - error.upper), 0.0), min(up(1 - error.lower), 1.0))

@@ -180,8 +180,8 @@ class Experiment:
             raise DomainError("family", self.family, "a list of at least one mechanism")
         object.__setattr__(self, "family", family)
         object.__setattr__(self, "rounds", _number("rounds", self.rounds, most=MOST_ROUNDS))
-        check.member("adjacency", self.adjacency, Adjacency)
-        check.member("orientation", self.orientation, Orientation)
+        object.__setattr__(self, "adjacency", check.named("adjacency", self.adjacency, Adjacency))
+        object.__setattr__(self, "orientation", check.named("orientation", self.orientation, Orientation))
 
     @cached_property
     def composition(self) -> Certified:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Literal
 
 
 class Adjacency(Enum):
@@ -23,3 +24,8 @@ class Orientation(Enum):
     """Bob's data is present in one whole world and absent in the other (section 3.5.2's reading)."""
     FREE = "free"
     """Definition 3.7 to the letter: the adversary orients each pair anew."""
+
+
+AdjacencyName = Adjacency | Literal["add-remove", "replace", "zero-out"]
+OrientationName = Orientation | Literal["same", "free"]
+"""A member, or its value, as plans write it."""

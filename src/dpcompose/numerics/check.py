@@ -123,3 +123,15 @@ def member(name: str, value: Any, of: type[Member]) -> Member:
     if not isinstance(value, of):
         raise DomainError(name, value, f"{of.__name__}.{next(iter(of)).name}, or another {of.__name__}")
     return value
+
+
+def named(name: str, value: Any, of: type[Member]) -> Member:
+    """`value` as a member of that enumeration: one, or its value as plans write it, such as "add-remove"."""
+    if isinstance(value, of):
+        return value
+    for each in of:
+        if isinstance(value, str) and value == each.value:
+            return each
+    raise DomainError(
+        name, value, f"one of {', '.join(repr(each.value) for each in of)}, or the member of {of.__name__}"
+    )

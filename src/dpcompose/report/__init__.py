@@ -5,7 +5,7 @@ from dpcompose.report.advice import advice_document, advice_page
 from dpcompose.report.counting import counting_page, save_counting
 from dpcompose.report.document import dumps
 from dpcompose.report.html import html
-from dpcompose.report.page import Fact, Heading, Page, PageTable
+from dpcompose.report.page import Fact, Heading, Page, PageTable, csv_text
 from dpcompose.report.release import quote_document, quote_page, release_document, release_page
 from dpcompose.report.training import save_training
 
@@ -26,6 +26,7 @@ __all__ = [
     "calibration_document",
     "calibration_page",
     "counting_page",
+    "csv_text",
     "dumps",
     "html",
     "quote_document",

@@ -3,35 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any, cast
 
+from dpcompose.account.in_epsilon import balance_in_epsilon
+from dpcompose.account.scope import target_in_words, target_of
+from dpcompose.errors import few_digits
 from dpcompose.ledger import Amount, Amounts, Anchor, Balance, Entry, Kind, Receipt, Verification
+from dpcompose.ledger.ledger import is_at_or_below
+from dpcompose.ledger.scope import AccountNode, available, paths_down_to
+from dpcompose.report.number import above, below, trimmed
 from dpcompose.report.page import Fact, Heading, Page, PageTable
 
 BAR = 16
 """Cells of a bar."""
 FORMAT = "dpcompose deployments 1"
 _UNSTATED = "not said"
+Epsilons = tuple[float, float] | None
+_ROUNDED = (
+    "Left is what the scope and all above it leave. Spent is rounded up, left is rounded down; --json has the exact "
+    "amounts. An epsilon is that of the amount alone: two of them do not add up to that of both."
+)
 
 
-def tree_page(balances: Sequence[Balance], *, where: str, headline: str = "") -> Page:
-    """Every scope with the amounts spent and left, currency by currency, and a bar where there is a cap."""
+def tree_page(balances: Sequence[Balance], *, where: str, path: str | None = None, headline: str = "") -> Page:
+    """Every scope with the amounts spent and left, currency by currency, and a bar where there is a cap.
+
+    Args:
+        balances: Of all scopes of a tree: what is left in one is never more than what is left above it.
+        where: The ledger.
+        path: Of a scope, if only it and those below it are shown.
+        headline: In place of the number of scopes.
+    """
+    left = left_of(balances)
+    balances = [balance for balance in balances if path is None or is_at_or_below(balance.scope.path, path)]
     amounts = tuple(Heading(title, "right") for title in ("spent", "left", "of"))
     columns = (Heading("scope"), Heading("kind"), Heading("currency"), *amounts, Heading(""))
     shallow = min((balance.scope.path.count("/") for balance in balances), default=0)
-    rows = tuple(row for balance in balances for row in _rows(balance, shallow))
-    notes = ("Spent is rounded up, left is rounded down; --json has the exact amounts.",) if rows else ()
+    rows = tuple(row for balance in balances for row in _rows(balance, shallow, left[balance.scope.path]))
+    notes = (_ROUNDED,) if rows else ()
     headline = headline or f"{where}: {len(balances)} scope{'s' * (len(balances) != 1)}"
     return Page(where, headline, "plain", (), (PageTable("Scopes", columns, rows, notes),) if rows else ())
 
 
-def _rows(balance: Balance, shallow: int) -> Iterator[tuple[str, ...]]:
+def left_of(balances: Sequence[Balance]) -> dict[str, Amounts]:
+    """The most that a charge of each scope could still ask, by its path; `balances` have those above it too."""
+    nodes = {each.scope.path: AccountNode(each.scope, each.spent.units) for each in balances}
+    chains = {path: [nodes[each] for each in paths_down_to(path) if each in nodes] for path in nodes}
+    return {path: Amounts(available(chain)) for path, chain in chains.items()}
+
+
+def _rows(balance: Balance, shallow: int, left: Amounts) -> Iterator[tuple[str, ...]]:
     scope = balance.scope
     depth = scope.path.count("/") - shallow
     name = scope.path if depth == 0 else "  " * depth + scope.path.rpartition("/")[2]
     kind = f"{scope.kind}, closed" if balance.closed else str(scope.kind)
-    cells = list(_slots(balance) if scope.kind is Kind.SLOTS else _currencies(balance))
+    cells = list(_slots(balance) if scope.kind is Kind.SLOTS else _currencies(balance, left))
     for number, cell in enumerate(cells or [("", "", "", "", "")]):
         yield (*((name, kind) if number == 0 else ("", "")), *cell)
 
@@ -46,14 +72,18 @@ def _slots(balance: Balance) -> Iterator[tuple[str, ...]]:
         yield f"{name} for all", at_least(amount), "", "", ""
 
 
-def _currencies(balance: Balance) -> Iterator[tuple[str, ...]]:
-    left = balance.left
+def _currencies(balance: Balance, left: Amounts) -> Iterator[tuple[str, ...]]:
+    target = target_of(balance.scope)
+    if target is not None and "epsilon" not in balance.scope.caps:
+        known = balance_in_epsilon(balance, left)
+        both = ("", "") if known is None else (above(known[0], 4), below(known[1], 4))
+        yield "epsilon", *map(trimmed, both), target_in_words(target).removeprefix("epsilon "), ""
     for name, amount in balance.spent.items():
         if name in balance.scope.caps:
             cap = balance.scope.caps[name]
             yield name, at_least(amount), at_most(left[name]), at_most(cap), bar(amount, cap)
         else:
-            yield name, at_least(amount), "", "", ""
+            yield name, at_least(amount), at_most(left[name]) if name in left else "", "", ""
 
 
 def bar(spent: Amount, cap: Amount) -> str:
@@ -66,28 +96,26 @@ def bar(spent: Amount, cap: Amount) -> str:
 
 def at_least(amount: Amount) -> str:
     """An amount that was spent, rounded up to six digits."""
-    return _short(amount, ROUND_CEILING)
+    return few_digits(amount, up=True)
 
 
 def at_most(amount: Amount) -> str:
     """An amount that is left, rounded down to six digits."""
-    return _short(amount, ROUND_FLOOR)
+    return few_digits(amount, up=False)
 
 
-def _short(amount: Amount, rounding: str) -> str:
-    rounded = Context(prec=6, rounding=rounding).create_decimal(Decimal(str(amount))).normalize()
-    return f"{rounded:f}" if -5 < rounded.adjusted() < 7 else f"{rounded:e}"
-
-
-def balance_document(balance: Balance) -> dict[str, Any]:
-    """A scope and its balance, exactly."""
-    scope = balance.scope
+def balance_document(balance: Balance, left: Amounts) -> dict[str, Any]:
+    """A scope and its balance, exactly; `left` is what it and all above it leave."""
+    scope, target = balance.scope, target_of(balance.scope)
+    known = None if target is None else balance_in_epsilon(balance, left)
     return {
         "path": scope.path,
         "kind": str(scope.kind),
         "caps": scope.caps.texts(),
         "spent": balance.spent.texts(),
-        "left": balance.left.texts(),
+        "left": left.texts(),
+        "target": None if target is None else {"epsilon": target[0], "delta": target[1]},
+        "epsilon": None if known is None else {"spent": known[0], "left": known[1]},
         "slots": scope.slots,
         "taken": balance.taken if scope.kind is Kind.SLOTS else None,
         "closed": balance.closed,
@@ -128,7 +156,7 @@ def _details(entry: Entry) -> str:
         details.append("".join(letter if letter.isprintable() else "?" for letter in mechanism[:120]))
     if "short" in entry.fields:
         short = entry.fields["short"]
-        details.append(f"short of {short['currency']} at {short['scope']}: {short['left']} left")
+        details.append(f"short of {short['currency']} at {short['scope']}: {few_digits(short['left'], up=False)} left")
     if entry.key is not None:
         details.append(f"key {entry.key}")
     return "; ".join(details)
@@ -138,6 +166,16 @@ def entry_document(entry: Entry) -> dict[str, Any]:
     """An entry as it was hashed but for the key of a release, and its hash."""
     shown = {"description": _without_key(entry.description)} if "description" in entry.fields else {}
     return {**entry.fields, **shown, "hash": entry.hash}
+
+
+def price_page(path: str, cost: Mapping[str, Amount], *, left: Mapping[str, Amount], epsilon: Epsilons) -> Page:
+    """What a charge would ask of a scope, and what is left there."""
+    fits = all(amount.units <= left[name].units for name, amount in cost.items() if name in left)
+    facts = [Fact("would ask", listed(cost, at_least)), Fact("left here", listed(left, at_most) or "nothing is capped")]
+    if epsilon is not None:
+        facts.append(Fact("epsilon", f"{trimmed(above(epsilon[0], 4))} asked, {trimmed(below(epsilon[1], 4))} left"))
+    headline = f"{path}: it fits; nothing was charged" if fits else f"{path}: it does not fit; nothing was charged"
+    return Page(path, headline, "good" if fits else "bad", tuple(facts), ())
 
 
 def receipt_page(receipt: Receipt, *, left: Amounts) -> Page:
@@ -169,7 +207,8 @@ def verification_page(found: Verification, *, where: str) -> Page:
     """The result of a verification that found no fault."""
     facts = [Fact("entries", f"{found.entries:,}"), Fact("scopes", f"{found.scopes:,}")]
     facts += [Fact(f"head of {root}", f"{head.sequence} {head.hash}") for root, head in found.anchor.heads]
-    notes = () if found.anchored else ("No anchor was given: that nothing was cut off the end is not known.",)
+    unseen = "No anchor was given: entries removed from the end would go unnoticed; use --anchor."
+    notes = () if found.anchored else (unseen,)
     agrees = "Every hash, every decision and every balance agrees"
     return Page(where, agrees + (", and so does the anchor" * found.anchored), "good", tuple(facts), (), notes)
 

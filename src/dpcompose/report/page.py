@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import dataclass
 from typing import Literal
 
@@ -69,3 +71,18 @@ class Page:
     tables: tuple[PageTable, ...]
     notes: tuple[str, ...] = ()
     source: str = ""
+
+
+def csv_text(page: Page) -> str:
+    """The tables of a page as CSV, each with its titles, an empty line between them; the facts where it has none."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    if not page.tables:
+        writer.writerow(["name", "value"])
+        writer.writerows([fact.name, fact.value] for fact in page.facts)
+    for number, table in enumerate(page.tables):
+        if number:
+            text.write("\n")
+        writer.writerow([column.title for column in table.columns])
+        writer.writerows([[cell.strip() for cell in row] for row in table.rows])
+    return text.getvalue()

@@ -31,7 +31,7 @@ _DASHES = ("-", "--", "-.", ":")
 def save(
     path: str | Path, *, over_delta: EpsilonCurve, growth: Growth, asked: float, risk: PlanRisk | None = None
 ) -> None:
-    """Write the pictures side by side to `path`, as PNG.
+    """Write the pictures side by side to `path`, as PNG, SVG or PDF.
 
     Raises:
         MissingExtraError: If matplotlib is not installed.
@@ -82,14 +82,18 @@ def figure(width: float, height: float = 4.6) -> Figure:
 
 
 def write(drawing: Figure, path: str | Path) -> None:
-    """Write a figure as PNG, all of it or nothing.
+    """Write a figure, all of it or nothing: as SVG or PDF if the name ends so, otherwise as PNG, SVG or PDF.
 
     Raises:
         DomainError: If `path` is neither text nor a path.
         OSError: If the file cannot be written.
     """
-    with replacing(path_of("path", path)) as beside:
-        drawing.savefig(beside, format="png", dpi=130, facecolor="white")
+    file = path_of("path", path)
+    form = file.suffix.lower().removeprefix(".")
+    # No date: the same picture is the same file.
+    kind = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
+    with replacing(file) as beside:
+        drawing.savefig(beside, format="png" if kind is None else form, dpi=130, facecolor="white", metadata=kind)
 
 
 def _draw_profile(axes: Axes, curve: EpsilonCurve, asked: float) -> None:

@@ -1,0 +1,119 @@
+"""Amounts of a currency as people read them: the epsilon that they alone allow, at the delta of the scope's target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from fractions import Fraction
+
+from dpcompose.account.scope import ScopeBudget, chain, target_of
+from dpcompose.adaptive import BasicFilter, ConcentratedFilter, Filter, GaussianFilter, PureFilter, RenyiFilter
+from dpcompose.adaptive.description import from_description
+from dpcompose.errors import OverdrawnError, UnsupportedError, few_digits
+from dpcompose.guarantee import ConcentratedDP, gaussian
+from dpcompose.guarantee.renyi import lossless_epsilon
+from dpcompose.ledger import Amount, Balance, Ledger
+from dpcompose.numerics.bound import up
+from dpcompose.numerics.exact import rounded_up
+
+_ABOUT = 1e-5
+"""The relative error of an epsilon that is left: a whole budget of 1 reads as 1, and not as 0.999999."""
+
+
+def epsilon_of(filter: Filter, amounts: Mapping[str, Fraction], *, delta: float) -> float | None:
+    """The epsilon at `delta` of whoever spends these amounts under a filter; None if the filter has no such number.
+
+    Args:
+        filter: Whose currencies they are.
+        amounts: By currency; others are passed over.
+        delta: The total delta, in [0, 1].
+    """
+    own = [amounts.get(currency) for currency in filter.limits]
+    if own[0] is None:
+        return None
+    amount = rounded_up(own[0])
+    if amount == 0:
+        return 0.0
+    match filter:
+        case PureFilter() | BasicFilter():
+            found = amount
+        case ConcentratedFilter():
+            found = ConcentratedDP(amount, delta=rounded_up(own[1] or Fraction(0))).epsilon(delta=delta)
+        case RenyiFilter():
+            found = lossless_epsilon(amount, order=filter.order, delta=delta)
+        case GaussianFilter():
+            found = gaussian.epsilon(delta, mu=up(math.sqrt(amount))).upper
+        case _:
+            return None
+    return found if found < math.inf else None
+
+
+def nearest_target(found: Sequence[ScopeBudget]) -> ScopeBudget | None:
+    """The budget of a chain, the highest first, that was opened for a target and is nearest to the last scope."""
+    return next((each for each in reversed(found) if each.target is not None), None)
+
+
+def balance_in_epsilon(balance: Balance, left: Mapping[str, Amount]) -> tuple[float, float] | None:
+    """What is spent and left of a scope that was opened for a target, in epsilon at its delta; None if not known."""
+    target, budget = target_of(balance.scope), balance.scope.description.get("budget", {})
+    if target is None:
+        return None
+    filter, delta = from_description(budget["filter"]), float(Fraction(target[1]))
+    spent, rest = (epsilon_of(filter, _fractions(each), delta=delta) for each in (balance.spent, left))
+    return None if spent is None or rest is None else (spent, _whole(rest, float(target[0])))
+
+
+def charge_in_epsilon(
+    found: Sequence[ScopeBudget], asked: Mapping[str, Amount], left: Mapping[str, Amount]
+) -> tuple[float, float] | None:
+    """What a charge asks and what is left, in epsilon at the delta of the nearest target of a chain, if it has one."""
+    budget = nearest_target(found)
+    return None if budget is None else _both(budget, asked, left)
+
+
+def _both(budget: ScopeBudget, asked: Mapping[str, Amount], left: Mapping[str, Amount]) -> tuple[float, float] | None:
+    if budget.filter is None or budget.target is None:
+        return None
+    delta = float(Fraction(budget.target[1]))
+    more, rest = (epsilon_of(budget.filter, _fractions(each), delta=delta) for each in (asked, left))
+    return None if more is None or rest is None else (more, _whole(rest, float(budget.target[0])))
+
+
+def refusal_in_words(
+    refusal: OverdrawnError, ledger: Ledger, path: str, *, asked: Mapping[str, Amount]
+) -> OverdrawnError:
+    """The refusal of a charge, about the scope that was named: in epsilon, where a budget on its chain has a target.
+
+    Args:
+        refusal: What the ledger said, about the first scope from the root down that is short.
+        ledger: Where.
+        path: The scope that was named.
+        asked: What was asked there.
+    """
+    left, currency = ledger.available(path), refusal.currency
+    if currency not in asked or currency not in left:
+        return refusal
+    budget = None
+    with suppress(UnsupportedError):  # caps without a filter have no epsilon
+        budget = nearest_target(chain(ledger, path))
+    amounts = f"{few_digits(asked[currency], up=True)} asked, {few_digits(left[currency], up=False)} left"
+    words = f"{path}: {currency} {amounts}"
+    both = None if budget is None else _both(budget, asked, left)
+    if both is not None and budget is not None and budget.target is not None:
+        asked_epsilon, left_epsilon = few_digits(both[0], up=True), few_digits(both[1], up=False)
+        at = few_digits(budget.target[1], up=True)
+        exactly = "" if currency == "epsilon" else f" at delta {at} ({currency} {amounts})"
+        words = f"{path}: epsilon {asked_epsilon} asked, {left_epsilon} left{exactly}"
+    short = "" if refusal.scope == path else f"; {refusal.scope} is short"
+    budgeted = "" if budget is None else f". The budget of {budget.path} is {budget.in_words}"
+    return refusal.reworded(f"{words}{short}{budgeted}. Nothing was spent; ask for less")
+
+
+def _whole(epsilon: float, target: float) -> float:
+    """The epsilon that is left; the target itself if it is that but for rounding."""
+    return target if epsilon >= target * (1 - _ABOUT) else epsilon
+
+
+def _fractions(amounts: Mapping[str, Amount]) -> dict[str, Fraction]:
+    return {name: amount.fraction for name, amount in amounts.items()}
