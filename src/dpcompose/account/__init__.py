@@ -3,7 +3,8 @@
 from dpcompose.account.account import Account
 from dpcompose.account.exposure import Exposure, exposure, fix_budgets
 from dpcompose.account.history import History, history
-from dpcompose.account.opening import open_partition, open_scope, open_slots, take_slot
+from dpcompose.account.opening import open_partition, open_scope
+from dpcompose.account.slots import open_slots, take_slot
 from dpcompose.account.tree import Statement, underpaid_charges
 
 __all__ = [

@@ -55,7 +55,7 @@ def nearest_target(found: Sequence[ScopeBudget]) -> ScopeBudget | None:
 
 
 def balance_in_epsilon(balance: Balance, left: Mapping[str, Amount]) -> tuple[float, float] | None:
-    """What is spent and left of a scope that was opened for a target, in epsilon at its delta; None if not known."""
+    """Both what is spent and what is left of a scope, in epsilon at the delta of its target; None if it has none."""
     target, budget = target_of(balance.scope), balance.scope.description.get("budget", {})
     if target is None:
         return None
@@ -67,7 +67,7 @@ def balance_in_epsilon(balance: Balance, left: Mapping[str, Amount]) -> tuple[fl
 def charge_in_epsilon(
     found: Sequence[ScopeBudget], asked: Mapping[str, Amount], left: Mapping[str, Amount]
 ) -> tuple[float, float] | None:
-    """What a charge asks and what is left, in epsilon at the delta of the nearest target of a chain, if it has one."""
+    """Both what a charge asks and what is left, in epsilon at the delta of the nearest target, if there is one."""
     budget = nearest_target(found)
     return None if budget is None else _both(budget, asked, left)
 

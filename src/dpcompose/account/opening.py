@@ -8,18 +8,17 @@ from fractions import Fraction
 from inspect import isabstract
 from typing import Any
 
-from dpcompose.account.account import Account, chain_cost
+from dpcompose.account.account import Account
 from dpcompose.account.scope import (
     NumericLiteral,
     ScopeBudget,
-    adjacency_of,
-    chain,
     described,
     exact,
     path_in,
-    stated_alternatives,
+    require_same_adjacency,
 )
-from dpcompose.adaptive import BasicFilter, ConcentratedFilter, Curators, MenuFilter, Odometer, PureFilter
+from dpcompose.account.slots import open_slots, take_slot
+from dpcompose.adaptive import MenuFilter, Odometer
 from dpcompose.adaptive.description import FILTERS, from_description
 from dpcompose.adaptive.filter import Filter
 from dpcompose.composition.composition import Composable
@@ -71,7 +70,7 @@ def open_scope(
         LedgerError: See `Ledger.scope`.
     """
     adjacency = check.named("adjacency", adjacency, Adjacency)
-    _same_adjacency(ledger, path, adjacency)
+    require_same_adjacency(ledger, path, adjacency)
     budget = _made(filter, epsilon, delta, mechanism_delta, adjacency)
     committed = _schedule(schedule)
     if committed and budget is None:
@@ -95,112 +94,6 @@ def _opened(
             raise
         older = description | {"budget": {name: stated[name] for name in stated if name != "target"}}
         ledger.scope(path, kind=Kind.FILTER, caps=caps, description=older, actor=actor, key=key)
-
-
-def open_slots(
-    ledger: Ledger,
-    path: str,
-    *,
-    slots: int,
-    filter: Filter,
-    delta: NumericLiteral | None = None,
-    adjacency: Adjacency = Adjacency.ADD_REMOVE,
-    note: Mapping[str, Any] | None = None,
-    actor: str,
-    key: str | None = None,
-) -> Scope:
-    """Open a fixed number of equal budgets, and charge all of them, once and for good, to the whole chain above.
-
-    What they are together is the tightest composition of their guarantees (`Curators`), a one-time price for each
-    filter above. Take one with `take_slot`; what is spent in it stops there.
-
-    Args:
-        ledger: Where.
-        path: The new scope.
-        slots: How many.
-        filter: Which each of them has.
-        delta: At which the total is charged to filters that charge (epsilon, delta); a float is its shortest decimal.
-        adjacency: What one person's data may change.
-        note: Anything else to keep.
-        actor: Who opens it.
-        key: An idempotency key.
-
-    Raises:
-        UnsupportedError: If a filter above has no price for them.
-        DomainError, LedgerError: See `open_scope`.
-    """
-    curators = Curators(check.count("slots", slots, least=1), filter=filter, adjacency=adjacency)
-    if stated_alternatives(filter):
-        raise UnsupportedError(
-            f"slots with a {filter.kind} filter", "their caps are one set of amounts", "Open each as a scope of its own"
-        )
-    _same_adjacency(ledger, path, adjacency)
-    above = _above(ledger, path)
-    cost = chain_cost(above, curators, delta=delta, adjacency=adjacency)
-    return ledger.scope(
-        path,
-        kind=Kind.SLOTS,
-        caps=filter.caps,
-        slots=slots,
-        cost=cost,
-        description=described(filter, adjacency, None, (), note) | {"mechanism": repr(curators)},
-        actor=actor,
-        key=key,
-    )
-
-
-def open_equal_slots(
-    ledger: Ledger, path: str, *, parts: int, note: Mapping[str, Any] | None = None, actor: str, key: str | None = None
-) -> Scope:
-    """Divide what is left in the scope above into equal slots, with filters of its kind; see `open_slots`.
-
-    Raises:
-        UnsupportedError: If the scope above has no filter whose amounts can be divided.
-        DomainError, LedgerError: See `open_slots`.
-    """
-    count = check.count("parts", parts, least=1)
-    above = path_in(ledger, path).rpartition("/")[0]
-    found = [each for each in _above(ledger, path) if each.filter is not None]
-    if not found or found[-1].adjacency is None:
-        raise UnsupportedError(f"equal parts for {path!r}", "no scope above it has a filter", "Open one for a target")
-    filter, left = found[-1].filter, ledger.available(above)
-    share = {name: left[name].fraction / count for name in left}
-    match filter:
-        case PureFilter():
-            each: Filter = PureFilter(share["epsilon"])
-        case BasicFilter():
-            each = BasicFilter(share["epsilon"], delta=share["delta"])
-        case ConcentratedFilter():
-            each = ConcentratedFilter(share["rho"], delta=share["delta"])
-        case _:
-            reason = f"the amounts of {filter!r} are not divided"
-            raise UnsupportedError(f"equal parts for {path!r}", reason, "Name the filter of the slots: --kind slots")
-    delta = share.get("delta", Fraction(0)) * count
-    return open_slots(
-        ledger,
-        path,
-        slots=count,
-        filter=each,
-        delta=delta,
-        adjacency=found[-1].adjacency,
-        note=note,
-        actor=actor,
-        key=key,
-    )
-
-
-def take_slot(
-    ledger: Ledger, path: str, *, odometer: Odometer | None = None, note: Mapping[str, Any] | None = None, actor: str,
-    key: str | None = None,
-) -> Account:  # fmt: skip
-    """Take the next free slot under the name `path`, and return the account on it; it is never given back."""
-    parent = path_in(ledger, path).rpartition("/")[0]
-    above = ScopeBudget.of(ledger.balance(parent).scope) if parent else None
-    if above is None or above.scope.kind is not Kind.SLOTS or above.adjacency is None:
-        raise DomainError("path", path, "a name in a scope of slots, such as world/slots/ada")
-    description = described(above.filter, above.adjacency, odometer, (), note)
-    ledger.scope(path, kind=Kind.FILTER, description=description, actor=actor, key=key)
-    return Account(ledger, scope=path)
 
 
 def open_partition(
@@ -249,7 +142,7 @@ def open_partition(
         raise DomainError("filter", filter, "a filter, such as PureFilter(0.1), or None")
     if filter is not None:
         filter.start(adjacency=adjacency)
-    _same_adjacency(ledger, path, adjacency)
+    require_same_adjacency(ledger, path, adjacency)
     return ledger.scope(
         path,
         kind=Kind.PARTITION,
@@ -284,18 +177,6 @@ def _made(
     return filter.for_target(
         exact("epsilon", epsilon), delta=total, mechanism_delta=exact("mechanism_delta", mechanism_delta)
     )
-
-
-def _above(ledger: Ledger, path: str) -> list[ScopeBudget]:
-    parent = path_in(ledger, path).rpartition("/")[0]
-    return chain(ledger, parent) if parent else []
-
-
-def _same_adjacency(ledger: Ledger, path: str, adjacency: Adjacency) -> None:
-    check.member("adjacency", adjacency, Adjacency)
-    stated = adjacency_of(_above(ledger, path), adjacency)
-    if stated is not adjacency:
-        raise DomainError("adjacency", adjacency, f"{stated}, as in the scopes above")
 
 
 def _schedule(schedule: Sequence[tuple[Composable, int] | Composable]) -> list[tuple[str, int]]:
@@ -372,7 +253,7 @@ class BudgetArguments:
                 budget = self._filter()
                 target = (self.target["epsilon"], self.target.get("delta", 0)) if "epsilon" in self.target else None
                 _made(budget, None, None, 0, common["adjacency"])
-                _same_adjacency(ledger, path, common["adjacency"])
+                require_same_adjacency(ledger, path, common["adjacency"])
                 stated = described(budget, common["adjacency"], self._odometer(), (), self.note, target)
                 _opened(ledger, path, budget, stated, actor=actor, key=key)
                 return ledger.balance(path).scope

@@ -231,3 +231,17 @@ def adjacency_of(found: Sequence[ScopeBudget], default: Adjacency) -> Adjacency:
     if len(stated) > 1:
         raise DomainError("adjacency", sorted(str(each) for each in stated), "the same along the whole chain of scopes")
     return next(iter(stated), default)
+
+
+def budgets_above(ledger: Ledger, path: str) -> list[ScopeBudget]:
+    """The chain of the scope above `path`, the highest first; empty for a top-level path."""
+    parent = path_in(ledger, path).rpartition("/")[0]
+    return chain(ledger, parent) if parent else []
+
+
+def require_same_adjacency(ledger: Ledger, path: str, adjacency: Adjacency) -> None:
+    """Raise DomainError unless the adjacency is that of all scopes above."""
+    check.member("adjacency", adjacency, Adjacency)
+    stated = adjacency_of(budgets_above(ledger, path), adjacency)
+    if stated is not adjacency:
+        raise DomainError("adjacency", adjacency, f"{stated}, as in the scopes above")

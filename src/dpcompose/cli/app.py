@@ -54,7 +54,8 @@ class _Root(TyperGroup):
         try:
             return super().invoke(ctx)
         except _USAGE as error:
-            if not INVOKED.get().json:
+            words = INVOKED.get()
+            if words is None or not words.json:
                 raise
             report_error("UsageError", error.format_message(), BAD_INPUT)
             raise typer.Exit(BAD_INPUT) from None

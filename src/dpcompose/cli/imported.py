@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from dpcompose.cli.options import option
-from dpcompose.cli.output import error_boundary
+from dpcompose.cli.options import Json, option
+from dpcompose.cli.output import emit_document, error_boundary
 from dpcompose.cli.streams import stdout
 
 
@@ -18,6 +18,7 @@ def import_document(
         str, typer.Option(metavar="NAME", help="Who are neighbors: add-remove, replace or zero-out.")
     ] = "add-remove",
     delta: Annotated[float | None, option("The plan asks for epsilon at this delta.", "D")] = None,
+    json: Json = False,
 ) -> None:
     """Turn FILE, a document of another library, into a plan; prints TOML.
 
@@ -30,4 +31,7 @@ def import_document(
 
         question = None if delta is None else Question("delta", delta)
         plan = import_plan(file, adjacency=named("--adjacency", adjacency), question=question)
-    stdout(plan.toml())
+    if json:
+        emit_document("import", {"source": str(file), "adjacency": plan.adjacency.value, "toml": plan.toml()})
+    else:
+        stdout(plan.toml())

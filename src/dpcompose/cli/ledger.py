@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_reader
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -200,16 +200,19 @@ def _receipt(source: str) -> str:
         document = json_reader.loads(text)
     except (ValueError, RecursionError):
         raise DomainError("RECEIPT", source, "the receipt of a charge, or the document that has it") from None
-    stated = document.get("receipt") if isinstance(document, dict) else None
+    stated = cast("dict[str, Any]", document).get("receipt") if isinstance(document, dict) else None
     return stated if isinstance(stated, str) else text
 
 
 @app.command()
-def close(url: LedgerUrl, path: Path_, key: Key = None, actor: Actor = "keeper") -> None:
+def close(url: LedgerUrl, path: Path_, key: Key = None, actor: Actor = "keeper", json: Json = False) -> None:
     """Close a scope for good: nothing more can be charged in it or below it."""
     with error_boundary(), opened(url) as ledger:
         ledger.close_scope(path, actor=actor, key=key or f"close {path}")
-    stdout(f"{printable(path)}: closed\n")
+    if json:
+        emit_document("ledger close", {"ledger": url, "scope": path, "closed": True})
+    else:
+        stdout(f"{printable(path)}: closed\n")
 
 
 app.command()(ledger_read.show)
@@ -227,12 +230,11 @@ app.command("check-proof")(ledger_evidence.check_proof)
 
 def _split(asked: BudgetArguments, ledger: Ledger, path: str, parts: int, *, actor: str, key: str | None) -> None:
     """Open equal slots for all that is left in the scope above."""
-    from dpcompose.account.opening import BudgetArguments, open_equal_slots
+    from dpcompose.account.opening import BudgetArguments
+    from dpcompose.account.slots import open_equal_slots
 
     if asked != BudgetArguments(note=asked.note):
-        raise DomainError(
-            "--split", parts, "nothing beside it but --unit: the budget is what is left in the scope above"
-        )
+        raise DomainError("--split", parts, "nothing beside it but --unit: it divides what is left above")
     open_equal_slots(ledger, path, parts=parts, note=asked.note, actor=actor, key=key)
 
 

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpcompose.cli.options import Csv, Json, LedgerUrl, PlanFile, TrustedKeys, option, read_plan
-from dpcompose.cli.output import REFUSED, emit, emit_document, error_boundary, package_version, require_writable, write
+from dpcompose.cli.output import (
+    REFUSED,
+    emit,
+    emit_document,
+    error_boundary,
+    headed,
+    package_version,
+    require_writable,
+    write,
+)
 from dpcompose.cli.streams import progress, stderr, stdout
 from dpcompose.errors import DomainError, EvidenceError, TamperedError
 from dpcompose.files import read
@@ -217,7 +226,7 @@ def export(
             tops = [path] if path is not None else [b.scope.path for b in balances if b.scope.parent is None]
             entries = (entry for top in tops for entry in moment.entries(top))
             listed = deployments_document(balances, entries, anchor=moment.anchor(), producer=producer)
-        document = {"command": "ledger export"} | listed
+        document = headed("ledger export", listed)
         if out is not None:
             write("--out", out, dumps(document) + "\n")
     if out is None or json:

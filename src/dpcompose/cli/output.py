@@ -43,7 +43,7 @@ INTERNAL = 4
 
 @dataclass(frozen=True)
 class Invocation:
-    """What was typed.
+    """The words that were typed.
 
     Args:
         command: The words of the command, such as "ledger show".
@@ -54,7 +54,7 @@ class Invocation:
     json: bool = False
 
 
-INVOKED: ContextVar[Invocation] = ContextVar("INVOKED", default=Invocation())
+INVOKED: ContextVar[Invocation | None] = ContextVar("INVOKED", default=None)
 """The command that runs."""
 
 
@@ -164,6 +164,6 @@ def _end(error: Exception, status: int) -> typer.Exit:
 def report_error(kind: str, message: str, status: int) -> None:
     """Say an error on standard error, and as a document on standard output if the command has --json."""
     words = INVOKED.get()
-    if words.json:
+    if words is not None and words.json:
         emit_document(words.command, {"error": {"kind": kind, "message": message, "status": status}})
     stderr(f"dpcompose: {message}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpcompose.cli.options import Actor, Json, LedgerUrl, option, pairs
-from dpcompose.cli.output import emit, error_boundary, package_version, require_writable, write
+from dpcompose.cli.output import emit, error_boundary, headed, require_writable, write
 from dpcompose.cli.streams import progress, stderr
 from dpcompose.errors import DomainError, MissingExtraError, PlanError, UnsupportedError
 from dpcompose.numerics import check
@@ -166,8 +166,7 @@ def _show(found: Sequence[Answer], confidence: float, left: Any, json: bool, out
         # The answer has been shown: what fails now loses a file, not an answer.
         with error_boundary():
             if out.suffix == ".json":
-                made = {"command": "release", "dpcompose": package_version()}
-                write("--out", out, dumps(made | document))
+                write("--out", out, dumps(headed("release", document)))
             else:
                 found[0].write(out)
         stderr(f"wrote {out}")

@@ -169,7 +169,7 @@ def entry_document(entry: Entry) -> dict[str, Any]:
 
 
 def price_page(path: str, cost: Mapping[str, Amount], *, left: Mapping[str, Amount], epsilon: Epsilons) -> Page:
-    """What a charge would ask of a scope, and what is left there."""
+    """The price of a charge in a scope, and what is left there."""
     fits = all(amount.units <= left[name].units for name, amount in cost.items() if name in left)
     facts = [Fact("would ask", listed(cost, at_least)), Fact("left here", listed(left, at_most) or "nothing is capped")]
     if epsilon is not None:
@@ -232,7 +232,7 @@ def deployments_document(
         if entry.kind == "granted":
             _add_charge(charged.setdefault(entry.scope, {}), entry)
     return {
-        "format": FORMAT,
+        "registry": FORMAT,
         "producer": producer,
         "deployments": [
             _deployment(balance, charged.get(path, {}), counts.get(path, {}), times.get(path, []))
