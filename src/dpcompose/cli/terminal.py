@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Sequence
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
-from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -37,17 +38,31 @@ def show(page: Page) -> None:
 def _parts(page: Page, console: Console) -> list[RenderableType]:
     narrow = console.width < NARROW
     facts = [(fact.name, fact.value) for fact in page.facts]
-    parts: list[RenderableType] = [_text(page.headline, _TONES[page.tone]), _block(facts) if narrow else _facts(facts)]
+    columns = [[name for name, _ in facts], [value for _, value in facts]]
+    aside = not narrow and _fits(columns, [True, False], console, gap=2)
+    parts: list[RenderableType] = [
+        _text(page.headline, _TONES[page.tone]),
+        _facts(facts) if aside else _block(facts),
+    ]
     for table in page.tables:
         parts += [Text(), _text(table.title, "bold")]
-        whole = _table(table)
-        if narrow or Measurement.get(console, console.options, whole).minimum > console.width:
-            titles = [column.title for column in table.columns]
+        titles = [column.title for column in table.columns]
+        columns = list(zip(titles, *table.rows, strict=True))
+        if narrow or not _fits(columns, [not column.wrap for column in table.columns], console, gap=3):
             parts += [each for row in table.rows for each in (_block(list(zip(titles, row, strict=True))), Text())]
         else:
-            parts.append(whole)
+            parts.append(_table(table))
         parts += [_text(note, "dim") for note in table.notes]
     return [*parts, *([Text()] if page.notes else []), *map(_text, page.notes)]
+
+
+def _fits(columns: Sequence[Sequence[str]], whole: Sequence[bool], console: Console, *, gap: int) -> bool:
+    """Whether every word has room in its column, and every cell in a column that is kept whole."""
+    needed = 0
+    for cells, kept in zip(columns, whole, strict=True):
+        words = cells if kept else [word for cell in cells for word in cell.split()]
+        needed += max((cell_len(printable(word)) for word in words), default=0)
+    return needed + gap * (len(columns) - 1) <= console.width
 
 
 def _text(text: str, style: str = "") -> Text:
