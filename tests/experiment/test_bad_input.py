@@ -213,7 +213,7 @@ def stepped(**wrong: Any) -> object:
         lambda: Query(NOISE, "Bob", ()),  # type: ignore[arg-type]
         lambda: Query(NOISE, ("Bob",), None),  # type: ignore[arg-type]
         lambda: about_bob("laplace"),  # type: ignore[arg-type]
-        lambda: about_bob(NOISE, adjacency="replace"),  # type: ignore[arg-type]
+        lambda: about_bob(NOISE, adjacency="swap"),  # type: ignore[arg-type]
         lambda: about_bob(NOISE, adjacency=[]),  # type: ignore[arg-type]
         lambda: Greedy([GOOD], epsilon=1.0, adjacency="replace"),  # type: ignore[arg-type]
         lambda: Wanderer([GOOD], seed=1, coins=1),  # type: ignore[arg-type]

@@ -169,6 +169,38 @@ def advanced_per_mechanism(epsilon: float, *, slack: float, times: int) -> float
     return each
 
 
+def advanced_inverse(epsilon: float, *, slack: float, times: int) -> float:
+    """The largest epsilon that each of k mechanisms may have for Theorem 3.20 to promise `epsilon` in total.
+
+    Unlike Corollary 3.21 it needs no condition: it is found from the theorem itself, to the last double.
+
+    >>> each = advanced_inverse(0.9, slack=1e-6, times=100)
+    >>> advanced(each, times=100, slack=1e-6).epsilon <= 0.9
+    True
+    >>> each > advanced_per_mechanism(0.9, slack=1e-6, times=100)
+    True
+
+    Args:
+        epsilon: The total, in nats; finite, > 0.
+        slack: The delta' of Theorem 3.20, in (0, 1).
+        times: The number of mechanisms, an integer from 1 to 10^15.
+
+    Raises:
+        DomainError: If a number lies outside its domain.
+
+    Reference: [DworkRoth2014, Theorem 3.20]
+    """
+    epsilon, slack = check.positive("epsilon", epsilon), check.open_probability("slack", slack)
+    times = check.times(times, least=1)
+    low, high = 0.0, min(epsilon, 700.0)
+    while (middle := low + (high - low) / 2) not in (low, high):
+        if advanced(middle, times=times, slack=slack).epsilon <= epsilon:
+            low = middle
+        else:
+            high = middle
+    return high if advanced(high, times=times, slack=slack).epsilon <= epsilon else low
+
+
 def optimal(epsilon: float, *, delta: float = 0.0, times: int, total_delta: float) -> ApproximateDP:
     """k mechanisms, each (epsilon, delta)-DP, make (epsilon', total_delta)-DP with the least epsilon'; rounded up.
 

@@ -8,6 +8,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from dpcompose.composition.compare import Comparison, theorems
+from dpcompose.composition.loss_above import LossAbove, loss_above
 from dpcompose.composition.profile import Profile
 from dpcompose.composition.question import TOLERANCE, PrivacyQuestion
 from dpcompose.composition.risk import Risk, risk
@@ -127,6 +128,42 @@ class Askable(ABC):
     ) -> Profile:
         """The curve delta(epsilon): call it at an array of epsilons; `.tradeoff(alpha)` is its dual."""
         return Profile(self._asked(adjacency, orientation, tolerance, proof))
+
+    @takes("epsilon")
+    def loss_above(
+        self,
+        *,
+        epsilon: float,
+        adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
+        orientation: OrientationName = Orientation.SAME,
+        tolerance: float = TOLERANCE,
+        proof: bool = False,
+    ) -> LossAbove:
+        """P[loss > epsilon], certified, in both directions: of somebody who is in, and of somebody who is not.
+
+        delta(epsilon) is never more than that: an (epsilon, delta) with delta = P[loss > epsilon] is safe, and loose.
+
+        >>> from dpcompose import Gaussian
+        >>> Gaussian(1.0).loss_above(epsilon=1.0).removed.contains(0.3085375387259869)
+        True
+
+        Args:
+            epsilon: In nats; any real number.
+            adjacency: What one person's data may change.
+            orientation: SAME: the loss of a game that turns pairs is not that of one pair.
+            tolerance: As in `delta`; the probability itself is known to about a millionth where the loss is continuous,
+                and where epsilon is one of finitely many losses both P[loss > epsilon] and P[loss >= epsilon] are in
+                the bound.
+            proof: Not offered.
+
+        Raises:
+            DomainError: If a number is outside its domain.
+            UnsupportedError: If the losses are not those of one pair of neighbors.
+
+        Reference: [DworkRoth2014, Section 3.5.1]
+        """
+        question = self._asked(adjacency, orientation, tolerance, proof)
+        return loss_above(question, check.real("epsilon", epsilon))
 
     def risk(
         self,
