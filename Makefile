@@ -4,7 +4,7 @@ BIN := $(if $(filter Windows_NT,$(OS)),.venv/Scripts,.venv/bin)
 PYTEST := -m pytest -q -n 2 --dist worksteal
 MARKS := not slow and not server and not statistical
 
-.PHONY: help demo demo-engines check test test-interop lint wheel-test oldest coverage campaign benchmark clean
+.PHONY: help demo demo-engines check test test-interop lint site test-site wheel-test oldest coverage campaign benchmark clean
 
 help:
 	@echo "make demo   certify real inputs: prints their totals, writes pages and pictures to out/"
@@ -13,6 +13,8 @@ help:
 	@echo "make test   run all tests"
 	@echo "make test-interop   run the tests with other accountants' libraries, in .venv-interop (a minute; 1 GB)"
 	@echo "make lint   check style and types"
+	@echo "make site   build the site, in two languages, strict: out/site/index.html (a minute)"
+	@echo "make test-site   build it, and look into what was built"
 	@echo "make wheel-test   build the wheel, install it elsewhere, and ask it"
 	@echo "make oldest   run the quick tests with the oldest numpy and scipy, in .venv-oldest"
 	@echo "make coverage   measure which branches the quick tests reach"
@@ -39,6 +41,12 @@ lint: .venv/.test
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/pyright --warnings
+
+site: .venv/.site .venv/.data
+	$(BIN)/python -m website.build
+
+test-site: site .venv/.test
+	DPCOMPOSE_REQUIRE=site $(BIN)/python -m pytest -q -p no:cacheprovider tests/website
 
 wheel-test: .venv/.test
 	$(BIN)/python -m pytest -q tests/test_wheel.py

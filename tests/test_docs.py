@@ -19,8 +19,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-COMMANDS = {page for page in PAGES if "```console" in page.read_text()}
+PAGES = [ROOT / "README.md", ROOT / "README.zh.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+# The Chinese pages have the same code as the English ones (tests/website/test_languages.py).
+EXECUTED = [page for page in PAGES if not page.name.endswith(".zh.md")]
+COMMANDS = {page for page in EXECUTED if "```console" in page.read_text()}
 FENCED = re.compile(r"^```(?P<language>\w+)(?: (?P<file>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = Path(sys.executable).with_name("dpcompose")
 
@@ -97,7 +99,7 @@ def workdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         # Each command is a process of its own.
         pytest.param(page, id=str(page.relative_to(ROOT)), marks=[pytest.mark.slow] if page in COMMANDS else [])
-        for page in PAGES
+        for page in EXECUTED
     ],
 )
 def test_page_does_what_it_shows(path: Path, workdir: Path) -> None:
@@ -116,7 +118,7 @@ def _runnable(module: str) -> bool:
 
 
 def test_modules_that_are_to_be_run_are_there() -> None:
-    folders = ("campaigns", "benchmarks", "examples", "tests", "src")
+    folders = ("campaigns", "benchmarks", "examples", "tests", "website", "src")
     sources = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
     pages = [*PAGES, ROOT / "examples" / "README.md", ROOT / "Makefile", *(ROOT / "changelog.d").glob("*.md"), *sources]
     ours = rf"python -m ((?:{'|'.join(folders)}|oracles)\.\w+(?:\.\w+)*)"

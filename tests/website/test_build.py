@@ -1,0 +1,84 @@
+"""Pages as the site shows them; with DPCOMPOSE_REQUIRE=site also the site that was built last (make test-site)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from website.build import names, readme, shown
+
+ROOT = Path(__file__).parents[2]
+SITE = ROOT / "out" / "site"
+BUILT = pytest.mark.skipif("site" not in os.environ.get("DPCOMPOSE_REQUIRE", ""), reason="make test-site builds it")
+
+
+@pytest.mark.parametrize(
+    ("markdown", "expected"),
+    [
+        ("[here](../README.md)", "[here](readme.md)"),
+        ("[plan](../examples/plan.toml)", "plan (`examples/plan.toml`)"),
+        ("[a](b.md#c) ![x](y.svg)", "[a](b.md#c) ![x](y.svg)"),
+        ("```toml plan.toml\na = 1\n```", '```toml title="plan.toml"\na = 1\n```'),
+        ("```python\n>>> 1\n1\n```", "```pycon\n>>> 1\n1\n```"),
+        ("```python\na = 1\n```", "```python\na = 1\n```"),
+    ],
+)
+def test_what_the_site_changes(markdown: str, expected: str) -> None:
+    assert shown(markdown, up=0) == expected
+
+
+def test_pages_in_folders_keep_their_links() -> None:
+    assert shown("[a](../training.md) [b](../../README.md)", up=1) == "[a](../training.md) [b](../readme.md)"
+
+
+def test_the_readme_becomes_a_page_beside_the_others() -> None:
+    page = "[a](docs/book.zh.md) [b](docs/ledger.md#in-python) [c](LICENSE)"
+    assert readme(page) == "[a](book.md) [b](ledger.md#in-python) c (`LICENSE`)"
+
+
+def test_every_class_and_function_of_a_room_is_in_the_reference() -> None:
+    assert names("dpcompose.book").count(":::") >= 20
+    assert "::: dpcompose.mechanism.laplace.Laplace\n" in names("dpcompose")
+
+
+def _found(words: str) -> list[str]:
+    """The places that hold all tokens of `words`, as the search of the site splits them."""
+    index = json.loads((SITE / "search" / "search_index.json").read_text("utf-8"))
+    separator = re.compile(index["config"]["separator"])
+    wanted = set(words.lower().split())
+    texts = {each["location"]: f"{each['title']} {each['text']}" for each in index["docs"]}
+    return [
+        place for place, text in texts.items() if wanted <= set(separator.split(re.sub("<[^>]+>", " ", text).lower()))
+    ]
+
+
+@BUILT
+@pytest.mark.parametrize("words", ["Opacus", "sparse vector", "隐私预算", "群体隐私"])
+def test_the_search_finds(words: str) -> None:
+    assert _found(words)
+
+
+@BUILT
+def test_the_search_does_not_find_everything() -> None:
+    assert _found("a-word-that-is-nowhere") == []
+
+
+@BUILT
+def test_pages_load_nothing_from_other_hosts() -> None:
+    pages = list(SITE.rglob("*.html"))
+    assert len(pages) > 40
+    loads = re.compile(
+        r"<(?:script|img|iframe|source)[^>]* src=\"?(https?:[^\" >]+)|<link[^>]*rel=\"?stylesheet[^>]*(https?:[^\" >]+)"
+    )
+    assert [(page.name, found) for page in pages for found in loads.findall(page.read_text("utf-8"))] == []
+
+
+@BUILT
+def test_every_page_says_what_can_be_done() -> None:
+    pages = [unescape(page.read_text("utf-8")) for page in SITE.rglob("*.html")]
+    assert not any("not callable yet" in page.lower() for page in pages)

@@ -1,0 +1,64 @@
+"""English and Chinese pages: the same headings, the same code, the field's terms."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from website.languages import CODE, anchored, chinese_of, headings, pages, slug, with_code_of
+
+ROOT = Path(__file__).parents[2]
+PAGES = pages()
+TERMS = ("隐私损失", "组合", "群体隐私", "近似最大散度", "统计距离", "隐私预算")
+
+
+def _both(page: Path) -> tuple[str, str]:
+    return page.read_text("utf-8"), chinese_of(page).read_text("utf-8")
+
+
+def test_the_pages_that_are_promised_in_chinese_are_there() -> None:
+    names = {str(page.relative_to(ROOT)) for page in PAGES}
+    assert {"README.md", "docs/book.md", "docs/notation.md", "docs/misprints.md", "docs/tutorials/training.md"} <= names
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_both_languages_have_the_same_headings_and_code(page: Path) -> None:
+    english, chinese = _both(page)
+    assert [level for level, _ in headings(english)] == [level for level, _ in headings(chinese)]
+    assert CODE.findall(english) == CODE.findall(chinese), "run python -m website.languages"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_tables_have_the_same_rows(page: Path) -> None:
+    rows = [len(re.findall(r"^\|", CODE.sub("", text), re.MULTILINE)) for text in _both(page)]
+    assert rows[0] == rows[1]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_within_a_chinese_page_lead_to_its_anchors(page: Path) -> None:
+    english, chinese = _both(page)
+    anchors = {slug(words) for _, words in headings(english)}
+    assert set(re.findall(r"\]\(#([^)]+)\)", chinese)) <= anchors
+
+
+def test_the_book_uses_the_terms_of_the_field() -> None:
+    book = (ROOT / "docs" / "book.zh.md").read_text("utf-8")
+    assert [term for term in TERMS if term not in book] == []
+    assert not re.search("差异隐私|差别隐私|群隐私|合成", book)
+
+
+def test_the_numbers_of_the_book_are_the_same() -> None:
+    english, chinese = _both(ROOT / "docs" / "book.md")
+    numbers = re.compile(r"\b[23]\.\d{1,2}\b")
+    sections = [[numbers.findall(words) for _, words in headings(text)] for text in (english, chinese)]
+    assert sections[0] == sections[1]
+
+
+def test_a_difference_is_found() -> None:
+    english = "# One\n\n```python\n1\n```\n"
+    assert with_code_of("# 一\n\n```python\n2\n```\n", english) == "# 一\n\n```python\n1\n```\n"
+    with pytest.raises(ValueError, match="1 blocks of code in English, 0 in Chinese"):
+        with_code_of("# 一\n", english)
+    assert anchored("# 一\n\n```text\n# 二\n```\n", english) == "# 一 {#one}\n\n```text\n# 二\n```\n"

@@ -1,0 +1,87 @@
+"""The site: the pages of docs as the site can show them, in out/pages, and from these the site, in out/site.
+
+    python -m website.build
+
+Links that leave docs lose their link, fences that name a file get it as a title, and tutorials are run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib import import_module
+from inspect import isclass, isfunction
+from pathlib import Path
+
+from website.languages import anchored
+
+ROOT = Path(__file__).parents[1]
+PAGES = ROOT / "out" / "pages"
+OUTSIDE = re.compile(r"(?<!!)\[([^\]]+)\]\((?:\.\./)+((?!README)[^)#]+)(?:#[^)]*)?\)")
+NAMED = re.compile(r"^```(\w+) (\S+)$", re.MULTILINE)
+NAMES = re.compile(r"^<!-- every name of ([\w.]+) -->$", re.MULTILINE)
+DOCTEST = re.compile(r"^```python$(?=\n>>> )", re.MULTILINE)
+
+
+def shown(markdown: str, *, up: int) -> str:
+    """A page of the folder `up` levels below docs, as the site can show it."""
+    above = "../" * up
+    linked = re.sub(rf"\]\({above}\.\./README(\.zh)?\.md\)", f"]({above}readme.md)", markdown)
+    inner = re.sub(rf"\]\({above}(?=[\w.-]+\.(?:md|bib|png))", "](inside:", linked) if up else linked
+    plain = OUTSIDE.sub(r"\1 (`\2`)", inner).replace("](inside:", f"]({above}")
+    return DOCTEST.sub("```pycon", NAMED.sub(r'```\1 title="\2"', plain))
+
+
+def names(room: str) -> str:
+    """One entry of the reference for each public class and function of a room."""
+    found = import_module(room)
+    objects = [(name, getattr(found, name)) for name in found.__all__]
+    return "\n\n".join(
+        f"::: {each.__module__}.{name}\n    options: {{heading: {name}, toc_label: {name}}}"
+        for name, each in objects
+        if isclass(each) or isfunction(each)
+    )
+
+
+def readme(markdown: str) -> str:
+    """The README as a page beside the others."""
+    shorter = re.sub(r"\]\(docs/", "](", markdown)
+    shorter = re.sub(r"\]\(([\w/-]+)\.zh\.md\)", r"](\1.md)", shorter)  # the Chinese site finds its own edition
+    shorter = re.sub(r"^\[\w+\]\(README(?:\.zh)?\.md\)\n", "", shorter, flags=re.MULTILINE)  # the site has a menu
+    return re.sub(r"\[([^\]]+)\]\(((?:CONTRIBUTING|CHANGELOG)\.md|LICENSE)\)", r"\1 (`\2`)", shorter)
+
+
+def stage() -> None:
+    """Write out/pages: a copy of docs, the README in both languages, tutorials with their output."""
+    from website.notebooks import executed
+
+    shutil.rmtree(PAGES, ignore_errors=True)
+    shutil.copytree(ROOT / "docs", PAGES)
+    for name in ("README.md", "README.zh.md"):
+        (PAGES / name.lower()).write_text(readme((ROOT / name).read_text("utf-8")), "utf-8")
+    for page in sorted(PAGES.rglob("*.zh.md")):
+        english = page.with_name(page.name.replace(".zh.md", ".md"))
+        page.write_text(anchored(page.read_text("utf-8"), english.read_text("utf-8")), "utf-8")
+    for page in sorted(PAGES.rglob("*.md")):
+        text = page.read_text("utf-8")
+        if page.parent.name == "tutorials":
+            text, notebook = executed(page)
+            page.with_suffix(".ipynb").write_text(notebook, "utf-8")
+            text += f"\n\n[{page.stem}.ipynb]({page.stem}.ipynb)\n"
+        text = NAMES.sub(lambda match: names(match[1]), text)
+        page.write_text(shown(text, up=len(page.relative_to(PAGES).parts) - 1), "utf-8")
+
+
+def main() -> None:
+    """Stage and build, strict."""
+    stage()
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet"]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    sys.exit(subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode)
+
+
+if __name__ == "__main__":
+    main()
