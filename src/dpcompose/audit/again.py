@@ -15,7 +15,8 @@ import numpy as np
 from dpcompose.audit.cells import Cells
 from dpcompose.audit.claim import Point
 from dpcompose.audit.coin import Chain
-from dpcompose.audit.feature import Feature
+from dpcompose.audit.feature import Feature, named
+from dpcompose.audit.learned import remade
 from dpcompose.audit.pair import Pair
 from dpcompose.audit.stakes import Stakes
 from dpcompose.audit.subject import Source
@@ -24,7 +25,7 @@ from dpcompose.errors import DomainError
 
 
 def again(
-    certificate: dict[str, Any], subject: Source, pairs: Sequence[Pair], *, features: Sequence[Feature] | None = None
+    certificate: dict[str, Any], subject: Source, pairs: Sequence[Pair], *, features: Sequence[Feature] = ()
 ) -> float:
     """ln of the wealth that the stakes of a certificate, which `check` has read, make on new draws.
 
@@ -32,7 +33,7 @@ def again(
         certificate: The certificate.
         subject: What answers.
         pairs: The pairs of the audit, in their order.
-        features: The features of the audit, learned ones included; None: what outcomes suggest.
+        features: Features of the user's own, by which the audit bet. The certificate itself says what was learned.
 
     Raises:
         DomainError: If a pair or a feature of the certificate is missing.
@@ -50,7 +51,7 @@ def again(
             raise DomainError("pairs", place, "the pairs of the audit, in their order")
         coins = chain.coins(bound, bound["rows"])
         rows = subject.draw(pairs[place], coins)
-        known = {each.name: each for each in (subject.features(rows) if features is None else features)}
+        known = {each.name: each for each in (*subject.features(rows), *features)}
         members = [_member(each, known) for each in bound["members"]]
         places = [member.cells.place(member.feature.score(rows)) for member in members]
         paid = step(wealth, members, claims[bound["distance"]], coins, places, goal)
@@ -65,8 +66,8 @@ def _point(written: dict[str, str]) -> Point:
 
 
 def _member(written: dict[str, Any], known: dict[str, Feature]) -> Member:
-    if written["feature"] not in known:
-        raise DomainError("feature", written["feature"], "a feature of the audit", "A learned one is given by hand")
+    name = written["feature"]
+    feature = remade(name, written["made"]) if "made" in written else known.get(name) or named(name)
     cells = Cells(tuple(float.fromhex(cut) for cut in written["cuts"]))
     f, g = (np.array(written[side], dtype=np.int64) for side in ("f", "g"))
-    return Member(known[written["feature"]], cells, written["weight"], Stakes(f, g))
+    return Member(feature, cells, written["weight"], Stakes(f, g))

@@ -54,6 +54,11 @@ class Book:
         return stakes(ones, zeros, points, self.cells.prior)
 
 
+def tallies(books: Sequence[Book], outcomes: Outcomes, coins: NDArray[np.uint8]) -> list[NDArray[np.intp]]:
+    """The counts of rows in the cells of each book."""
+    return [tally(coins, each.cells.place(each.feature.score(outcomes)), each.cells.count) for each in books]
+
+
 @dataclass
 class Arm:
     """A pair and its past.
@@ -98,17 +103,31 @@ class Arm:
             if weight >= LIGHTEST and (bets.f.any() or bets.g.any())
         ]
 
+    @property
+    def keeps(self) -> bool:
+        """Whether the next rows are kept, and not only counted."""
+        return self.rows < KEPT
+
     def learn(self, outcomes: Outcomes, coins: NDArray[np.uint8]) -> None:
         """Add rows to the past: the stakes of later batches may depend on them."""
-        self.rows += len(coins)
-        if self.rows - len(coins) < KEPT:
+        if self.keeps:
             self._outcomes.append(outcomes)
             self._coins.append(coins)
+        self.count(len(coins), tallies(self.books, outcomes, coins))
+
+    def count(self, rows: int, counted: Sequence[NDArray[np.intp]]) -> None:
+        """Add rows of which only the counts are known.
+
+        Args:
+            rows: Their number.
+            counted: Their counts in the cells of each book.
+        """
+        self.rows += rows
         if self.rows >= 2 * self._cut and self._cut < KEPT:
             self._cut_anew()
             return
-        for book in self.books:
-            book.counts += tally(coins, book.cells.place(book.feature.score(outcomes)), book.cells.count)
+        for book, counts in zip(self.books, counted, strict=True):
+            book.counts += counts
 
     def _cut_anew(self) -> None:
         outcomes, coins = _joined(self._outcomes), np.concatenate(self._coins)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from dpcompose.audit import bits
 from dpcompose.audit.outcome import LEAVES, Outcomes, Reals
 from dpcompose.audit.table import Table, table_of
+from dpcompose.errors import DomainError
 
 WITH_BITS, STEPS = 2, 7
 """Places of an answer whose bits are looked at; neighboring places that are compared."""
@@ -25,10 +26,12 @@ class Feature:
     Args:
         name: The name, which a certificate carries.
         score: From n outcomes to n numbers, each from its own outcome alone; NaN is a value like any other.
+        made: What a learned one was made from, as JSON, so that it can be made again; None where its name says all.
     """
 
     name: str
     score: Callable[[Outcomes], Reals]
+    made: Mapping[str, Any] | None = None
 
 
 class Learner(Protocol):
@@ -49,10 +52,30 @@ def features_of(outcomes: Outcomes) -> tuple[Feature, ...]:
     return tuple(_features(table_of(outcomes)))
 
 
+def named(name: str) -> Feature:
+    """The feature that has this name in a certificate.
+
+    Raises:
+        DomainError: If none has.
+    """
+    for fixed in (_KIND, _WHOLE):
+        if name == fixed.name:
+            return fixed
+    if name in _REDUCED:
+        return _reduction(name, _REDUCED[name])
+    for bit in bits.READ:
+        if name.startswith(f"{bit} of value"):
+            return _bit(bit, name.removeprefix(f"{bit} of value"))
+    if name.startswith("value"):
+        second, apart, first = name.removeprefix("value").partition(" - value")
+        return _step(first, second) if apart else _at(second)
+    raise DomainError("feature", name, "a feature of outcomes", "Give one of your own with features=")
+
+
 def _features(table: Table) -> Iterator[Feature]:
     if not table.plain:
-        yield Feature("type or exception", lambda outcomes: table_of(outcomes).kind)
-    yield Feature("the whole answer", lambda outcomes: table_of(outcomes).whole)
+        yield _KIND
+    yield _WHOLE
     places = list(table.columns)[:LEAVES]
     for place in places:
         if not (place.endswith(".length") and np.ptp(table.columns[place]) == 0):
@@ -98,6 +121,8 @@ def _finite(numbers: Reals, otherwise: float) -> Reals:
     return np.where(np.isfinite(numbers), numbers, otherwise)
 
 
+_KIND = Feature("type or exception", lambda outcomes: table_of(outcomes).kind)
+_WHOLE = Feature("the whole answer", lambda outcomes: table_of(outcomes).whole)
 _REDUCED: dict[str, Callable[[Reals], Reals]] = {
     "sum": lambda numbers: _finite(numbers, 0.0).sum(axis=1),
     "largest": lambda numbers: _finite(numbers, -math.inf).max(axis=1),

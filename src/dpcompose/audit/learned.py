@@ -1,26 +1,27 @@
-"""Features that are learned from past rows: a linear discriminant, and a tree over all other features."""
+"""Features that are learned from past rows: a linear discriminant, and a tree over all other features.
+
+What was learned is written into the stakes that bet on it, so that it can be made again from a certificate.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.audit.feature import Feature, features_of
+from dpcompose.audit.feature import Feature, features_of, named
 from dpcompose.audit.outcome import Outcomes, Reals
-from dpcompose.audit.pair import Pair
-from dpcompose.audit.subject import Source
 from dpcompose.audit.table import table_of
+from dpcompose.errors import DomainError
 
 LEAST, MOST = 128, 8192
 """Rows that teach anything; the latest rows that a learner looks at."""
 LEAVES, CUTS, SMALLEST = 32, 15, 8
 """Leaves of a tree, cuts that it tries in each feature, rows in a leaf."""
-_Scored = Callable[[Outcomes], Reals]
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,25 @@ class Discriminant:
         scaled = np.clip((rows - middle) / spread, -10, 10)
         apart = scaled[coins].mean(axis=0) - scaled[~coins].mean(axis=0)
         weights = cast("Reals", np.linalg.solve(np.cov(scaled.T) + 1e-3 * np.eye(len(places)), apart))
+        numbers = {"middle": middle, "spread": spread, "weights": weights}
+        return remade(self.name, {"places": places} | {name: _hex(each) for name, each in numbers.items()})
 
-        def score(outcomes: Outcomes) -> Reals:
-            return np.clip((_columns(outcomes, places) - middle) / spread, -10, 10) @ weights
 
-        return Feature(self.name, score)
+def _direction(name: str, made: Mapping[str, Any]) -> Feature:
+    """The discriminant that was written so."""
+    places = tuple(made["places"])
+    middle, spread, weights = (np.array([*map(float.fromhex, made[each])]) for each in ("middle", "spread", "weights"))
+    if not 2 <= len(places) == len(middle) == len(spread) == len(weights):
+        raise ValueError("a place has no weight")
+
+    def score(outcomes: Outcomes) -> Reals:
+        return np.clip((_columns(outcomes, places) - middle) / spread, -10, 10) @ weights
+
+    return Feature(name, score, made)
+
+
+def _hex(numbers: Reals) -> list[str]:
+    return [each.hex() for each in numbers.tolist()]
 
 
 def _columns(outcomes: Outcomes, places: Sequence[str]) -> Reals:
@@ -84,24 +99,38 @@ class Tree:
         leaves = sorted([*waiting, *done], key=lambda each: float(coins[each.rows].mean()))
         if len(leaves) < 2:
             return None
-        used = {place: features[place].score for leaf in leaves for place, _, _ in leaf.path}
-        return Feature(self.name, _ranks(used, leaves))
+        paths = [[[features[place].name, value.hex(), up] for place, value, up in leaf.path] for leaf in leaves]
+        return remade(self.name, {"leaves": paths})
 
 
-def _ranks(used: dict[int, _Scored], leaves: Sequence[_Leaf]) -> _Scored:
-    """The rank of the leaf that a row falls into, from those of coin 0 to those of coin 1."""
+def _ranks(name: str, made: Mapping[str, Any]) -> Feature:
+    """The tree that was written so: the rank of the leaf a row falls into, from those of coin 0 to those of coin 1."""
+    leaves = [[(place, float.fromhex(value), bool(up)) for place, value, up in path] for path in made["leaves"]]
+    used = {place: named(place) for path in leaves for place, _, _ in path}
 
     def score(outcomes: Outcomes) -> Reals:
-        scores = {place: _ordered(scored(outcomes)) for place, scored in used.items()}
+        scores = {place: _ordered(feature.score(outcomes)) for place, feature in used.items()}
         ranks = np.zeros(len(outcomes))
-        for rank, leaf in enumerate(leaves):
+        for rank, path in enumerate(leaves):
             inside = np.ones(len(outcomes), dtype=bool)
-            for place, value, up in leaf.path:
+            for place, value, up in path:
                 inside &= (scores[place] >= value) == up
             ranks[inside] = rank
         return ranks
 
-    return score
+    return Feature(name, score, made)
+
+
+def remade(name: str, made: Mapping[str, Any]) -> Feature:
+    """A learned feature from what a certificate says of it.
+
+    Raises:
+        DomainError: If it says nothing that is known here.
+    """
+    try:
+        return _direction(name, made) if "places" in made else _ranks(name, made)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise DomainError("feature", name, f"a discriminant or a tree, as they are written ({error!r})") from None
 
 
 def _ordered(scores: Reals) -> Reals:
@@ -140,10 +169,3 @@ def _entropy(ones: Reals | float, rows: NDArray[np.intp] | int) -> Reals:
 
 LEARNERS = (Discriminant(), Tree())
 """The learners of an audit that names none."""
-
-
-def known_again(subject: Source, pair: Pair) -> tuple[Feature, ...]:
-    """The features of new draws; a learned one, which is not at hand, is NaN, so that its bets win nothing."""
-    rows = subject.draw(pair, np.arange(64, dtype=np.uint8) % 2)
-    missing = (Feature(each.name, lambda rows: np.full(len(rows), math.nan)) for each in LEARNERS)
-    return (*subject.features(rows), *missing)

@@ -66,6 +66,17 @@ class Ladder:
         """The lower bound on epsilon."""
         return self.rungs[self.crossed - 1].epsilon if self.crossed else 0.0
 
+    def written(self) -> list[list[str]]:
+        """The wealth of each rung and its peak, for a journal."""
+        return [[number.hex() for number in each.tolist()] for each in (self.wealth, self.peak)]
+
+    def restore(self, written: Sequence[Sequence[str]]) -> None:
+        """Take the wealth that was written."""
+        wealth, peak = (np.array([*map(float.fromhex, each)], dtype=np.float64) for each in written)
+        if not len(wealth) == len(peak) == len(self.rungs):
+            raise ValueError("a ladder with other rungs")
+        self.wealth, self.peak = wealth, peak
+
     def bind(self, arm: Arm) -> None:
         """Set stakes for the next batch, from the past of the arm that answers it."""
         self._bets = []

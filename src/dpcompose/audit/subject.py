@@ -196,6 +196,11 @@ class Samples:
         """Everything that can be read from outcomes that look like these."""
         return features_of(outcomes)
 
+    def skip(self, coins: np.ndarray) -> None:
+        """Leave out the answers that an earlier run had for these coins."""
+        ones = int(np.count_nonzero(coins))
+        self._used[:] = [self._used[0] + len(coins) - ones, self._used[1] + ones]
+
     def draw(self, pair: Pair, coins: np.ndarray) -> Outcomes:
         """The next answer of its world for every coin; ExhaustedError when a world has none left."""
         ones = int(np.count_nonzero(coins))

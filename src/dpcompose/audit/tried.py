@@ -8,16 +8,16 @@ violation by S is excluded, for all K events together but for alpha. It says not
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.audit.arm import Arm, Book
+from dpcompose.audit.arm import Arm, Book, tallies
 from dpcompose.audit.claim import Point
 from dpcompose.audit.outcome import Outcomes, Reals
 from dpcompose.audit.verdict import Tried
-from dpcompose.audit.wealth import tally
 
 AFTER = 4096
 """Rows of an arm after which its events are chosen."""
@@ -53,20 +53,21 @@ class Converse:
     Args:
         arm: The arm.
         events: Its events; empty until it has enough rows.
+        books: The rows since then, by feature.
     """
 
     arm: Arm
     events: tuple[Event, ...] = ()
-    _books: list[Book] = field(default_factory=list[Book])
+    books: list[Book] = field(default_factory=list[Book])
 
     def bind(self) -> None:
         """Choose the events, once there are enough rows."""
         if self.events or self.arm.rows < AFTER:
             return
-        self._books = [Book(each.feature, each.cells, np.zeros_like(each.counts)) for each in self.arm.books]
+        self.books = [Book(each.feature, each.cells, np.zeros_like(each.counts)) for each in self.arm.books]
         self.events = tuple(
             Event(number, below, place, point, coin)
-            for number, book in enumerate(self._books)
+            for number, book in enumerate(self.books)
             for place in sorted({round(part * (book.cells.count - 1) / (EVENTS + 1)) for part in range(1, EVENTS + 1)})
             for below in (True, False)
             for point in range(len(self.arm.points))
@@ -75,15 +76,19 @@ class Converse:
 
     def pay(self, outcomes: Outcomes, coins: NDArray[np.uint8]) -> None:
         """Count a batch whose events were chosen before it."""
-        for book in self._books:
-            book.counts += tally(coins, book.cells.place(book.feature.score(outcomes)), book.cells.count)
+        self.count(tallies(self.books, outcomes, coins))
+
+    def count(self, counted: Sequence[NDArray[np.intp]]) -> None:
+        """Add rows of which only the counts are known."""
+        for book, counts in zip(self.books, counted, strict=True):
+            book.counts += counts
 
     def excluded(self, alpha: float, events: int) -> tuple[Tried, ...]:
         """Every event with its verdict, where `events` share alpha."""
         return tuple(self._tried(event, math.log(events / alpha)) for event in self.events)
 
     def _tried(self, event: Event, goal: float) -> Tried:
-        book, point = self._books[event.book], self.arm.points[event.point]
+        book, point = self.books[event.book], self.arm.points[event.point]
         side = slice(0, event.place) if event.below else slice(event.place, book.cells.count - 1)
         zero, one = (float(each) for each in book.counts[:, side].sum(axis=1))
         wins, losses = (one, zero) if event.coin else (zero, one)

@@ -47,7 +47,8 @@ class Member:
         """For the certificate: what is bound before the coins."""
         cuts = [cut.hex() for cut in self.cells.cuts]
         f, g = self.stakes.f.tolist(), self.stakes.g.tolist()
-        return {"feature": self.feature.name, "cuts": cuts, "weight": self.weight, "f": f, "g": g}
+        written = {"feature": self.feature.name, "cuts": cuts, "weight": self.weight, "f": f, "g": g}
+        return written if self.feature.made is None else written | {"made": dict(self.feature.made)}
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,9 @@ def mechanism(
     fresh: Annotated[str, typer.Option(help="New in every call: call, instance (NAME makes one), process.")] = "call",
     limit: Annotated[float, typer.Option(help="Seconds that a call may take.")] = 1.0,
     certificate: Annotated[Path | None, option("Write the certificate.", "FILE.json")] = None,
+    resume: Annotated[
+        Path | None, option("Keep a journal in this file, and go on from it if it is there.", "FILE")
+    ] = None,
     json: Json = False,
     plot: Picture = None,
 ) -> None:
@@ -74,8 +77,9 @@ def mechanism(
         claim = _claim(subject, epsilon, delta, rho, mu, plan)
         chosen = _read_pairs(pairs) if pairs is not None else usual_pairs(subject, claim, most=distance)
         found = _audited(
-            subject, chosen, claim=claim, alpha=alpha, samples=samples, seconds=_seconds(seconds), seed=_seed(seed)
-        )
+            subject, chosen, claim=claim, alpha=alpha, samples=samples, seconds=_seconds(seconds), seed=_seed(seed),
+            resume=resume,
+        )  # fmt: skip
         _show(found, subject, repr(claim), alpha, json)
         if certificate is not None:
             from dpcompose.audit.certificate import text_of
@@ -222,14 +226,13 @@ def check(
 
 
 def _again(file: Path, name: str, pairs: Path | None, alpha: float) -> bool:
-    """Whether the stakes of a certificate win on new draws too; learned features win nothing there."""
+    """Whether the stakes of a certificate win on new draws too."""
     from dpcompose.audit import again
-    from dpcompose.audit.learned import known_again
 
     if pairs is None:
         raise DomainError("--pairs", None, "the file of the audit's pairs, to draw from again")
     subject, chosen = _subject(loaded(name), name, fresh="call", timing=False, limit=1.0), _read_pairs(pairs)
-    wealth = again(json_reader.loads(file.read_text()), subject, chosen, features=known_again(subject, chosen[0]))
+    wealth = again(json_reader.loads(file.read_text()), subject, chosen)
     return wealth >= -math.log(alpha)
 
 

@@ -1,0 +1,182 @@
+"""The state of an audit: its arms, its chain of coins, its wealth, and the ladder and the events beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcompose.audit import certificate as written
+from dpcompose.audit.arm import Arm, tallies
+from dpcompose.audit.cells import Cells
+from dpcompose.audit.coin import Chain
+from dpcompose.audit.lower import Ladder
+from dpcompose.audit.outcome import Outcomes
+from dpcompose.audit.outcome_text import outcomes_of, text_of_outcomes
+from dpcompose.audit.subject import Samples, Source
+from dpcompose.audit.tried import Converse, unseen
+from dpcompose.audit.verdict import Moment, Tried
+from dpcompose.audit.wealth import Member, step
+
+EXPLORED = 16
+"""One batch in so many is of a pair in its turn, whatever is known of it."""
+Entry = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch whose stakes are bound, and whose coins are tossed.
+
+    Args:
+        arm: The place of the pair.
+        members: The bets.
+        stakes: The bets as they are bound.
+        coins: The coins, of which nothing was known before.
+    """
+
+    arm: int
+    members: tuple[Member, ...]
+    stakes: Entry
+    coins: NDArray[np.uint8]
+
+
+@dataclass
+class Game:
+    """The state of an audit.
+
+    Args:
+        arms: The pairs, with their past.
+        chain: The chain of coins.
+        goal: ln of the wealth at which the claim is refuted.
+        ladder: The lower bound on epsilon.
+        converse: For each arm, the events tried.
+    """
+
+    arms: tuple[Arm, ...]
+    chain: Chain
+    goal: float
+    ladder: Ladder
+    converse: tuple[Converse, ...]
+    log_wealth: float = 0.0
+    peak: float = 0.0
+    samples: int = 0
+    batches: list[Entry] = field(default_factory=list[Entry])
+    moments: list[Moment] = field(default_factory=list[Moment])
+
+    def bind(self, most: int) -> Batch:
+        """Choose a pair and stakes from the past, bind them, and toss the coins."""
+        turn = len(self.batches)
+        if turn % EXPLORED == EXPLORED - 1:
+            place = turn // EXPLORED % len(self.arms)
+        else:
+            place = max(range(len(self.arms)), key=lambda each: self.arms[each].promise)
+        arm = self.arms[place]
+        rows, members = min(arm.next_rows, most), tuple(arm.members())
+        self.ladder.bind(arm)
+        self.converse[place].bind()
+        stakes = written.stakes(pair=place, distance=arm.pair.distance, rows=rows, members=members)
+        return Batch(place, members, stakes, self.chain.coins(stakes, rows))
+
+    def pay(self, batch: Batch, outcomes: Outcomes, source: Source, *, kept: bool = False) -> Entry:
+        """Pay a batch, and let its arm learn from it.
+
+        Args:
+            batch: The batch.
+            outcomes: What came for each of its coins.
+            source: What answered.
+            kept: Whether to tell what was learned too.
+
+        Returns:
+            All that `replay` needs to know the batch again: rows as long as the arm keeps them, else counts.
+        """
+        arm, events = self.arms[batch.arm], self.converse[batch.arm]
+        arm.features = arm.features or source.features(outcomes)
+        learned = self._learned(batch, outcomes) if kept else None
+        self.ladder.pay(outcomes, batch.coins)
+        events.pay(outcomes, batch.coins)
+        places = [member.cells.place(member.feature.score(outcomes)) for member in batch.members]
+        paid = step(self.log_wealth, batch.members, arm.points, batch.coins, places, self.goal)
+        counts = written.counts(paid)
+        entry: Entry = {
+            "stakes": batch.stakes,
+            "counts": counts,
+            "chain": self.chain.after(batch.stakes, counts).link.hex(),
+            "log_wealth": paid.log_wealth.hex(),
+            "peak": max(self.peak, paid.peak).hex(),
+            "factors": [each.hex() for each in paid.factors],
+            "evidence": arm.evidence.hex(),
+            "ladder": self.ladder.written(),
+            "learned": learned,
+        }
+        self._advance(entry)
+        arm.learn(outcomes[: paid.rows], batch.coins[: paid.rows])
+        return entry
+
+    def _learned(self, batch: Batch, outcomes: Outcomes) -> Entry:
+        arm, events = self.arms[batch.arm], self.converse[batch.arm]
+        if arm.keeps:
+            return {"outcomes": text_of_outcomes(outcomes)}
+        books, converse = (tallies(each, outcomes, batch.coins) for each in (arm.books, events.books))
+        return {"books": [each.tolist() for each in books], "events": [each.tolist() for each in converse]}
+
+    def replay(self, entry: Mapping[str, Any], source: Source) -> None:
+        """Go through a batch of an earlier run again: nothing is drawn, and the past is what it was.
+
+        Raises:
+            ValueError, KeyError, IndexError, TypeError: If the entry is none of this audit.
+        """
+        stakes: Entry = entry["stakes"]
+        rows, place = int(entry["counts"]["rows"]), int(stakes["pair"])
+        arm, events = self.arms[place], self.converse[place]
+        coins = self.chain.coins(stakes, stakes["rows"])
+        if isinstance(source, Samples):
+            source.skip(coins)
+        events.bind()
+        known = entry["learned"]
+        self.ladder.restore(entry["ladder"])
+        arm.evidence = float.fromhex(entry["evidence"])
+        self._advance(entry)
+        if "outcomes" in known:
+            outcomes = outcomes_of(known["outcomes"], stakes["rows"])
+            arm.features = arm.features or source.features(outcomes)
+            events.pay(outcomes, coins)
+            arm.learn(outcomes[:rows], coins[:rows])
+        else:
+            events.count([np.array(each, dtype=np.intp) for each in known["events"]])
+            arm.count(rows, [np.array(each, dtype=np.intp) for each in known["books"]])
+
+    def _advance(self, entry: Mapping[str, Any]) -> None:
+        stakes, counts = entry["stakes"], entry["counts"]
+        self.chain = self.chain.after(stakes, counts)
+        self.batches.append({"stakes": stakes, "counts": counts, "chain": entry["chain"]})
+        self.log_wealth, self.peak = float.fromhex(entry["log_wealth"]), float.fromhex(entry["peak"])
+        self.samples += counts["rows"]
+        names = [member["feature"] for member in stakes["members"]]
+        factors = tuple(zip(names, map(float.fromhex, entry["factors"]), strict=True))
+        self.moments.append(Moment(self.samples, self.log_wealth, self.ladder.lower, stakes["pair"], factors))
+
+    def tried(self, alpha: float) -> tuple[Tried, ...]:
+        """Every event that was tried, all of them together at alpha."""
+        number = sum(len(each.events) for each in self.converse)
+        return tuple(tried for each in self.converse for tried in each.excluded(alpha, number))
+
+    def unseen(self, alpha: float) -> float:
+        """The probability below which an isolating event would not be seen."""
+        return min(unseen(arm.rows, alpha, arm.points[-1]) for arm in self.arms)
+
+    @property
+    def event(self) -> str:
+        """The cell with the largest stake of the heaviest member in the last batch with any."""
+        for batch in reversed(self.batches):
+            members = batch["stakes"]["members"]
+            if members:
+                heaviest = max(members, key=lambda member: member["weight"])
+                world = max((0, 1), key=lambda coin: np.max(heaviest["g" if coin == 0 else "f"]))
+                stakes = np.max(np.array(heaviest["f" if world else "g"]), axis=0)
+                cells = Cells(tuple(float.fromhex(cut) for cut in heaviest["cuts"]))
+                place = int(np.argmax(stakes))
+                return f"{heaviest['feature']} {cells.words(place)}: too likely in world {world}"
+        return "no event"

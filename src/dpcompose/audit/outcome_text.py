@@ -1,0 +1,112 @@
+"""Outcomes as text and back, to the last bit: what an interrupted audit learned from is on file."""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+import zlib
+from typing import Any, cast
+
+import numpy as np
+
+from dpcompose.audit.outcome import Outcome, Outcomes, Reading, read, rows_of
+
+LARGEST = 1 << 33
+"""Bytes of a batch: more are not unpacked."""
+_SEEN = ("raised", "message", "warned", "timeout", "printed")
+
+
+def text_of_outcomes(outcomes: Outcomes) -> dict[str, Any]:
+    """Plain numbers as their bytes, anything else as JSON; both packed."""
+    if outcomes.dtype.kind in "fiub":
+        plain = np.ascontiguousarray(outcomes).astype(outcomes.dtype.newbyteorder("<"))
+        return {"dtype": plain.dtype.str, "shape": list(plain.shape), "packed": _packed(plain.tobytes())}
+    rows = outcomes if outcomes.dtype == object else rows_of(outcomes.tolist())
+    return {"packed": _packed(json.dumps([_written(each) for each in rows.tolist()]).encode())}
+
+
+def outcomes_of(text: dict[str, Any], rows: int) -> Outcomes:
+    """The outcomes of a text.
+
+    Args:
+        text: The text.
+        rows: Their number.
+
+    Raises:
+        ValueError, KeyError, TypeError: If it is none, or of another number.
+    """
+    unpacked = _unpacked(text["packed"])
+    if "dtype" in text:
+        dtype = np.dtype(text["dtype"])
+        if dtype.kind not in "fiub" or text["shape"][:1] != [rows]:
+            raise ValueError("outcomes of another kind, or another number of them")
+        return np.frombuffer(unpacked, dtype=dtype).reshape(text["shape"]).astype(dtype.newbyteorder("="))
+    found: Outcomes = np.empty(rows, dtype=object)
+    found[:] = [_read(each) for each in json.loads(unpacked)]
+    return found
+
+
+def _packed(text: bytes) -> str:
+    return base64.b64encode(zlib.compress(text, 1)).decode()
+
+
+def _unpacked(text: str) -> bytes:
+    reader = zlib.decompressobj()
+    try:
+        found = reader.decompress(base64.b64decode(text, validate=True), LARGEST)
+    except zlib.error as error:
+        raise ValueError(str(error)) from None
+    if not reader.eof:
+        raise ValueError("outcomes that end too early")
+    return found
+
+
+def _written(row: Any) -> Any:
+    outcome: Outcome = row if isinstance(row, Outcome) else rows_of([row])[0]
+    answer = _answer(outcome.value)
+    if outcome == Outcome(outcome.value):
+        return answer
+    told = {name: seen for name, seen in vars(outcome).items() if name in _SEEN}
+    return {"value": answer, **told, "seconds": _hex(outcome.seconds)}
+
+
+def _answer(value: Any) -> Any:
+    if value is None:
+        return None
+    if type(value) is float:
+        return _hex(value)
+    if not isinstance(value, Reading):
+        return _answer(read(value))
+    return [value.kind, [[place, _hex(number)] for place, number in value.leaves], _hex(value.code)]
+
+
+def _read(row: Any) -> Outcome:
+    if not isinstance(row, dict):
+        return Outcome(_value(row))
+    told: dict[str, Any] = cast("dict[str, Any]", row)
+    return Outcome(
+        _value(told["value"]), str(told["raised"]), str(told["message"]), tuple(map(str, told["warned"])),
+        bool(told["timeout"]), str(told["printed"]), _number(told["seconds"]),
+    )  # fmt: skip
+
+
+def _value(answer: Any) -> Any:
+    match answer:
+        case None:
+            return None
+        case str():
+            return _number(answer)
+        case [str(kind), leaves, code]:
+            return Reading(kind, tuple((str(place), _number(number)) for place, number in leaves), _number(code))
+        case _:
+            raise ValueError(f"{answer!r} is no answer")
+
+
+def _hex(number: float) -> str:
+    """All bits, also those of a NaN."""
+    return struct.pack("<d", number).hex()
+
+
+def _number(text: str) -> float:
+    return struct.unpack("<d", bytes.fromhex(text))[0]
