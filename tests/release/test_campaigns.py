@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from campaigns.release import audit, kills, neighbors, samplers, truncation
+from dpcompose.audit import Verdict
 from dpcompose.release import sampler
 
 
@@ -35,8 +36,8 @@ def test_files_whose_quotes_go_on_over_lines_are_found() -> None:
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", audit.QUESTIONS)
 def test_no_event_tells_neighbors_apart_too_well(name: str) -> None:
-    # 2,000 draws on either side: reports a violation by chance with probability at most 1e-9.
-    assert not audited(name).violated
+    # Refuted by chance with probability at most 1e-9.
+    assert audit.audited(audit.QUESTIONS[name], 4000, 1e-9).verdict is Verdict.NOT_REFUTED
 
 
 @pytest.mark.parametrize("name", audit.QUESTIONS)
@@ -46,21 +47,16 @@ def test_the_neighbors_of_the_audit_differ_as_far_as_is_charged(name: str) -> No
     assert change >= 2
 
 
-def audited(name: str) -> audit.Excess:
-    return audit.audited(audit.QUESTIONS[name], 2000, 1e-9)
-
-
 @pytest.mark.statistical
 def test_whole_sessions_neither() -> None:
-    # 100 sessions on either side, by chance with probability at most 1e-9.
-    assert not audit.sessions(100, 1e-9).violated
+    # By chance with probability at most 1e-9.
+    assert audit.sessions(200, 1e-9).verdict is Verdict.NOT_REFUTED
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", audit.PLANTED)
 def test_planted_defects_are_found(name: str) -> None:
-    # Their excess is above 0.4, the margin below 0.3: missed with a probability far below 1e-9.
-    assert audit.PLANTED[name](4000).violated
+    assert audit.PLANTED[name](4000).verdict is Verdict.REFUTED
 
 
 @pytest.mark.slow

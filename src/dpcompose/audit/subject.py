@@ -160,13 +160,14 @@ class Subject:
     def _batched(self, pair: Pair, coins: np.ndarray) -> Outcomes:
         assert self.batch is not None
         ones = int(np.count_nonzero(coins))
-        drawn = [
-            np.asarray(self.batch(data, rows)) for data, rows in ((pair.zero, len(coins) - ones), (pair.one, ones))
-        ]
-        for part, rows in zip(drawn, (len(coins) - ones, ones), strict=True):
-            if part.shape[:1] != (rows,) or part.ndim > 2:
+        wanted = (len(coins) - ones, ones)
+        # A world that is not asked answers as the other one would, no rows.
+        drawn = [np.asarray(self.batch(pair[world], rows)) if rows else None for world, rows in enumerate(wanted)]
+        for part, rows in zip(drawn, wanted, strict=True):
+            if part is not None and (part.shape[:1] != (rows,) or part.ndim > 2):
                 raise DomainError("batch", part.shape, f"{rows} answers, numbers or rows of numbers")
-        return placed(drawn[0], drawn[1], coins)
+        zero, one = (next(each for each in drawn if each is not None)[:0] if part is None else part for part in drawn)
+        return placed(zero, one, coins)
 
 
 def placed(zero: Outcomes, one: Outcomes, coins: np.ndarray) -> Outcomes:

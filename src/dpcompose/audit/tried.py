@@ -68,7 +68,7 @@ class Converse:
         self.events = tuple(
             Event(number, below, place, point, coin)
             for number, book in enumerate(self.books)
-            for place in sorted({round(part * (book.cells.count - 1) / (EVENTS + 1)) for part in range(1, EVENTS + 1)})
+            for place in _places(len(book.cells.cuts))
             for below in (True, False)
             for point in range(len(self.arm.points))
             for coin in (0, 1)
@@ -95,10 +95,16 @@ class Converse:
         rows: Reals = book.counts.sum(axis=1).astype(np.float64)
         mine, other = (rows[1], rows[0]) if event.coin else (rows[0], rows[1])
         excess = wins / max(mine, 1.0) - point.growth * losses / max(other, 1.0) - point.delta
-        cut = book.cells.cuts[event.place - 1 if event.place else 0] if book.cells.cuts else math.nan
+        cut = book.cells.cuts[event.place - 1]
         words = f"{book.feature.name} {'below' if event.below else 'at least'} {cut:.6g}"
         reached = log_converse(wins, losses, float(np.sum(rows)), point) >= goal
         return Tried(f"{words}, in world {event.coin}", event.point, excess, reached)
+
+
+def _places(cuts: int) -> list[int]:
+    """A few of the cuts, each as the number of cells below it."""
+    even = (round(part * (cuts + 1) / (EVENTS + 1)) for part in range(1, EVENTS + 1))
+    return sorted({min(max(place, 1), cuts) for place in even}) if cuts else []
 
 
 def unseen(rows: int, alpha: float, point: Point, *, weight: float = 1e-3) -> float:
