@@ -6,6 +6,8 @@ from dpcompose.audit.check import CertificateError, check
 from dpcompose.audit.feature import Feature, Learner
 from dpcompose.audit.outcome import Outcome
 from dpcompose.audit.pair import Pair
+from dpcompose.audit.primitives import Primitives
+from dpcompose.audit.replay import Replayed, modelled, replay
 from dpcompose.audit.subject import Source, Subject
 from dpcompose.audit.transcript import Interaction, Transcripts
 from dpcompose.audit.verdict import Found, Moment, Tried, Verdict
@@ -19,6 +21,8 @@ __all__ = [
     "Moment",
     "Outcome",
     "Pair",
+    "Primitives",
+    "Replayed",
     "Source",
     "Subject",
     "Transcripts",
@@ -27,4 +31,6 @@ __all__ = [
     "again",
     "audit",
     "check",
+    "modelled",
+    "replay",
 ]

@@ -24,6 +24,7 @@ from dpcompose.audit.game import Game
 from dpcompose.audit.journal import Journal
 from dpcompose.audit.lower import Ladder
 from dpcompose.audit.pair import Pair
+from dpcompose.audit.replay import Replayed
 from dpcompose.audit.subject import ExhaustedError, Fresh, Source, Subject
 from dpcompose.audit.tried import Converse
 from dpcompose.audit.verdict import Found, Moment, Verdict
@@ -50,6 +51,7 @@ def audit(
     features: Sequence[Feature] | None = None,
     learners: Sequence[Learner] = (),
     law: Composable | None = None,
+    replayed: Replayed | None = None,
     seed: bytes | None = None,
     ladder: bool = True,
     resume: str | Path | None = None,
@@ -71,6 +73,7 @@ def audit(
         features: What is read from an outcome; None: what the first outcomes suggest.
         learners: Makers of further features.
         law: The declared law of the subject, where it is known.
+        replayed: What replay found of the subject's own description; its law is taken where it was certified.
         seed: 32 bytes for the coins, to be announced by their digest; None: from the system.
         ladder: Whether to look for the lower bound on epsilon too.
         resume: A journal: the audit is kept in this file, and goes on from it if it is there. `samples` is the most of
@@ -102,10 +105,11 @@ def audit(
     proof = written.sealed(journal.header, journal.seed, game.batches, samples=game.samples, log_wealth=game.log_wealth)
     refuted = game.log_wealth >= game.goal and bool(checked(written.text_of(proof))["refuted"])
     return Found(
-        verdict=_verdict(refuted, law, claim, adjacency),
+        verdict=_verdict(refuted, _law(law, replayed), claim, adjacency),
         epsilon=Bound(rungs.lower, math.inf),
         delta=rungs.delta,
         event=game.event,
+        description=_description(refuted, _law(law, replayed), replayed, claim, adjacency),
         samples=game.samples,
         log_wealth=game.log_wealth,
         tried=game.tried(alpha),
@@ -181,6 +185,28 @@ def _claims(claim: Composable, pairs: Sequence[Pair], adjacency: Adjacency) -> d
     if not any(found[pair.distance] for pair in pairs):
         raise DomainError("pairs", distances, "a distance at which the claim says anything")
     return {distance: each for distance, each in found.items() if each}
+
+
+def _law(law: Composable | None, replayed: Replayed | None) -> Composable | None:
+    """The declared law: none where replay holds the description to be wrong."""
+    if replayed is None or replayed.verdict is Verdict.CERTIFIED:
+        return law if law is not None or replayed is None else replayed.law
+    return None
+
+
+def _description(
+    refuted: bool, law: Composable | None, replayed: Replayed | None, claim: Composable, adjacency: Adjacency
+) -> str:
+    """The declared law and the code's own calls, in words."""
+    if law is None:
+        return "" if replayed is None else f"{replayed.verdict.value} by replay: {replayed.reason}"
+    if not certified(law, claim, adjacency=adjacency):
+        return "the declared law is not certified to keep the claim"
+    if refuted:
+        return "the declared law keeps the claim, and the code does not: one of them, or dpcompose, is wrong"
+    if replayed is None:
+        return "the declared law keeps the claim; of the law, not of the code that draws from it"
+    return f"the code made these calls, on {replayed.pairs} pairs: {'; '.join(replayed.calls)}"
 
 
 def _verdict(refuted: bool, law: Composable | None, claim: Composable, adjacency: Adjacency) -> Verdict:

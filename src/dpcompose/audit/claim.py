@@ -9,10 +9,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpcompose.composition import Composable
+from dpcompose.composition import Composable, compose
 from dpcompose.errors import DomainError, DPComposeError
 from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.mechanism import BlackBox
+from dpcompose.mechanism import BlackBox, Concentrated, GaussianDP
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
 
@@ -98,8 +98,21 @@ def _curve(claim: Composable, size: int, adjacency: Adjacency) -> Sequence[Point
 
 
 def certified(law: Composable, claim: Composable, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> bool:
-    """Whether the law's certified delta is at most the claim's, for a claim that is one point."""
-    if not isinstance(claim, BlackBox):
-        return False
-    ((point),) = points(claim)
-    return law.delta(epsilon=point.epsilon, adjacency=adjacency).upper <= point.delta
+    """Whether the law certainly keeps the claim.
+
+    At the point of a `BlackBox`; by the rho of a `Concentrated`, by the mu of a `GaussianDP`; of other curves, only
+    where law and claim are the same composition.
+    """
+    whole = compose(law)
+    match claim:
+        case BlackBox():
+            ((point),) = points(claim)
+            return law.delta(epsilon=point.epsilon, adjacency=adjacency).upper <= point.delta
+        case Concentrated():
+            found = whole.zcdp(adjacency=adjacency)
+            return found is not None and found.rho <= claim.stated.rho and found.delta <= claim.stated.delta
+        case GaussianDP():
+            mu = whole.gdp(adjacency=adjacency)
+            return mu is not None and mu <= claim.mu
+        case _:
+            return whole == compose(claim)

@@ -87,7 +87,7 @@ def _read(row: Any) -> Outcome:
     told: dict[str, Any] = cast("dict[str, Any]", row)
     return Outcome(
         _value(told["value"]), str(told["raised"]), str(told["message"]), tuple(map(str, told["warned"])),
-        bool(told["timeout"]), str(told["printed"]), _number(told["seconds"]),
+        timeout=bool(told["timeout"]), printed=str(told["printed"]), seconds=_number(told["seconds"]),
     )  # fmt: skip
 
 

@@ -73,6 +73,7 @@ class Found:
         moments: The course of the audit.
         freshness: How the subject was called.
         peak: The largest ln of the wealth at any look.
+        description: What is known of the declared law, and of the calls by which the code describes itself.
     """
 
     verdict: Verdict
@@ -87,3 +88,4 @@ class Found:
     moments: tuple[Moment, ...] = ()
     freshness: str = "call"
     peak: float = 0.0
+    description: str = ""

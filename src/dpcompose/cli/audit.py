@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from dpcompose.cli.audit_arguments import claim_of_options, read_pairs, seconds_of, seed_of, subject_of
 from dpcompose.cli.loaded import loaded
-from dpcompose.cli.options import PICTURES, Json, Picture, option, read_plan
+from dpcompose.cli.options import PICTURES, Json, Picture, option
 from dpcompose.cli.output import REFUSED, emit, emit_document, error_boundary, require_writable, write, writing
 from dpcompose.cli.streams import stderr, stdout
 from dpcompose.errors import DomainError
@@ -21,7 +22,6 @@ from dpcompose.errors import DomainError
 if TYPE_CHECKING:
     from dpcompose.audit import Found, Moment, Pair, Source, Subject
     from dpcompose.audit.zoo import Entry
-    from dpcompose.composition import Composable
 
 
 class _Group(TyperGroup):
@@ -73,11 +73,11 @@ def mechanism(
 
         require_writable("--certificate", certificate, ".json")
         require_writable("--plot", plot, *PICTURES)
-        subject = _subject(loaded(name), name, fresh=fresh, timing=timing, limit=limit)
-        claim = _claim(subject, epsilon, delta, rho, mu, plan)
-        chosen = _read_pairs(pairs) if pairs is not None else usual_pairs(subject, claim, most=distance)
+        subject = subject_of(loaded(name), name, fresh=fresh, timing=timing, limit=limit)
+        claim = claim_of_options(subject, epsilon, delta, rho, mu, plan)
+        chosen = read_pairs(pairs) if pairs is not None else usual_pairs(subject, claim, most=distance)
         found = _audited(
-            subject, chosen, claim=claim, alpha=alpha, samples=samples, seconds=_seconds(seconds), seed=_seed(seed),
+            subject, chosen, claim=claim, alpha=alpha, samples=samples, seconds=seconds_of(seconds), seed=seed_of(seed),
             resume=resume,
         )  # fmt: skip
         _show(found, subject, repr(claim), alpha, json)
@@ -130,67 +130,6 @@ def _end(found: Found) -> None:
         raise typer.Exit(REFUSED)
 
 
-def _subject(found: Any, name: str, *, fresh: str, timing: bool, limit: float) -> Subject:
-    from dpcompose.audit import Subject
-    from dpcompose.audit.subject import Fresh
-
-    if fresh not in [each.value for each in Fresh]:
-        raise DomainError("--fresh", fresh, "call, instance or process")
-    if isinstance(found, Subject):
-        return found
-    if not callable(found):
-        raise DomainError("NAME", name, "a function from a dataset to an answer")
-    if Fresh(fresh) is Fresh.INSTANCE:
-        made: Any = found
-        return Subject(make=made, fresh=Fresh.INSTANCE, timed=timing, limit=limit, label=name)
-    return Subject(found, fresh=Fresh(fresh), timed=timing, limit=limit, label=name)
-
-
-def _claim(
-    subject: Subject, epsilon: float | None, delta: float, rho: float | None, mu: float | None, plan: Path | None
-) -> Composable:
-    from dpcompose.audit.subject import Measurement, claim_of
-    from dpcompose.audit.usual import usual_claim
-
-    if not any(each is not None for each in (epsilon, rho, mu, plan)) and isinstance(subject.call, Measurement):
-        return claim_of(subject.call)
-    if plan is None:
-        return usual_claim(epsilon=epsilon, delta=delta, rho=rho, mu=mu)
-    if any(each is not None for each in (epsilon, rho, mu)):
-        raise DomainError("--plan", str(plan), "one claim: a plan, or --epsilon, --rho or --mu")
-
-    return read_plan(plan).composition()
-
-
-def _read_pairs(file: Path) -> tuple[Pair, ...]:
-    from dpcompose.audit import Pair
-
-    try:
-        listed = json_reader.loads(file.read_text())
-        found = tuple(Pair(each["zero"], each["one"], distance=each.get("distance", 1)) for each in listed)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise DomainError("--pairs", str(file), f"a JSON list of pairs, zero and one ({error!r})") from None
-    if not found or any(pair.zero == pair.one for pair in found):
-        raise DomainError("--pairs", str(file), "at least one pair, each of two different datasets")
-    return found
-
-
-def _seconds(seconds: float) -> float:
-    if not seconds > 0:
-        raise DomainError("--seconds", seconds, "a positive number")
-    return seconds
-
-
-def _seed(text: str | None) -> bytes | None:
-    try:
-        seed = None if text is None else bytes.fromhex(text)
-    except ValueError:
-        seed = b""
-    if seed is not None and len(seed) != 32:
-        raise DomainError("--seed", text, "64 hexadecimal digits")
-    return seed
-
-
 @app.command()
 def check(
     file: Annotated[Path, typer.Argument(metavar="CERTIFICATE", help="A certificate.", show_default=False)],
@@ -231,9 +170,48 @@ def _again(file: Path, name: str, pairs: Path | None, alpha: float) -> bool:
 
     if pairs is None:
         raise DomainError("--pairs", None, "the file of the audit's pairs, to draw from again")
-    subject, chosen = _subject(loaded(name), name, fresh="call", timing=False, limit=1.0), _read_pairs(pairs)
+    subject, chosen = subject_of(loaded(name), name, fresh="call", timing=False, limit=1.0), read_pairs(pairs)
     wealth = again(json_reader.loads(file.read_text()), subject, chosen)
     return wealth >= -math.log(alpha)
+
+
+@app.command()
+def replay(
+    name: Annotated[str, typer.Argument(metavar="MODULE:NAME", help="A function of a dataset and of `Primitives`.")],
+    pairs: Annotated[Path, option('JSON: [{"zero": ..., "one": ..., "distance": 1}].', "FILE")],
+    epsilon: Annotated[float | None, option("The claim.", "E")] = None,
+    delta: Annotated[float, typer.Option(help="Of the claim.", metavar="D")] = 0.0,
+    rho: Annotated[float | None, option("The claim: rho-zCDP.", "R")] = None,
+    mu: Annotated[float | None, option("The claim: mu-Gaussian differential privacy.", "M")] = None,
+    plan: Annotated[Path | None, option("The claim: the composition of a plan file.", "PLAN")] = None,
+    model: Annotated[int, typer.Option(help="Runs whose noise is held to its stated law.", metavar="N")] = 1000,
+    json: Json = False,
+) -> None:
+    """Hold a mechanism to the calls by which it describes itself: run on one dataset, replayed on the other."""
+    with error_boundary():
+        from dpcompose.audit import Subject, Verdict, modelled
+        from dpcompose.audit import replay as replayed
+
+        recorded, chosen = loaded(name), read_pairs(pairs)
+        claim = claim_of_options(Subject(recorded, label=name), epsilon, delta, rho, mu, plan)
+        found = replayed(recorded, chosen, claim=claim)
+        models = modelled(recorded, chosen[0].zero, runs=model) if model else ()
+        if json:
+            emit_document("audit replay", {
+                "verdict": found.verdict.value, "reason": found.reason, "calls": list(found.calls),
+                "pairs": found.pairs, "models": [
+                    {"law": each.law, "verdict": each.verdict.value, "samples": each.samples, "event": each.event}
+                    for each in models
+                ],
+            })  # fmt: skip
+        else:
+            stdout(f"{found.verdict.value.upper()}, of the description: {found.reason}\n")
+            for each in found.calls:
+                stdout(f"  {each}\n")
+            for each in models:
+                stdout(f"{each.law}: {each.verdict.value}, of the model, {each.samples:,} residuals; {each.event}\n")
+    if found.verdict is Verdict.REFUTED or any(each.verdict is Verdict.REFUTED for each in models):
+        raise typer.Exit(REFUSED)
 
 
 @app.command()
@@ -256,7 +234,7 @@ def zoo(
                 stdout(f"{entry.name:28} {entry.claim!r}; broken: epsilon {entry.truth}\n")
             return
         chosen = ENTRIES if name is None else (entry_of(name),)
-        rows = [row for entry in chosen for row in _both(entry, samples, _seconds(seconds), json)]
+        rows = [row for entry in chosen for row in _both(entry, samples, seconds_of(seconds), json)]
         if json:
             emit_document("audit zoo", {"audits": rows})
     if not all(row["as_expected"] for row in rows):

@@ -31,7 +31,7 @@ _SCOPE, _ACTOR, _PLENTY = "audit", "auditor", 1e12
 
 @dataclass(frozen=True)
 class AuditedRelease:
-    """What `dpcompose.audit.audit` is given.
+    """The first arguments of `dpcompose.audit.audit`.
 
     Args:
         subject: What answers.

@@ -39,6 +39,8 @@ def audit_page(found: Found, *, subject: str, claim: str, alpha: float, notes: S
         Fact("epsilon", f">= {near(found.epsilon.lower)} at delta = {exactly(found.delta)}, but for alpha"),
         Fact("event", found.event),
     ]
+    if found.description:
+        facts.append(Fact("description", found.description))
     if found.verdict is not Verdict.REFUTED:
         facts.append(Fact("unseen", f"an isolating event of probability below {near(found.unseen)}"))
     tone = "bad" if found.verdict is Verdict.REFUTED else "plain"
@@ -66,6 +68,7 @@ def audit_document(
         "log_wealth": found.log_wealth,
         "epsilon": {"lower": found.epsilon.lower, "delta": found.delta},
         "event": found.event,
+        "description": found.description,
         "unseen": found.unseen,
         "freshness": found.freshness,
         "tried": [{"event": each.event, "excess": each.excess, "excluded": each.excluded} for each in found.tried],
