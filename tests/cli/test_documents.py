@@ -46,7 +46,8 @@ LINES = [
     "ledger charge world/a --cost rho=9 --cost delta=0 --key two",
     "ledger price world small.toml", "ledger scope world/s --split 3", "ledger scope world/s/x", "ledger show",
     "ledger log world", "ledger exposure world/a --delta 1e-6", "ledger verify", "ledger export",
-    "ledger close world/a", "audit zoo", "audit scores scores.csv --epsilon 1",
+    "ledger close world/a", "ledger key acme.example --out secret.key", "ledger check-proof entry.proof --trust key.txt",
+    "ledger check-proof secret.key --trust key.txt", "audit zoo", "audit scores scores.csv --epsilon 1",
     "release table.csv --unit id --max-rows 1 --scope r --count --spend epsilon=0.1 --quote",
     "release table.csv --unit id --max-rows 1 --scope r --count --spend epsilon=0.1",
 ]  # fmt: skip
@@ -57,7 +58,7 @@ ERRORS = [
     "ledger scope /", "ledger charge world", "ledger charge nowhere --cost rho=1 --key x", "ledger redeem nowhere.json",
     "ledger price nowhere small.toml", "ledger exposure nowhere --delta 1", "ledger verify --anchor nowhere",
     "ledger export nowhere", "ledger close nowhere", "ledger init --nonsense", "audit scores nowhere.csv --epsilon 1",
-    "audit check nowhere", "audit zoo nobody", "audit nothing --epsilon 1", "release nowhere.csv --count",
+    "ledger key acme.example", "ledger check-proof nowhere", "audit check nowhere", "audit zoo nobody", "audit nothing --epsilon 1", "release nowhere.csv --count",
 ]  # fmt: skip
 
 
@@ -95,12 +96,20 @@ def test_every_document_is_valid(home: Path, monkeypatch: pytest.MonkeyPatch) ->
         document = document_of(line)
         assert "error" not in document, (line, document)
         seen.add(document["command"])
+        if document["command"] == "ledger key":
+            (home / "key.txt").write_text(document["key"])
+            prove = "ledger prove world --entry 1 --key secret.key --out entry.proof"
+            assert invoke(prove.split(), env=ENVIRONMENT).exit_code == 0
         if document.get("granted"):
             (home / "charged.json").write_text(json.dumps(document))
         shape = DOCUMENTS[document["command"]]
         members = {name for each in shape.get("anyOf", [shape]) for name in each["properties"]}
         assert document.keys() - {"dpcompose", "format", "command"} <= members, line
-    assert DOCUMENTS.keys() - seen == {"audit", "audit check"}  # these run an audit: tests/cli/test_audit.py
+    assert DOCUMENTS.keys() - seen == {
+        "audit",
+        "audit check",
+        "audit replay",
+    }  # these run code: tests/cli/test_audit.py
     assert len(pages) > 15
     for page in [*pages, STRANGE]:
         _require_whole_numbers(page, monkeypatch)

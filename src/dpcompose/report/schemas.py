@@ -137,6 +137,10 @@ DOCUMENTS: dict[str, Schema] = {
         refuted=FLAG, log_wealth=NUMBER, samples=INTEGER, alpha=TEXT, claims=listed(ANYTHING), subject=TEXT,
         again=maybe(FLAG),
     ),
+    "audit replay": record(
+        verdict=TEXT, reason=TEXT, calls=listed(TEXT), pairs=INTEGER,
+        models=listed(record(law=TEXT, verdict=TEXT, samples=INTEGER, event=TEXT)),
+    ),
     "audit zoo": either(
         record(entries=listed(record(name=TEXT, claim=TEXT, truth=TEXT, reference=TEXT))),
         record(audits=listed(_AUDITED)),
@@ -170,6 +174,17 @@ DOCUMENTS: dict[str, Schema] = {
     "ledger export": record(
         registry=TEXT, producer=TEXT, deployments=listed(_DEPLOYMENT),
         totals=mapped(record(spent=AMOUNTS, caps=AMOUNTS)), anchor=mapped(record(entries=INTEGER, hash=TEXT)),
+    ),
+    "ledger key": record(key=TEXT, secret=TEXT),
+    "ledger check-proof": either(
+        record(
+            holds={"const": True}, kind={"const": "inclusion"}, scope=TEXT, entries=INTEGER, signer=TEXT, entry=ANYTHING
+        ),
+        record(
+            holds={"const": True}, kind={"const": "consistency"}, scope=TEXT, entries=INTEGER, signer=TEXT,
+            since=INTEGER,
+        ),
+        record(holds={"const": False}, reason=TEXT),
     ),
 }  # fmt: skip
 """The members of each command's document, by the words of the command."""
