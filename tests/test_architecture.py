@@ -70,6 +70,7 @@ CONFINED_TO = {
     "opendp": {"release", "interop"},
     "dp_accounting": {"interop"},
     "flwr": {"interop"},
+    "hypothesis": {"audit"},
     "jax_privacy": {"interop"},
     "lightning": {"interop"},
     "opacus": {"interop"},

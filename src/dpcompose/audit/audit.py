@@ -27,6 +27,7 @@ from dpcompose.audit.pair import Pair
 from dpcompose.audit.replay import Replayed
 from dpcompose.audit.subject import ExhaustedError, Fresh, Source, Subject
 from dpcompose.audit.tried import Converse
+from dpcompose.audit.usual import usual_pairs
 from dpcompose.audit.verdict import Found, Moment, Verdict
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
@@ -41,7 +42,7 @@ MARGIN = 1e-6
 
 def audit(
     subject: Source,
-    pairs: Sequence[Pair],
+    pairs: Sequence[Pair] | None = None,
     *,
     claim: Composable,
     alpha: float = 1e-6,
@@ -64,7 +65,7 @@ def audit(
 
     Args:
         subject: What answers.
-        pairs: Pairs of datasets, each at its distance.
+        pairs: Pairs of datasets, each at its distance; None: those of `usual_pairs`, by the claim's adjacency.
         claim: The claim.
         alpha: The probability of refuting a true claim, in (0, 1).
         samples: The most rows, of either world.
@@ -84,6 +85,8 @@ def audit(
         DomainError: If an argument is outside its domain, or the claim promises nothing.
     """
     alpha, most = check.open_probability("alpha", alpha), check.count("samples", samples, least=1)
+    points(claim, adjacency=adjacency)
+    pairs = usual_pairs(subject, claim, adjacency=adjacency) if pairs is None else pairs
     curves = _claims(claim, pairs, adjacency)
     coins = _seed(seed)
     head = _header(subject, claim, curves, alpha, coins)
@@ -126,6 +129,7 @@ def _restored(game: Game, journal: Journal, subject: Source) -> None:
     try:
         for entry in journal.entries:
             game.replay(entry, subject)
+        game.lost = journal.lost
     except (ValueError, KeyError, IndexError, TypeError) as error:
         raise DomainError("resume", repr(error), "a journal of an audit with the same arguments") from None
 
@@ -139,6 +143,7 @@ def _played(
     with suppress(KeyboardInterrupt, ExhaustedError):
         while game.samples < most and game.log_wealth < game.goal and time.monotonic() < ends:
             batch = game.bind(most - game.samples)
+            journal.bind()
             outcomes = subject.draw(game.arms[batch.arm].pair, batch.coins)
             with _undisturbed():
                 journal.write(game.pay(batch, outcomes, subject, kept=journal.kept))

@@ -42,11 +42,13 @@ class Calls:
         limit: The seconds that a call may take.
         timed: Whether the time of a call is part of its outcome.
         notes: Sentences about the subject that are no outcomes; added to.
+        output: A file to which standard output goes below Python; -1: none.
     """
 
     limit: float
     timed: bool
     notes: set[str]
+    output: int = -1
     _printed: io.StringIO = field(default_factory=io.StringIO)
     _states: set[int] = field(default_factory=set[int])
     _number: int = 0
@@ -81,9 +83,10 @@ class Calls:
                 value, raised, message = self._timed(call, given), "", ""
             except TooLong:
                 return Outcome(timeout=True)
-            except KeyboardInterrupt:
-                raise
             except BaseException as error:
+                # In a process of its own nobody interrupts but the subject.
+                if isinstance(error, KeyboardInterrupt) and self.output < 0:
+                    raise
                 value, raised, message = None, type(error).__name__, _text(error)
             finally:
                 if os.getpid() != process:
@@ -106,11 +109,21 @@ class Calls:
 
     def _said(self) -> str:
         """The text that was printed since the last call."""
+        below = self._written()
         if not self._printed.tell():
-            return ""
+            return below
         text = self._printed.getvalue()[:TEXT]
         self._printed.seek(0)
         self._printed.truncate()
+        return (text + below)[:TEXT]
+
+    def _written(self) -> str:
+        """The text that went below Python to the file."""
+        if self.output < 0 or not os.lseek(self.output, 0, os.SEEK_END):
+            return ""
+        text = os.pread(self.output, TEXT, 0).decode("utf-8", "replace")
+        os.lseek(self.output, 0, os.SEEK_SET)
+        os.ftruncate(self.output, 0)
         return text
 
     def _watch(self, given: Any, dataset: Dataset) -> None:

@@ -17,6 +17,7 @@ from dpcompose.audit.lower import Ladder
 from dpcompose.audit.outcome import Outcomes
 from dpcompose.audit.outcome_text import outcomes_of, text_of_outcomes
 from dpcompose.audit.subject import Samples, Source
+from dpcompose.audit.table import words_of
 from dpcompose.audit.tried import Converse, unseen
 from dpcompose.audit.verdict import Moment, Tried
 from dpcompose.audit.wealth import Member, step
@@ -53,6 +54,8 @@ class Game:
         goal: ln of the wealth at which the claim is refuted.
         ladder: The lower bound on epsilon.
         converse: For each arm, the events tried.
+        lost: How often the rows of the next batch were in flight when a run was interrupted: that is bound with its
+            stakes, so that it has coins of its own, which no lost row has met.
     """
 
     arms: tuple[Arm, ...]
@@ -60,6 +63,7 @@ class Game:
     goal: float
     ladder: Ladder
     converse: tuple[Converse, ...]
+    lost: int = 0
     log_wealth: float = 0.0
     peak: float = 0.0
     samples: int = 0
@@ -78,6 +82,7 @@ class Game:
         self.ladder.bind(arm)
         self.converse[place].bind()
         stakes = written.stakes(pair=place, distance=arm.pair.distance, rows=rows, members=members)
+        stakes |= {"lost": self.lost} if self.lost else {}
         return Batch(place, members, stakes, self.chain.coins(stakes, rows))
 
     def pay(self, batch: Batch, outcomes: Outcomes, source: Source, *, kept: bool = False) -> Entry:
@@ -154,6 +159,7 @@ class Game:
         self.batches.append({"stakes": stakes, "counts": counts, "chain": entry["chain"]})
         self.log_wealth, self.peak = float.fromhex(entry["log_wealth"]), float.fromhex(entry["peak"])
         self.samples += counts["rows"]
+        self.lost = 0
         names = [member["feature"] for member in stakes["members"]]
         factors = tuple(zip(names, map(float.fromhex, entry["factors"]), strict=True))
         self.moments.append(Moment(self.samples, self.log_wealth, self.ladder.lower, stakes["pair"], factors))
@@ -178,5 +184,7 @@ class Game:
                 stakes = np.max(np.array(heaviest["f" if world else "g"]), axis=0)
                 cells = Cells(tuple(float.fromhex(cut) for cut in heaviest["cuts"]))
                 place = int(np.argmax(stakes))
-                return f"{heaviest['feature']} {cells.words(place)}: too likely in world {world}"
+                words = words_of(cells.cuts[place - 1]) if 0 < place <= len(cells.cuts) else ""
+                known = f", {words}" if words and not heaviest["feature"].startswith("value") else ""
+                return f"{heaviest['feature']} {cells.words(place)}{known}: too likely in world {world}"
         return "no event"

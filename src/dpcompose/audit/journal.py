@@ -1,8 +1,8 @@
 """The journal of an audit: a line for every batch, written before anybody is told of it, to go on from.
 
 A run that ends at any time, also by `kill -9`, leaves its journal: the next run goes through it and tosses the coins
-that come after. Rows in flight were on nobody's screen, so that no interruption can choose among results. A line that
-was not written whole is the batch in flight; any other damage is an error.
+that come after. A line that was not written whole is the batch in flight; any other damage is an error. Rows in flight
+are lost, and were on nobody's screen; a mark before every draw tells that they were, and the next coins are others.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from dpcompose.errors import DomainError
 
 FORMAT = "dpcompose-audit-journal-1"
 _REMEDY = "Begin another journal, or restore this one"
+_BOUND = {"bound": True}
 _SAME = ("subject", "claim", "claims", "one_point", "alpha")
 
 
@@ -35,11 +36,13 @@ class Journal:
         header: The header of the certificate.
         seed: The seed of the coins, secret until the end.
         entries: The batches of earlier runs.
+        lost: How often the next batch was in flight when a run ended.
     """
 
     header: dict[str, Any]
     seed: bytes
     entries: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    lost: int = 0
     _file: int = -1
 
     @classmethod
@@ -66,7 +69,7 @@ class Journal:
             raise DomainError("resume", str(path), "a journal that no other audit writes to now") from None
         except OSError as error:
             raise DomainError("resume", str(path), f"a file that can be written ({error.strerror})") from None
-        found = cls(dict(header), seed, [], file)
+        found = cls(dict(header), seed, _file=file)
         try:
             return found._gone_on(path, text, [_digest(pair) for pair in pairs], named=named)
         except BaseException:
@@ -88,11 +91,13 @@ class Journal:
     @classmethod
     def _read(cls, path: str | Path, whole: bytes, file: int, asked: Mapping[str, Any]) -> Journal:
         try:
-            first, *entries = (json.loads(line) for line in whole.split(b"\n"))
+            first, *lines = (json.loads(line) for line in whole.split(b"\n"))
             if first["format"] != FORMAT:
                 raise ValueError(f"its format is not {FORMAT}")
             header, seed = first["header"], bytes.fromhex(first["seed"])
             same = {name: header[name] for name in _SAME} | {"pairs": first["pairs"]}
+            entries = [line for line in lines if line != _BOUND]
+            lost = next((place for place, line in enumerate(reversed(lines)) if line != _BOUND), len(lines))
             if entries:
                 check(written.text_of(_sealed(header, seed, entries)))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, CertificateError) as error:
@@ -105,12 +110,17 @@ class Journal:
                 raise DomainError(
                     "resume", str(path), f"a journal of the same {name}, here {str(there)[:200]}", _REMEDY
                 )
-        return cls(header, seed, entries, file)
+        return cls(header, seed, entries, lost, file)
 
     @property
     def kept(self) -> bool:
         """Whether there is a file."""
         return self._file >= 0
+
+    def bind(self) -> None:
+        """Say that stakes are bound, and rows about to be drawn."""
+        if self.kept:
+            self._write(_BOUND)
 
     def write(self, entry: Mapping[str, Any]) -> None:
         """Add a batch, where there is a file: from here on it counts, whatever happens."""

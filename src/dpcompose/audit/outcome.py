@@ -70,6 +70,12 @@ class Outcome:
     printed: str = ""
     seconds: float = math.nan
 
+    @property
+    def alone(self) -> bool:
+        """Whether there is an answer and nothing beside it."""
+        beside = self.raised or self.message or self.warned or self.timeout or self.printed
+        return not beside and math.isnan(self.seconds)
+
 
 def read(value: Any) -> Any:
     """The answer as it can be seen now: a float as it is, anything else as a `Reading`."""
@@ -110,6 +116,10 @@ def _walk(value: Any, place: str, depth: int) -> Iterator[_Leaf]:
         yield from _array(cast("Outcomes", value), place, kind)
     elif isinstance(value, Mapping | Sequence | Set):
         yield from _collection(cast("Collection[Any]", value), place, depth)
+    elif isinstance(value, Iterator):
+        # What a caller would get of it.
+        yield from _collection(list(islice(cast("Iterator[Any]", value), LOOKED)), place, depth)
+        yield place, None, kind, b""
     elif isinstance(value, _Array):
         yield place, None, kind, b""
         yield from _array(np.asarray(value), place, kind)

@@ -65,7 +65,7 @@ def _unpacked(text: str) -> bytes:
 def _written(row: Any) -> Any:
     outcome: Outcome = row if isinstance(row, Outcome) else rows_of([row])[0]
     answer = _answer(outcome.value)
-    if outcome == Outcome(outcome.value):
+    if outcome.alone:
         return answer
     told = {name: seen for name, seen in vars(outcome).items() if name in _SEEN}
     return {"value": answer, **told, "seconds": _hex(outcome.seconds)}

@@ -6,17 +6,21 @@ epsilon is about 2. Distances 1, 2, 4, ... are arms of the audit, up to k epsilo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
 
 from dpcompose.audit.claim import points
 from dpcompose.audit.pair import Pair
 from dpcompose.composition import Composable
+from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency
 
 MOST = 4.0
 """The largest epsilon of a group that is searched."""
 FAR = 64
 """The largest distance."""
+MOST_RECORDS = 8
+"""Records that are tried."""
 
 
 def distances(claim: Composable, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> tuple[int, ...]:
@@ -43,6 +47,61 @@ def numbers(distance: int, *, adjacency: Adjacency, low: float = 0.0, high: floa
                 yield Pair((*others, *(record,) * distance), others, distance=distance)
         else:
             yield Pair((*others, *(high,) * distance), (*others, *(None,) * distance), distance=distance)
+
+
+def of_records(records: Sequence[Any], distance: int, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Iterator[Pair]:
+    """Databases of given records so far apart: each record added to none, to one, to some and to copies of itself.
+
+    Args:
+        records: At least one record; two where one is replaced by another.
+        distance: The number of records that differ, each by one step.
+        adjacency: Replacing changes a record, zeroing out makes it None; else it is there or not.
+    """
+    for place, record in enumerate(records):
+        after = records[(place + 1) % len(records)]
+        for others in ((), (after,), tuple(records[:3]), (record,) * 3):
+            if adjacency is Adjacency.ADD_REMOVE:
+                yield Pair((*others, *(record,) * distance), others, distance=distance)
+            else:
+                other = after if adjacency is Adjacency.REPLACE else None
+                yield Pair((*others, *(record,) * distance), (*others, *(other,) * distance), distance=distance)
+
+
+def drawn_records(records: Any) -> tuple[Any, ...]:
+    """Records that are given, or drawn from a Hypothesis strategy, always the same ones.
+
+    Raises:
+        DomainError: If there is none.
+    """
+    if isinstance(records, Sequence) and not isinstance(records, str | bytes):
+        found = list(cast("Sequence[Any]", records))
+    else:
+        found = _examples(records)
+    if not found:
+        raise DomainError("records", records, "at least one record, or a Hypothesis strategy")
+    return tuple(found[:MOST_RECORDS])
+
+
+def _examples(strategy: Any) -> list[Any]:
+    try:
+        from hypothesis import HealthCheck, Phase, given, settings
+        from hypothesis.strategies import SearchStrategy
+    except ImportError:
+        raise DomainError("records", strategy, "a list of records; for strategies, install hypothesis") from None
+    if not isinstance(strategy, SearchStrategy):
+        raise DomainError("records", strategy, "a list of records, or a Hypothesis strategy")
+    found: list[Any] = []
+
+    def kept(record: Any) -> None:
+        if not any(repr(record) == repr(each) for each in found):
+            found.append(record)
+
+    asked: Any = settings(
+        max_examples=4 * MOST_RECORDS, derandomize=True, database=None, deadline=None, phases=[Phase.generate],
+        suppress_health_check=[*cast("Any", HealthCheck)],
+    )  # fmt: skip
+    asked(given(cast("Any", strategy))(kept))()
+    return found
 
 
 def vectors(length: int, distance: int) -> Iterator[Pair]:

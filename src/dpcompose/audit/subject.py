@@ -14,6 +14,7 @@ from dpcompose.audit.calling import Calls, Dataset, in_process
 from dpcompose.audit.feature import Feature, features_of
 from dpcompose.audit.outcome import Outcome, Outcomes
 from dpcompose.audit.pair import Pair
+from dpcompose.audit.worker import Worker
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.mechanism import BlackBox, Concentrated
@@ -42,6 +43,9 @@ class Fresh(Enum):
 
     CALL = "call"
     """Nothing: one function is called again and again, and its memory is part of what is audited."""
+    WORKER = "worker"
+    """Nothing, but its calls are in a process beside the audit's: one that hangs, also in C code, or ends its process
+    is an outcome, after which a new process begins."""
     INSTANCE = "instance"
     """An instance of its own, from `make`."""
     PROCESS = "process"
@@ -87,6 +91,7 @@ class Subject:
     label: str = ""
     notes: set[str] = field(default_factory=set[str], compare=False)
     _made: list[Callable[[Any], Any]] = field(default_factory=list[Callable[[Any], Any]], compare=False, repr=False)
+    _workers: list[Worker] = field(default_factory=list[Worker], compare=False, repr=False)
 
     def __post_init__(self) -> None:
         given = [each for each in (self.call, self.make, self.batch) if each is not None]
@@ -132,14 +137,28 @@ class Subject:
         return self._called(pair, coins) if self.batch is None else self._batched(pair, coins)
 
     def _called(self, pair: Pair, coins: np.ndarray) -> Outcomes:
+        rows = self._worked(pair, coins) if self.fresh is Fresh.WORKER else self._called_here(pair, coins)
+        if all(row.raised for row in rows):
+            first = rows[0]
+            self.notes.add(f"all calls of a batch raised {first.raised}: {first.message[:200]}")
+        if any(row.timeout for row in rows):
+            self.notes.add(f"calls took longer than their limit of {self.limit:g} seconds; that is an outcome")
+        if all(type(row.value) is float and row.alone for row in rows):
+            return np.array([row.value for row in rows])
+        return rows
+
+    def _worked(self, pair: Pair, coins: np.ndarray) -> Outcomes:
+        if not self._workers:
+            self._workers.append(Worker(self._function, self.limit, self.timed, self.notes))
+        return self._workers[0].outcomes((pair.zero, pair.one), coins)
+
+    def _called_here(self, pair: Pair, coins: np.ndarray) -> Outcomes:
         data = Dataset(pair.zero), Dataset(pair.one)
         calls = Calls(self.limit, self.timed, self.notes)
         rows: Outcomes = np.empty(len(coins), dtype=object)
         with calls.open():
             for place, coin in enumerate(coins):
                 rows[place] = self._outcome(calls, data[int(coin)])
-        if all(type(row.value) is float and row == Outcome(row.value) for row in rows):
-            return np.array([row.value for row in rows])
         return rows
 
     def _outcome(self, calls: Calls, data: Dataset) -> Outcome:

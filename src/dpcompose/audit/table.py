@@ -13,6 +13,8 @@ import numpy as np
 
 from dpcompose.audit.outcome import Outcome, Outcomes, Reading, Reals, code_of, read
 
+MOST_WORDS = 4096
+"""Codes that are remembered in words."""
 _NONE = Reading("NoneType", (), 0.0)
 
 
@@ -81,7 +83,27 @@ class Table:
     def _coded(self, text: Callable[[Outcome], str]) -> Reals:
         codes: dict[str, float] = {}
         texts = [text(row) for row in self._rows]
-        return np.array([codes.setdefault(each, code_of(each.encode("utf-8", "replace"))) for each in texts])
+        for each, row in zip(texts, self._rows, strict=True):
+            if each not in codes:
+                codes[each] = code_of(each.encode("utf-8", "replace"))
+                if len(_words) < MOST_WORDS:
+                    _words.setdefault(codes[each], _worded(row))
+        return np.array([codes[each] for each in texts])
+
+
+def _worded(row: Outcome) -> str:
+    """An outcome in a few words."""
+    if row.timeout:
+        return "no answer in time"
+    leaves = ", ".join(f"{place or 'value'} {number:g}" for place, number in row.value.leaves[:3])
+    answer = f"raises {row.raised}: {row.message[:60]!r}" if row.raised else f"{row.value.kind} ({leaves})"
+    prints = f", prints {row.printed[:40]!r}" if row.printed else ""
+    return answer + prints + (f", warns {row.warned[0][:60]!r}" if row.warned else "")
+
+
+def words_of(code: float) -> str:
+    """An outcome that has had this code, in words; empty if none is remembered."""
+    return _words.get(code, "")
 
 
 def _seen(value: Any) -> Outcome:
@@ -109,6 +131,7 @@ def _mixed(outcomes: Outcomes) -> Reals:
     return (mixed >> np.uint64(12)).astype(np.float64)
 
 
+_words: dict[float, str] = {}
 _last = [Table(np.zeros(0))]
 
 

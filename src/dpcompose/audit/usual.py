@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from dpcompose.audit.pair import Pair
-from dpcompose.audit.search import distances, numbers
-from dpcompose.audit.subject import Subject
+from dpcompose.audit.search import FAR, distances, drawn_records, numbers, of_records, vectors
+from dpcompose.audit.subject import Source
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.mechanism import BlackBox, Concentrated, GaussianDP
+from dpcompose.numerics import check
 
 
 def usual_claim(
@@ -36,24 +38,58 @@ def usual_claim(
     return BlackBox(epsilon, delta=delta)
 
 
-def usual_pairs(subject: Subject, claim: Composable, *, most: int) -> tuple[Pair, ...]:
-    """Datasets of numbers, one record apart and further, in the first form that the subject takes.
+def usual_pairs(
+    subject: Source, claim: Composable, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, most: int = FAR,
+    records: Any = None, queries: int = 0,
+) -> tuple[Pair, ...]:  # fmt: skip
+    """Search for pairs by the claim's adjacency, a step apart and further, in the first form that the subject takes.
 
     Args:
-        subject: The subject, which is called to see which form it takes: list, array, tuple or number.
+        subject: The subject, which is called to see which form it takes.
         claim: The claim, which says how far apart a pair may be.
+        adjacency: Its neighboring relation.
         most: The largest distance.
+        records: What datasets are made of: records, or a Hypothesis strategy for one; None: numbers, at 0, 1/2 and 1
+            and far beyond, as floats, integers, texts or rows, whichever the subject takes.
+        queries: If above 0, a dataset is the answers of so many queries, each of which a step moves by at most 1.
+
+    Raises:
+        DomainError: If there is no record, or the claim promises nothing.
     """
+    apart = sorted({1, max(each for each in distances(claim, adjacency=adjacency) if each <= max(most, 1))})
+    if records is not None:
+        found = [pair for each in apart for pair in of_records(drawn_records(records), each, adjacency=adjacency)]
+        forms: Sequence[Form] = FORMS[:3]
+    elif check.count("queries", queries, least=0):
+        found, forms = [pair for each in apart for pair in vectors(queries, each)], FORMS[:3]
+    else:
+        found, forms = [pair for each in apart for pair in numbers(each, adjacency=adjacency)], FORMS
+    form = _form(subject, found[0], forms)
+    made = (Pair(form(pair.zero), form(pair.one), distance=pair.distance) for pair in found)
+    return tuple(pair for pair in made if form is not math.fsum or pair.zero != pair.one)
+
+
+Form = Callable[[Sequence[Any]], Any]
+FORMS: tuple[Form, ...] = (
+    list,
+    np.array,
+    tuple,
+    math.fsum,
+    lambda rows: [round(each) for each in rows],
+    lambda rows: [str(each) for each in rows],
+    lambda rows: [{"value": each} for each in rows],
+)
+"""Forms of a dataset of numbers: the first three take records of any kind."""
+
+
+def _form(subject: Source, pair: Pair, forms: Sequence[Form]) -> Form:
+    """The first form for which a call about either dataset ends in an answer; else the first."""
     coins = np.array([0, 1], dtype=np.uint8)
-    form: Any = list
-    for tried in (list, np.array, tuple, math.fsum):
-        drawn = subject.draw(Pair(tried((0.0, 1.0)), tried((1.0,))), coins)
-        if drawn.dtype != object or not any(row.raised for row in drawn):
-            form = tried
-            break
-    return tuple(
-        Pair(form(pair.zero), form(pair.one), distance=pair.distance)
-        for apart in sorted({1, max(apart for apart in distances(claim) if apart <= max(most, 1))})
-        for pair in numbers(apart, adjacency=Adjacency.ADD_REMOVE)
-        if not (form is math.fsum and math.fsum(pair.zero) == math.fsum(pair.one))
-    )
+    for form in forms:
+        try:
+            drawn = subject.draw(Pair(form(pair.zero), form(pair.one), distance=pair.distance), coins)
+        except (TypeError, ValueError, OverflowError, ArithmeticError):
+            continue
+        if drawn.dtype != object or not any(row.raised or row.timeout for row in drawn):
+            return form
+    return forms[0]

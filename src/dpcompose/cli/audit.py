@@ -57,8 +57,14 @@ def mechanism(
     seconds: Annotated[float, typer.Option(help="The longest time.", metavar="S")] = 60.0,
     seed: Annotated[str | None, option("64 hexadecimal digits for the coins.", "HEX")] = None,
     distance: Annotated[int, typer.Option(help="The largest distance of usual pairs.", metavar="K")] = 16,
+    queries: Annotated[int, typer.Option(help="A dataset is the answers of so many queries of sensitivity 1.")] = 0,
     timing: Annotated[bool, typer.Option("--timing", help="Look at the time of a call too.")] = False,
-    fresh: Annotated[str, typer.Option(help="New in every call: call, instance (NAME makes one), process.")] = "call",
+    fresh: Annotated[
+        str,
+        typer.Option(
+            help="worker: one process beside; call: this process; new in each call: instance (NAME makes it), process."
+        ),
+    ] = "worker",
     limit: Annotated[float, typer.Option(help="Seconds that a call may take.")] = 1.0,
     certificate: Annotated[Path | None, option("Write the certificate.", "FILE.json")] = None,
     resume: Annotated[
@@ -75,7 +81,7 @@ def mechanism(
         require_writable("--plot", plot, *PICTURES)
         subject = subject_of(loaded(name), name, fresh=fresh, timing=timing, limit=limit)
         claim = claim_of_options(subject, epsilon, delta, rho, mu, plan)
-        chosen = read_pairs(pairs) if pairs is not None else usual_pairs(subject, claim, most=distance)
+        chosen = read_pairs(pairs) if pairs is not None else usual_pairs(subject, claim, most=distance, queries=queries)
         found = _audited(
             subject, chosen, claim=claim, alpha=alpha, samples=samples, seconds=seconds_of(seconds), seed=seed_of(seed),
             resume=resume,
@@ -170,7 +176,7 @@ def _again(file: Path, name: str, pairs: Path | None, alpha: float) -> bool:
 
     if pairs is None:
         raise DomainError("--pairs", None, "the file of the audit's pairs, to draw from again")
-    subject, chosen = subject_of(loaded(name), name, fresh="call", timing=False, limit=1.0), read_pairs(pairs)
+    subject, chosen = subject_of(loaded(name), name, fresh="worker", timing=False, limit=1.0), read_pairs(pairs)
     wealth = again(json_reader.loads(file.read_text()), subject, chosen)
     return wealth >= -math.log(alpha)
 

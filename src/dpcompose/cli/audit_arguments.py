@@ -20,7 +20,7 @@ def subject_of(found: Any, name: str, *, fresh: str, timing: bool, limit: float)
     from dpcompose.audit.subject import Fresh
 
     if fresh not in [each.value for each in Fresh]:
-        raise DomainError("--fresh", fresh, "call, instance or process")
+        raise DomainError("--fresh", fresh, "worker, call, instance or process")
     if isinstance(found, Subject):
         return found
     if not callable(found):

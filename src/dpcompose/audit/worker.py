@@ -1,0 +1,169 @@
+"""A process for the calls of a subject: one that hangs, in C code too, or ends its process, is an outcome."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import pickle
+import random
+import select
+import signal
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dpcompose.audit.calling import Calls, Dataset
+from dpcompose.audit.outcome import Outcome, Outcomes
+from dpcompose.errors import DomainError
+
+GRACE = 1.0
+"""Seconds beyond its limit after which a call is ended with its process."""
+_LENGTH = struct.Struct("<q")
+_DIE_WITH_PARENT = 1
+ENDED = "its process ended, or was ended after its limit: the next call began from the first state again"
+
+
+@dataclass
+class Worker:
+    """A process that answers calls one after another and keeps its memory between them, until it has to be ended.
+
+    Args:
+        function: Makes the function that is called, in the process.
+        limit: The seconds that a call may take.
+        timed: Whether the time of a call is part of its outcome.
+        notes: Sentences about the subject; added to.
+    """
+
+    function: Callable[[], Callable[[Any], Any]]
+    limit: float
+    timed: bool
+    notes: set[str]
+    _child: int = 0
+    _asking: int = -1
+    _telling: int = -1
+    _waiting: bytearray = field(default_factory=bytearray)
+
+    def outcomes(self, data: tuple[Any, Any], coins: np.ndarray) -> Outcomes:
+        """An outcome for every coin, about the dataset that it picks."""
+        rows: Outcomes = np.empty(len(coins), dtype=object)
+        done = 0
+        try:
+            while done < len(coins):
+                self._ask((*data, coins[done:].tobytes()))
+                while done < len(coins):
+                    told = self._told()
+                    if isinstance(told, Outcome):
+                        rows[done] = told
+                        done += 1
+                        if not self._child:
+                            break
+                else:
+                    notes = self._told()
+                    self.notes |= notes if isinstance(notes, set) else set[str]()
+        except BaseException:
+            self.close()
+            raise
+        return rows
+
+    def _ask(self, message: Any) -> None:
+        try:
+            text = pickle.dumps(message)
+        except Exception as error:
+            raise DomainError("pairs", repr(error), "datasets that can be sent to a process") from None
+        if not self._child:
+            self._begin()
+        with contextlib.suppress(BrokenPipeError):
+            _write(self._asking, text)
+
+    def _told(self) -> Any:
+        """The next thing that the process tells; an outcome of its own where it ended or took too long."""
+        ends = time.monotonic() + self.limit + GRACE
+        while not (len(self._waiting) >= 8 and len(self._waiting) >= 8 + _LENGTH.unpack_from(self._waiting)[0]):
+            left = ends - time.monotonic()
+            ready = left > 0 and select.select([self._telling], [], [], left)[0]
+            part = os.read(self._telling, 1 << 16) if ready else b""
+            if not part:
+                self.notes.add(ENDED)
+                self.close()
+                return Outcome(raised="process ended") if ready else Outcome(timeout=True)
+            self._waiting += part
+        size = 8 + _LENGTH.unpack_from(self._waiting)[0]
+        told = pickle.loads(bytes(self._waiting[8:size]))
+        del self._waiting[:size]
+        return told
+
+    def _begin(self) -> None:
+        (asked, asking), (telling, told) = os.pipe(), os.pipe()
+        child = os.fork()
+        if child == 0:
+            with contextlib.suppress(BaseException):
+                os.close(asking)
+                os.close(telling)
+                self._serve(asked, told)
+            os._exit(0)
+        os.close(asked)
+        os.close(told)
+        self._child, self._asking, self._telling = child, asking, telling
+        self._waiting.clear()
+
+    def _serve(self, asking: int, told: int) -> None:
+        """In the process: answer until nobody asks. Its output is caught, and nothing can be read from the terminal."""
+        os.setsid()
+        with contextlib.suppress(Exception):
+            ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+        random.seed()
+        np.random.seed()  # noqa: NPY002
+        output = os.memfd_create("printed")
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        function, calls = self.function(), Calls(self.limit, self.timed, self.notes, output)
+        while (text := _read(asking)) is not None:
+            asked: tuple[Any, Any, bytes] = pickle.loads(text)
+            zero, one, coins = asked
+            data: tuple[Dataset, Dataset] = Dataset(zero), Dataset(one)
+            with calls.open():
+                for coin in coins:
+                    _write(told, pickle.dumps(calls.outcome(function, data[coin])))
+            _write(told, pickle.dumps(set(self.notes)))
+
+    def close(self) -> None:
+        """End the process, and whatever it began."""
+        if self._child:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._child, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._child, signal.SIGKILL)
+            os.waitpid(self._child, 0)
+            os.close(self._asking)
+            os.close(self._telling)
+            self._child = 0
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            self.close()
+
+
+def _write(file: int, text: bytes) -> None:
+    rest = memoryview(_LENGTH.pack(len(text)) + text)
+    while rest:
+        rest = rest[os.write(file, rest) :]
+
+
+def _read(file: int) -> bytes | None:
+    """A message; None where nobody sends any more."""
+    found = bytearray()
+    size = 8
+    while len(found) < size:
+        part = os.read(file, size - len(found))
+        if not part:
+            return None
+        found += part
+        if len(found) == 8 and size == 8:
+            size += _LENGTH.unpack(found)[0]
+    return bytes(found[8:])

@@ -1,0 +1,139 @@
+"""Whatever a call does in the process beside is an outcome, and the search finds datasets that a subject takes."""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpcompose import Adjacency, BlackBox, DomainError
+from dpcompose.audit import Outcome, Pair, Subject, Verdict, audit
+from dpcompose.audit.subject import Fresh
+from dpcompose.audit.usual import usual_pairs
+
+COINS = np.array([0, 1, 0, 1], dtype=np.uint8)
+_calls: list[int] = []
+
+
+def drawn(call: Any, limit: float = 0.2, coins: np.ndarray = COINS) -> list[Outcome]:
+    subject = Subject(call, fresh=Fresh.WORKER, limit=limit)
+    rows = subject.draw(Pair(0, 1), coins)
+    return [row if isinstance(row, Outcome) else Outcome(row) for row in rows.tolist()]
+
+
+def ends_in_one(world: int) -> float:
+    if world:
+        os._exit(0)
+    return 1.0
+
+
+def hangs_in_c(world: int) -> float:
+    return float(sum(range(10**12)) if world else 1)
+
+
+def counts(world: int) -> float:
+    _calls.append(world)
+    return float(len(_calls))
+
+
+def writes(world: int) -> float:
+    os.write(1, b"below")
+    print("above")
+    return 0.0
+
+
+def test_a_call_that_ends_its_process_is_an_outcome() -> None:
+    assert [each.raised for each in drawn(ends_in_one)] == ["", "process ended", "", "process ended"]
+
+
+def test_a_hang_in_c_code_is_ended() -> None:
+    assert [each.timeout for each in drawn(hangs_in_c, 0.1, COINS[:3])] == [False, True, False]
+
+
+def test_its_memory_is_kept_and_not_the_audits() -> None:
+    subject = Subject(counts, fresh=Fresh.WORKER)
+    assert [*subject.draw(Pair(0, 1), COINS), *subject.draw(Pair(0, 2), COINS)] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert _calls == []
+
+
+def test_output_below_python_is_seen() -> None:
+    assert {each.printed for each in drawn(writes)} == {"above\nbelow"}
+
+
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, SystemExit, MemoryError])
+def test_every_exception_is_an_outcome(raised: type[BaseException]) -> None:
+    def call(world: int) -> float:
+        raise raised("no")
+
+    assert {each.raised for each in drawn(call)} == {raised.__name__}
+
+
+def test_a_fork_does_not_answer_twice() -> None:
+    def call(world: int) -> float:
+        os.fork()
+        return 1.0
+
+    assert [each.value for each in drawn(call)] == [1.0] * 4
+
+
+def test_a_generator_is_read() -> None:
+    found = audit(Subject(lambda rows: (each for each in rows)), [Pair((), (1.0,))], claim=BlackBox(1.0), samples=400)
+    assert found.verdict is Verdict.REFUTED
+
+
+def test_datasets_that_cannot_be_sent_are_an_error() -> None:
+    with pytest.raises(DomainError, match="pairs"):
+        Subject(len, fresh=Fresh.WORKER).draw(Pair(lambda: 0, 1), COINS)
+
+
+def test_what_always_fails_is_told() -> None:
+    subject = Subject(lambda rows: rows.missing, fresh=Fresh.WORKER)
+    audit(subject, [Pair(0, 1)], claim=BlackBox(1.0), samples=24)
+    assert any("all calls of a batch raised AttributeError" in note for note in subject.notes)
+
+
+def leak(rows: Any) -> float:
+    return len(rows) + random.expovariate(1.0)
+
+
+def words(rows: list[str]) -> float:
+    return sum(len(row) for row in rows) + random.expovariate(1.0) - random.expovariate(1.0)
+
+
+def test_pairs_are_searched_where_none_are_given() -> None:
+    found = audit(Subject(leak), claim=BlackBox(1.0), samples=4000)
+    assert found.verdict is Verdict.REFUTED
+    texts = usual_pairs(Subject(words), BlackBox(1.0))
+    assert all(isinstance(row, str) for pair in texts for row in pair.one)
+
+
+@pytest.mark.parametrize("adjacency", Adjacency)
+@pytest.mark.parametrize("records", [None, [(1, "a"), (2, "b")]])
+def test_searched_pairs_are_as_far_apart_as_they_say(adjacency: Adjacency, records: Any) -> None:
+    found = usual_pairs(Subject(lambda rows: 0.0), BlackBox(0.5), adjacency=adjacency, records=records)
+    assert {pair.distance for pair in found} == {1, 8}
+    for pair in found:
+        zero, one = list(pair.zero), list(pair.one)
+        if adjacency is Adjacency.ADD_REMOVE:
+            assert abs(len(zero) - len(one)) == pair.distance
+        else:
+            assert sum(a != b for a, b in zip(zero, one, strict=True)) == pair.distance
+
+
+def test_records_of_a_strategy() -> None:
+    strategies = pytest.importorskip("hypothesis.strategies")
+    found = usual_pairs(Subject(lambda rows: 0.0), BlackBox(1.0), records=strategies.text(max_size=3), most=1)
+    assert len(found) >= 8 and found == usual_pairs(
+        Subject(lambda rows: 0.0), BlackBox(1.0), records=strategies.text(max_size=3), most=1
+    )
+    for wrong in (3, [], "abc"):
+        with pytest.raises(DomainError, match="records"):
+            usual_pairs(Subject(lambda rows: 0.0), BlackBox(1.0), records=wrong)
+
+
+def test_answers_of_queries() -> None:
+    found = usual_pairs(Subject(lambda rows: 0.0), BlackBox(0.5), queries=3)
+    assert all(max(abs(a - b) for a, b in zip(pair.zero, pair.one, strict=True)) <= pair.distance for pair in found)
