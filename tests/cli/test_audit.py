@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,9 @@ from typer.testing import CliRunner
 from dpcompose.cli.app import app
 
 MODULE = """
+import os
+import time
+
 import numpy as np
 
 _rng = np.random.default_rng()
@@ -22,6 +28,23 @@ def bare(rows):
 
 def count(rows):
     return len(rows) + int(_rng.geometric(0.6) - _rng.geometric(0.6))
+
+
+def slow(rows):
+    time.sleep(0.002)
+    return count(rows)
+
+
+def ends(rows):
+    os._exit(0)
+
+
+def described(rows, noise):
+    return noise.laplace(sum(min(1.0, max(0.0, row)) for row in rows), scale=1.0)
+
+
+def undescribed(rows, noise):
+    return noise.laplace(sum(rows), scale=1.0)
 
 
 number = 3
@@ -111,3 +134,39 @@ def test_made_up_counts_are_found_by_new_draws() -> None:
     status, text = _run("check c.json --again noisy.py:count --pairs pairs.json")
     assert status == 1 and "New draws do not refute the claim" in text
     assert _run("check c.json --again noisy.py:bare")[0] == 2
+
+
+def test_a_killed_audit_goes_on_from_its_journal(tmp_path: Path) -> None:
+    line = "noisy.py:slow --epsilon 1 --samples 900 --resume run.journal --certificate c.json"
+    running = subprocess.Popen(
+        [sys.executable, "-m", "dpcompose", "audit", *line.split()],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    journal = tmp_path / "run.journal"
+    while running.poll() is None and not (journal.exists() and journal.read_bytes().count(b"\n") > 4):
+        time.sleep(0.02)
+    running.kill()
+    running.wait()
+    before = journal.read_bytes()
+    status, text = _run(line)
+    assert status == 0 and "900, of either world" in text
+    assert journal.read_bytes().startswith(before[: before.rindex(b"\n")])
+    assert _run("check c.json")[0] == 0
+    journal.write_bytes(b"{}\n" + before)
+    status, text = _run(line)
+    assert status == 2 and "journal of an audit, undamaged" in text
+
+
+def test_a_mechanism_that_ends_its_process_does_not_end_the_audit() -> None:
+    status, text = _run("noisy.py:ends --epsilon 1 --samples 48 --seconds 5")
+    assert status == 0 and "process ended" in text and "NOT REFUTED" in text
+
+
+def test_a_description_is_replayed() -> None:
+    Path("pairs.json").write_text('[{"zero": [], "one": [3.0]}]')
+    status, text = _run("replay noisy.py:described --epsilon 1 --pairs pairs.json --model 200")
+    assert status == 0 and "CERTIFIED, of the description" in text and "Laplace noise of scale 1" in text
+    status, text = _run("replay noisy.py:undescribed --epsilon 1 --pairs pairs.json --json")
+    assert status == 1
+    assert "moves by 3" in json.loads(text[text.index("{") :])["reason"]
