@@ -31,6 +31,7 @@ FACES = {"plan", "report", "book", "composition", "experiment", "ledger", "accou
 MAY_IMPORT = {
     "errors": set(),
     "files": set(),
+    "version": set(),
     "moved": set(),
     "numerics": set(),
     "contour": set(),
@@ -54,7 +55,7 @@ MAY_IMPORT = {
     "cli": FACES | {"adaptive", "interop"},
     "__main__": {"cli"},
 }
-NO_NUMERICS = {"errors", "files", "ledger", "moved"}
+NO_NUMERICS = {"errors", "files", "ledger", "moved", "version"}
 
 # A third-party package, and the rooms it is confined to. What is not listed is not used.
 CONFINED_TO = {
@@ -154,7 +155,7 @@ def rooms(source: Source) -> Iterator[str]:
     """Rooms import only the rooms that the table grants them."""
     if source.room == "__init__":
         return
-    granted = {source.room, "errors", "files", *MAY_IMPORT.get(source.room, set())}
+    granted = {source.room, "errors", "files", "version", *MAY_IMPORT.get(source.room, set())}
     granted |= set() if source.room in NO_NUMERICS else {"numerics"}
     if source.room not in MAY_IMPORT:
         yield f"{source.room} is a room that the table does not know"

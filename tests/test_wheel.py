@@ -73,5 +73,5 @@ def test_the_installed_package_does_what_its_docstrings_show(installed: Path, tm
 
 def test_the_installed_command_says_its_version(installed: Path, tmp_path: Path) -> None:
     (command,) = (installed / "bin").glob("dpcompose*") if os.name != "nt" else (installed / "Scripts").glob("*.py")
-    version = (PACKAGE / "__init__.py").read_text().split('__version__ = "')[1].split('"')[0]
+    version = (PACKAGE / "version.py").read_text().split('__version__ = "')[1].split('"')[0]
     assert version in _run(command, "--version", cwd=tmp_path, installed=installed)

@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dpcompose.moved import install
+from dpcompose.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from dpcompose.composition.batch import deltas, epsilons, running_epsilon
@@ -67,8 +68,6 @@ if TYPE_CHECKING:
     from dpcompose.mechanism.secure_aggregation import distributed_discrete_gaussian
     from dpcompose.numerics.bound import Bound, Certificate
     from dpcompose.numerics.bounds import Bounds
-
-__version__ = "0.1.0"
 
 install()
 del install

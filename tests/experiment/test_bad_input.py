@@ -182,7 +182,7 @@ def stepped(**wrong: Any) -> object:
         lambda: Experiment(Repeater(GOOD), family=["laplace"], rounds=1),  # type: ignore[list-item]
         lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=0),
         lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1.5),  # type: ignore[arg-type]
-        lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1, adjacency="replace"),  # type: ignore[arg-type]
+        lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1, adjacency="swap"),  # type: ignore[arg-type]
         lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1, orientation=None),  # type: ignore[arg-type]
         Repeater,
         lambda: Greedy([], epsilon=1.0),

@@ -26,6 +26,7 @@ from dpcompose.errors import (
     UnsupportedError,
 )
 from dpcompose.files import replacing
+from dpcompose.version import __version__
 
 if TYPE_CHECKING:
     from dpcompose.report import Page
@@ -150,10 +151,8 @@ def write(option: str, path: Path, text: str) -> None:
 
 
 def package_version() -> str:
-    """The version of dpcompose that is installed."""
-    from importlib.metadata import version
-
-    return version("dpcompose")
+    """The version of dpcompose that runs."""
+    return __version__
 
 
 def _end(error: Exception, status: int) -> typer.Exit:

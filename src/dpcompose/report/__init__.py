@@ -1,13 +1,18 @@
 """Reports: a frozen page, its text, HTML and pictures, and the JSON of the same numbers."""
 
-from dpcompose.report.account import account_document, account_page, calibration_document, calibration_page
-from dpcompose.report.advice import advice_document, advice_page
-from dpcompose.report.counting import counting_page, save_counting
-from dpcompose.report.document import dumps
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from dpcompose.report.html import html
 from dpcompose.report.page import Fact, Heading, Page, PageTable, csv_text
-from dpcompose.report.release import quote_document, quote_page, release_document, release_page
-from dpcompose.report.training import save_training
+
+if TYPE_CHECKING:
+    from dpcompose.report.account import account_document, account_page, calibration_document, calibration_page
+    from dpcompose.report.advice import advice_document, advice_page
+    from dpcompose.report.counting import counting_page, save_counting
+    from dpcompose.report.document import dumps
+    from dpcompose.report.release import quote_document, quote_page, release_document, release_page
+    from dpcompose.report.training import save_training
 
 Column = Heading
 Table = PageTable
@@ -36,3 +41,29 @@ __all__ = [
     "save_counting",
     "save_training",
 ]
+
+_PLACES = {
+    "account_document": "account",
+    "account_page": "account",
+    "advice_document": "advice",
+    "advice_page": "advice",
+    "calibration_document": "account",
+    "calibration_page": "account",
+    "counting_page": "counting",
+    "dumps": "document",
+    "quote_document": "release",
+    "quote_page": "release",
+    "release_document": "release",
+    "release_page": "release",
+    "save_counting": "counting",
+    "save_training": "training",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """A name of the room, from its file when it is first used: a command needs few of them."""
+    if name not in _PLACES:
+        raise AttributeError(f"module 'dpcompose.report' has no attribute {name!r}")
+    found = getattr(import_module(f"dpcompose.report.{_PLACES[name]}"), name)
+    globals()[name] = found
+    return found
