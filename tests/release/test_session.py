@@ -321,3 +321,15 @@ def test_a_key_may_be_called_like_a_number(quiet: list[list[int]]) -> None:
 def test_what_is_no_argument_is_refused_by_name(ask: Callable[[], object]) -> None:
     with pytest.raises(DomainError, match=r"^\w+ = .*expected"):
         ask()
+
+
+def test_a_question_may_name_a_table_of_the_same_unit(quiet: list[list[int]]) -> None:
+    asked, other = session(max_rows_per_unit=3), world.table(world.ROWS[:2], name="others", max_rows_per_unit=3)
+    here, there = asked.batch([release.Count(spend=SPEND), release.Count(spend=SPEND, table=other)])
+    assert (here.value, there.value) == (6, 2)
+    assert asked.count(spend=SPEND, table=other).value == 2
+    left = asked.account.left()
+    for wrong in (world.table(max_rows_per_unit=2), world.table(unit="age", max_rows_per_unit=3), "people", 1.5):
+        with pytest.raises(DomainError):
+            asked.count(spend=SPEND, table=wrong)  # pyright: ignore[reportArgumentType]
+    assert asked.account.left() == left

@@ -10,6 +10,7 @@ was drawn when the scope was first asked.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -181,6 +182,16 @@ class Binding:
         bounds = table.bounds
         return cls(unit, (bounds.rows, bounds.groups, bounds.rows_per_group), secrets.token_hex(32))
 
+    def shared(self, tables: Iterable[Table]) -> Binding:
+        """This binding, which all these tables share too.
+
+        Raises:
+            DomainError: If one has another unit, or other bounds.
+        """
+        for table in tables:
+            self._require_same(Binding.of(table), "the session's table")
+        return self
+
     def found(self, ledger: Ledger, scope: str) -> Binding:
         """The binding of the scope; this one where the scope is asked for the first time.
 
@@ -198,11 +209,14 @@ class Binding:
             raise ReleaseError(
                 f"{scope}/{PLACE}: what the scope holds for cannot be read. Open another scope"
             ) from None
-        for name, own, other in (("unit", self.unit, kept.unit), ("bounds", self.bounds, kept.bounds)):
-            if own != other:
-                domain = f"{_shown(other)}, as in the first question charged to {scope!r}"
-                raise DomainError(name, _shown(own), domain, "Another unit or bound needs a scope of its own")
+        kept._require_same(self, f"the first question charged to {scope!r}")
         return kept
+
+    def _require_same(self, other: Binding, where: str) -> None:
+        for name, own, given in (("unit", self.unit, other.unit), ("bounds", self.bounds, other.bounds)):
+            if own != given:
+                domain = f"{_shown(own)}, as in {where}"
+                raise DomainError(name, _shown(given), domain, "Another unit or bound needs a scope of its own")
 
     def kept(self, ledger: Ledger, scope: str, *, actor: str) -> Binding:
         """Write the binding, durably; return it, or the one that another program wrote first.

@@ -21,7 +21,7 @@ KINDS: Mapping[str, type[Question]] = {each.kind: each for each in (Count, Units
 
 def arguments_of(kind: str) -> tuple[set[str], set[str]]:
     """The arguments of its own that a kind of question needs, and those it may have."""
-    own = {each.name: each.default is MISSING for each in fields(KINDS[kind]) if each.name not in _COMMON}
+    own = {each.name: each.default is MISSING for each in fields(KINDS[kind]) if each.name not in _COMMON | {"table"}}
     needed = {name for name, required in own.items() if required}
     return needed, set(own) - needed
 

@@ -45,6 +45,7 @@ class GroupOptions(TypedDict, total=False):
     by: str | Sequence[str]
     keys: Sequence[Any] | None
     spend: Required[Mapping[str, Any]]
+    table: Table | None
 
 
 @dataclass(frozen=True)
@@ -58,12 +59,14 @@ class Question(ABC):
             have come out, sorted, and a delta is charged for it.
         spend: What it may cost: {"epsilon": e} for Laplace noise; {"rho": r} for Gaussian noise; with a "delta" for
             private keys, or for Gaussian noise within an epsilon.
+        table: The table that is asked; by default the session's.
     """
 
     _: KW_ONLY
     by: str | Sequence[str] = ()
     keys: Sequence[Any] | None = field(default=None, repr=False)
     spend: Mapping[str, Any] | None = None
+    table: Table | None = None
     kind: ClassVar[str]
     """Its name in answers and errors."""
 
@@ -82,6 +85,12 @@ class Question(ABC):
     @abstractmethod
     def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> tuple[float, ...] | float:
         """How far the noise reaches but for that probability, in the answer's unit: one number, or one for each row."""
+
+    def designed(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
+        """The design for the question's own table, or for the one given where it names none."""
+        if not (self.table is None or isinstance(self.table, Table)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("table", type(self.table).__name__, "a table made by release.table(...)")
+        return self.design(table if self.table is None else self.table, spend)
 
     def _spend(self, given: Mapping[str, Any] | None) -> Spend:
         return Spend.stated(given if self.spend is None else self.spend)

@@ -161,8 +161,9 @@ class Session:
             As `ask`.
         """
         designs = self._designed(questions, spend)
-        self.table.require_plain(self._trusted)
-        own = Binding.of(self.table)
+        for table in {id(design.table): design.table for design in designs}.values():
+            table.require_plain(self._trusted)
+        own = Binding.of(self.table).shared(design.table for design in designs)
         binding = own.found(self.ledger, self.scope)
         statements = self._statements(designs, binding)
         if binding is own:
@@ -185,7 +186,7 @@ class Session:
                 return self._stored(designs, questions, receipt, binding)
             # From here on the charge is spent, whatever happens.
             answers = tuple(
-                answered(design, question, design.draw(exact(self.table, design.aggregation, made)), receipt)
+                answered(design, question, design.draw(exact(design.table, design.aggregation, made)), receipt)
                 for design, question, made in zip(designs, questions, statements, strict=True)
             )
             self.answers.keep(receipt, written(answers), binding.seal)
@@ -250,11 +251,11 @@ class Session:
         questions = questions_of(questions, most=MOST_QUESTIONS, kind=Question)
         part = None if spend is None else self.part(questions, spend)
         if len(questions) == 1:
-            return [questions[0].design(self.table, part)]
+            return [questions[0].designed(self.table, part)]
         designs: list[Design] = []
         for position, question in enumerate(questions, start=1):
             try:
-                designs.append(question.design(self.table, part))
+                designs.append(question.designed(self.table, part))
             except DomainError as error:
                 name = f"question[{position}]: {error.name}"
                 raise DomainError(name, error.value, error.domain, error.remedy) from None
@@ -268,7 +269,7 @@ class Session:
         return cast("list[str]", named) if isinstance(named, list) else [str(named)]
 
     def _statements(self, designs: Sequence[Design], binding: Binding) -> list[EngineStatement]:
-        return [statement(self.table, design.aggregation, binding.sampling) for design in designs]
+        return [statement(design.table, design.aggregation, binding.sampling) for design in designs]
 
     def _stored(
         self, designs: Sequence[Design], questions: Sequence[Question], receipt: Receipt, binding: Binding
