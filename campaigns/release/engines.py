@@ -58,6 +58,30 @@ QUESTIONS: dict[str, release.Question] = {
         "points", edges=[-9, 0, 1, 50], by="city", spend=PRIVATE
     ),
     "median": release.Quantile("amount", 0.5, lower=-10, upper=10, granularity="0.25", spend=EPSILON),
+    "variance": release.Variance("amount", **ENDS, granularity=1, spend=EPSILON),
+    "deviation by private text": release.StandardDeviation("points", **ENDS, by="city", spend=PRIVATE),
+    "ratio": release.Ratio("amount", per="points", **ENDS, per_lower=0, per_upper=20, spend=EPSILON),
+    "ratio by private truth": release.Ratio(
+        "single", per="price", **ENDS, per_lower=0, per_upper=20, by="flag", spend=PRIVATE
+    ),
+    "distinct texts": release.Distinct("city", spend=EPSILON),
+    "distinct integers by text": release.Distinct("code", by="city", keys=CITIES, spend=EPSILON),
+    "distinct dates by truth": release.Distinct("day", by="flag", keys=[True, False], spend=EPSILON),
+    "contingency table": release.Contingency(
+        by=["city", "flag", "code"], keys=[["Zug", "東京", None], [True, None], [0, 2**40]], spend=EPSILON
+    ),
+    "top by text": release.Top(3, by="city", keys=CITIES, spend=EPSILON),
+    "top by text, peeled": release.Top(2, by="city", keys=CITIES, method="peeling", spend=EPSILON),
+    "top by private integer": release.Top(2, by="code", spend=PRIVATE),
+    "rows per unit": release.RowsPerUnit(spend=EPSILON),
+    "rows per unit by text": release.RowsPerUnit(by="city", keys=CITIES, most=3, spend=EPSILON),
+    "left out": release.LeftOut(release.Count(by="city", keys=CITIES), spend=EPSILON),
+    "left out of private sums": release.LeftOut(release.Sum("points", **ENDS, by="day"), spend=EPSILON),
+    "quartiles": release.Quantiles("amount", [0.25, 0.5, 0.75], lower=-10, upper=10, granularity="0.25", spend=EPSILON),
+    "minimum by text": release.Minimum(
+        "points", lower=-9, upper=9, granularity=1, by="city", keys=CITIES, spend=EPSILON
+    ),
+    "maximum": release.Maximum("amount", lower=-10, upper=10, granularity="0.25", spend=EPSILON),
     "quantile by text": release.Quantile(
         "points", 0.9, lower=-9, upper=9, granularity=1, by="city", keys=CITIES, spend=EPSILON
     ),

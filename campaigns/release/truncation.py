@@ -27,7 +27,7 @@ from campaigns.release.engines import EPSILON, PRIVATE, QUESTIONS
 from dpcompose.release.aggregate import exact, statement
 from dpcompose.release.bounding import Sampling
 from dpcompose.release.bounds import Change
-from dpcompose.release.design import Design, NoiseStep, SelectionStep, scores
+from dpcompose.release.design import Design, NoiseStep, PeelingStep, RankStep, SelectionStep
 from dpcompose.release.table import Table
 
 Rows = Sequence[tuple[Any, ...]]
@@ -46,7 +46,7 @@ def changes(design: Design) -> list[Change]:
     for step in design.steps:
         if isinstance(step, NoiseStep):
             found.append(step.noise.change)
-        elif isinstance(step, SelectionStep):
+        elif isinstance(step, (SelectionStep, RankStep, PeelingStep)):
             found.append(Change(step.selection.change, 10**9, 10**9, 10**18, box=False))
     return [*found, *([] if design.threshold is None else [design.threshold.noise.change])]
 
@@ -75,7 +75,7 @@ def _vectors(found: Any, design: Design, keys: Sequence[Any]) -> list[list[int]]
     vectors: list[list[int]] = []
     for step, measure in zip(design.steps, design.measures, strict=True):
         cells = [[found.get(key, {}).get(bin, nothing)[measure] for bin in range(bins)] for key in keys]
-        each = (scores(cell, step.quantile) if isinstance(step, SelectionStep) else cell for cell in cells)
+        each = (step.scores(cell) if isinstance(step, (SelectionStep, RankStep)) else cell for cell in cells)
         vectors.append([number for cell in each for number in cell])
     if design.threshold is not None:
         vectors.append([sum(numbers[0] for numbers in found.get(key, {}).values()) for key in keys])

@@ -9,32 +9,46 @@ The only room where theory, ledger and data meet. ibis and opendp are imported w
 """
 
 from dpcompose.release.answer import Answer, Quote
+from dpcompose.release.contributions import LeftOut, RowsPerUnit
 from dpcompose.release.counting import AccuracyCurve, CountingPlan, accuracy_curves, plan
-from dpcompose.release.counts import Count, Histogram, Units
-from dpcompose.release.quantile import Quantile
+from dpcompose.release.counts import Contingency, Count, Distinct, Histogram, Units
+from dpcompose.release.moments import Ratio, StandardDeviation, Variance
+from dpcompose.release.quantile import Maximum, Minimum, Quantile, Quantiles
 from dpcompose.release.question import Question
 from dpcompose.release.session import Session
 from dpcompose.release.sparse_vector import SparseVector, open_sparse_vector
 from dpcompose.release.sums import Mean, Sum
 from dpcompose.release.table import Table, table
+from dpcompose.release.top import Top
 from dpcompose.release.workload import Coordinated
 
 __all__ = [
     "AccuracyCurve",
     "Answer",
+    "Contingency",
     "Coordinated",
     "Count",
     "CountingPlan",
+    "Distinct",
     "Histogram",
+    "LeftOut",
+    "Maximum",
     "Mean",
+    "Minimum",
     "Quantile",
+    "Quantiles",
     "Question",
     "Quote",
+    "Ratio",
+    "RowsPerUnit",
     "Session",
     "SparseVector",
+    "StandardDeviation",
     "Sum",
     "Table",
+    "Top",
     "Units",
+    "Variance",
     "accuracy_curves",
     "open_sparse_vector",
     "plan",

@@ -29,6 +29,38 @@ ANY = Sampling()
 
 
 @dataclass(frozen=True)
+class Term:
+    """A sum over rows: of (x - center)^power - shift, x the steps of a column on its grid.
+
+    Args:
+        column: Its name.
+        grid: Its grid.
+        center: What is taken from each step count.
+        power: 1 or 2.
+        shift: What is taken from each power, to center it too.
+    """
+
+    column: str
+    grid: FixedPointGrid
+    center: int = 0
+    power: int = 1
+    shift: int = 0
+
+    @property
+    def largest(self) -> int:
+        """The largest size of what one row adds, at least 1."""
+        far = self.grid.largest(self.center)
+        if self.power == 1:
+            return far
+        return max(far * far - self.shift, self.shift, 1)
+
+    def of(self, steps: Any) -> Any:
+        """The part of one row, an integer of at most 64 bits by the bound on the change of a unit."""
+        moved = steps - self.center
+        return moved if self.power == 1 else moved * moved - self.shift
+
+
+@dataclass(frozen=True)
 class Aggregation:
     """The counts and sums to take, and their groups.
 
@@ -36,15 +68,21 @@ class Aggregation:
         by: The grouping columns.
         public: The groups, where they are public; None where they are discovered, and private.
         value: The column that is added up, on its grid, and the step count that is taken from each; or None.
-        bins: The column that splits every group into bins; or None.
+        bins: The column that splits every group into bins, or None for the number of a unit's rows; or nothing.
         distinct: Whether a unit counts once in a group, however many rows it has.
+        terms: More sums of columns, on their grids, or of their squares.
+        item: The column whose distinct values are counted in place of rows; or None.
+        lost: The question of which units that lose a row are counted, and all units; or None.
     """
 
     by: tuple[str, ...]
     public: tuple[Key, ...] | None
     value: tuple[str, FixedPointGrid, int] | None = None
-    bins: tuple[str, Bins] | None = None
+    bins: tuple[str | None, Bins] | None = None
     distinct: bool = False
+    terms: tuple[Term, ...] = ()
+    item: str | None = None
+    lost: Aggregation | None = None
 
     def __post_init__(self) -> None:
         if self.public is None or self.bins is None:
@@ -63,7 +101,9 @@ class Aggregation:
     @property
     def width(self) -> int:
         """How many integers there are for each group (and bin)."""
-        return 1 if self.distinct else 1 + (self.value is not None) + (self.public is None)
+        if self.distinct:
+            return 1
+        return 1 + (self.value is not None) + len(self.terms) + (self.public is None) + (self.lost is not None)
 
 
 def exact(table: Table, what: Aggregation, made: EngineStatement | None = None) -> Mapping[Key, Mapping[int, Numbers]]:
@@ -99,26 +139,75 @@ def statement(table: Table, what: Aggregation, sampling: Sampling = ANY) -> Engi
 
 
 def _statement(table: Table, what: Aggregation, sampling: Sampling) -> Expression:
+    if what.lost is not None:
+        return _losing(table, _projected(table, what.lost), what.lost)
     rows = _projected(table, what)
     units = [name for name in rows.columns if name.startswith("unit")]
     keys = [name for name in rows.columns if name.startswith("key")]
+    if what.bins is not None and what.bins[0] is None:
+        return _units_by_rows(table, rows, units, keys, what, sampling)
     if what.distinct:
         return _distinct(table, rows, units, keys, what, sampling)
-    if not keys and what.value is None and what.bins is None:
+    if what.item is not None:
+        rows = rows.distinct()
+    elif not keys and what.value is None and what.bins is None and not what.terms:
         of_unit = _grouped(rows, units, {"rows": lambda each: each.count()})
         most = min(table.bounds.rows, table.bounds.rows_per_group)
         return _grouped(of_unit, [], {"rows": lambda each: _clamped(_at_most(each.rows, most).sum())})
     within = bounded(table, rows, units, keys, cells=what.groups, sampling=sampling)
     cells = [*keys, "bin"] if what.bins is not None else keys
     sums = {"sum": lambda each: _clamped(table.engine.exact_sum(each.value - _center(what)))} if what.value else {}
+    if what.item is not None:
+        return _grouped(within, keys, {"values": lambda each: each.item.nunique()})
+    add = table.engine.exact_sum
+    sums |= {f"sum{i}": _adding(table, term, f"value{i}") for i, term in enumerate(what.terms)}
     if what.public is not None:
         return _grouped(within, cells, {"rows": lambda each: each.count(), **sums})
-    whole = {"rows": lambda each: each.rows.sum().cast("int64")}
-    if what.value is not None:
-        whole["sum"] = lambda each: _clamped(table.engine.exact_sum(each.sum))
+    whole: dict[str, Any] = {"rows": lambda each: each.rows.sum().cast("int64")}
+    whole |= {name: (lambda each, name=name: _clamped(add(each[name]))) for name in sums}
     of_unit = _grouped(within, [*cells, *units], {"rows": lambda each: each.count(), **sums})
     return _grouped(
         _once(of_unit, [*keys, *units]), cells, {"units": lambda each: each.once.sum().cast("int64"), **whole}
+    )
+
+
+def _adding(table: Table, term: Term, name: str) -> Any:
+    return lambda each: _clamped(table.engine.exact_sum(term.of(each[name])))
+
+
+def _units_by_rows(
+    table: Table, rows: Expression, units: list[str], keys: list[str], what: Aggregation, sampling: Sampling
+) -> Expression:
+    """Units of every group by their number of rows in it, each unit in some of its groups only."""
+    assert what.bins is not None
+    pairs = _grouped(rows, [*units, *keys], {"rows": lambda each: each.count()})
+    pairs = pairs.mutate(bin=what.bins[1].index(pairs.rows, whole=True)).drop("rows")
+    pairs = _in_some_groups(table, pairs, units, keys, what, sampling)
+    return _grouped(pairs, [*keys, "bin"], {"units": lambda each: each.count()})
+
+
+def _losing(table: Table, rows: Expression, what: Aggregation) -> Expression:
+    """All units, and those that lose a row, or in a question about distinct units a group."""
+    units = [name for name in rows.columns if name.startswith("unit")]
+    keys = [name for name in rows.columns if name.startswith("key")]
+    bounds = table.bounds
+    of_group = _grouped(rows, [*units, *keys], {"rows": lambda each: each.count()})
+    of_unit = _grouped(
+        of_group,
+        units,
+        {
+            "whole": lambda each: each.rows.sum(),
+            "most": lambda each: each.rows.max(),
+            "groups": lambda each: each.count(),
+        },
+    )
+    least = min(bounds.groups, bounds.rows)
+    loses = of_unit.groups > least
+    if not (what.distinct or (what.bins is not None and what.bins[0] is None)):
+        loses = loses | (of_unit.whole > bounds.rows) | (of_unit.most > bounds.rows_per_group)
+    seen = of_unit.select(lost=loses.ifelse(1, 0))
+    return _grouped(
+        seen, [], {"units": lambda each: each.count(), "lost": lambda each: each.lost.sum().coalesce(0).cast("int64")}
     )
 
 
@@ -142,14 +231,21 @@ def _projected(table: Table, what: Aggregation) -> Expression:
     columns: dict[str, Any] = {f"unit{i}": _same(table, name) for i, name in enumerate(table.unit)}
     columns |= {f"key{i}": _same(table, name) for i, name in enumerate(what.by)}
     rows = [_there(table, name) for name in table.unit]
-    rows += _possible(table, what) if what.public is None else _wanted(table, what)
+    rows += _possible(table, what.by) if what.public is None else _wanted(table, what)
     if what.value is not None:
         name, grid, _ = what.value
         number = _number(table, name)
         rows += [number.notnull()] if _whole(table, name) else [number.notnull(), ~number.isnan()]
         columns["value"] = grid.image(number, whole=_whole(table, name))
-    if what.bins is not None:
-        name, bins = what.bins
+    for place, term in enumerate(what.terms):
+        number, whole = _number(table, term.column), _whole(table, term.column)
+        rows += [number.notnull()] if whole else [number.notnull(), ~number.isnan()]
+        columns[f"value{place}"] = term.grid.image(number, whole=whole)
+    if what.item is not None:
+        rows += _possible(table, [what.item])
+        columns["item"] = _same(table, what.item)
+    name, bins = (None, None) if what.bins is None else what.bins
+    if name is not None and bins is not None:
         columns["bin"] = bins.index(_number(table, name), whole=_whole(table, name))
     picked = data.filter(*rows).select(**columns)
     for at, values in _dictionaries(table, what).items():
@@ -208,7 +304,7 @@ def _number(table: Table, name: str) -> Any:
             return column.cast("float64")
 
 
-def _possible(table: Table, what: Aggregation) -> list[Any]:
+def _possible(table: Table, names: Sequence[str]) -> list[Any]:
     """The rows whose keys are private and can be told: an engine holds dates that no answer can, and larger integers.
 
     To fail at such a row would tell that it is there.
@@ -216,7 +312,7 @@ def _possible(table: Table, what: Aggregation) -> list[Any]:
     import ibis
 
     conditions: list[Any] = []
-    for name in what.by:
+    for name in names:
         column: Any = table.data[name]
         conditions.append(_there(table, name))
         if table.column(name).kind == "date":
@@ -245,12 +341,18 @@ def _distinct(
     table: Table, rows: Expression, units: list[str], keys: list[str], what: Aggregation, sampling: Sampling
 ) -> Expression:
     """Distinct units of every group, each unit in some of its groups only."""
-    pairs = rows.select(*units, *keys).distinct()
-    bounds = table.bounds
-    most = min(bounds.groups, bounds.rows)
-    if keys and (what.public is None or most < len(what.public)):
-        pairs = kept(table, pairs, units, keys, most=most, sampling=sampling, stage="groups")
+    pairs = _in_some_groups(table, rows.select(*units, *keys).distinct(), units, keys, what, sampling)
     return _grouped(pairs, keys, {"units": lambda each: each.count()})
+
+
+def _in_some_groups(
+    table: Table, pairs: Expression, units: list[str], keys: list[str], what: Aggregation, sampling: Sampling
+) -> Expression:
+    """One row for each unit and group: those of as many groups of each unit as it may be in."""
+    most = min(table.bounds.groups, table.bounds.rows)
+    if keys and (what.public is None or most < len(what.public)):
+        return kept(table, pairs, units, keys, most=most, sampling=sampling, stage="groups")
+    return pairs
 
 
 def _grouped(rows: Expression, by: list[str], sums: Mapping[str, Any]) -> Expression:

@@ -97,6 +97,7 @@ class Answer:
 
 def answered(design: Design, question: Question, drawn: Released, receipt: Receipt) -> Answer:
     """The answer of a design that was drawn."""
+    drawn = question.ordered(drawn)
     released = question.columns(design, drawn)
     keys = key_columns(design.table, design.aggregation.by, drawn.keys)
     times = len(released[0].cells) // len(drawn.keys) if drawn.keys else 1

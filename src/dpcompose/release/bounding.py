@@ -78,7 +78,7 @@ def bounded(
     if not few and bounds.groups < bounds.rows:
         rows = kept(table, rows, units, keys, most=bounds.groups, sampling=sampling, stage="groups", dense=True)
         few = True
-    used = [name for name in ("bin", "value") if name in rows.columns]
+    used = [name for name in rows.columns if name.startswith(("bin", "value", "item"))]
     if bounds.rows_per_group < bounds.rows:
         rows = kept(
             table, rows, [*units, *keys], used, most=bounds.rows_per_group, sampling=sampling, stage="rows of groups"
@@ -108,7 +108,9 @@ def kept(
 
     def order(of_rows: Expression) -> list[Any]:
         """The total order over these columns, as `bounded` says."""
-        columns = [(of_rows[name], name.startswith("key") and of_rows[name].type().is_string()) for name in names]
+        columns = [
+            (of_rows[name], name.startswith(("key", "item")) and of_rows[name].type().is_string()) for name in names
+        ]
         texts = [table.engine.by_code_point(column) if text else column for column, text in columns]
         return [column.asc(nulls_first=False) for column in texts]
 

@@ -1,16 +1,19 @@
-"""How many rows, how many units, and how many rows between declared edges."""
+"""How many rows, units or different values there are, in all, in groups, or between declared edges."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from itertools import product
+from typing import Any, ClassVar, cast
 
+from dpcompose.errors import DomainError
 from dpcompose.release.aggregate import Aggregation
 from dpcompose.release.design import Design, Released, digest
 from dpcompose.release.grid import Edges
-from dpcompose.release.question import OfColumn, Question, Values, measured, noise_of, of_numbers
-from dpcompose.release.table import Table
+from dpcompose.release.question import MOST_KEYS, OfColumn, Question, Values, measured, noise_of, of_numbers
+from dpcompose.release.table import Key, Table
 from dpcompose.release.threshold import KeyThreshold
 
 
@@ -91,6 +94,59 @@ class Histogram(OfColumn):
             Values("to", "double", tuple(edges[1:]) * times),
             Values("count", "int64", counts),
         )
+
+    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
+        return float(noise_of(design.steps[0]).error(failure))
+
+
+@dataclass(frozen=True)
+class Contingency(Count):
+    """How many rows there are for every combination of the values of several columns, the empty ones too.
+
+    Its `keys` are one list of values for each column of `by`.
+    """
+
+    kind: ClassVar[str] = "contingency table"
+
+    def _groups(self, table: Table) -> tuple[tuple[str, ...], tuple[Key, ...] | None]:
+        lists = [_list_of(each) for each in self.keys or ()]
+        if len(lists) != (1 if isinstance(self.by, str) else len(self.by)) or not all(lists):
+            raise DomainError("keys", self.keys, "a list of values for each column of by=, none of them empty")
+        size = math.prod(len(each) for each in lists)
+        if not size <= MOST_KEYS:
+            raise DomainError("keys", size, f"at most {MOST_KEYS:,} combinations", "Ask fewer columns or values")
+        return Count(by=self.by, keys=list(product(*lists)))._groups(table)
+
+
+def _list_of(values: Any) -> list[Any]:
+    return list(cast("Sequence[Any]", values)) if isinstance(values, Sequence) and not isinstance(values, str) else []
+
+
+@dataclass(frozen=True)
+class Distinct(OfColumn):
+    """How many different values of a column there are, in all or in each group; NULL is none.
+
+    A unit adds at most as many values as rows of it are kept; of equal rows of a unit one is enough.
+
+    Args:
+        column: A column of integers, text, dates or truth values.
+    """
+
+    kind: ClassVar[str] = "distinct"
+
+    def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
+        by, public = self._groups(table)
+        if not table.column(self.column).groups:
+            domain = "a column of integers, text, dates or truth values"
+            raise DomainError("column", self.column, domain, f"It holds {table.column(self.column).type}")
+        if public is None:
+            raise DomainError("keys", None, "a list of keys, where distinct values are counted by group")
+        asked, aggregation = self._spend(spend), Aggregation(by, public, item=self.column)
+        change = table.bounds.within(aggregation.groups).change(1)
+        return measured(table, aggregation, [change], asked, self._described(by, public, column=self.column))
+
+    def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
+        return (Values("distinct", "int64", tuple(number for (number,) in drawn.released[0])),)
 
     def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
         return float(noise_of(design.steps[0]).error(failure))

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate, pairwise
 from typing import Protocol
 
 from dpcompose.composition.composition import Composable, compose
@@ -67,10 +68,79 @@ class SelectionStep:
         return self.selection.mechanism
 
     def draw(self, cells: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
-        return [(self.selection.draw(scores(cell, self.quantile)),) for cell in cells]
+        return [(self.selection.draw(self.scores(cell)),) for cell in cells]
+
+    def scores(self, cell: Sequence[int]) -> list[int]:
+        """The scores of all candidates in one group."""
+        return scores(cell, self.quantile)
 
     def plain(self) -> dict[str, object]:
         return self.selection.plain() | {"quantile": str(self.quantile)}
+
+
+@dataclass(frozen=True)
+class RankStep:
+    """A candidate for every group, with about so many rows below it, or above it.
+
+    The score of a candidate is the distance of the rank from the interval [rows below it, rows below or at it], which
+    one row moves by 1 at most.
+    """
+
+    selection: Selection
+    rank: int
+    above: bool
+
+    @property
+    def mechanism(self) -> Composable:
+        return self.selection.mechanism
+
+    def draw(self, cells: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+        return [(self.selection.draw(self.scores(cell)),) for cell in cells]
+
+    def scores(self, cell: Sequence[int]) -> list[int]:
+        """The scores of all candidates in one group."""
+        counts = cell[::-1] if self.above else cell
+        ends = [0, *accumulate(counts)]
+        found = [max(less - self.rank, self.rank - most, 0) for less, most in pairwise(ends)]
+        return found[::-1] if self.above else found
+
+    def plain(self) -> dict[str, object]:
+        return self.selection.plain() | {"rank": self.rank, "from": "above" if self.above else "below"}
+
+
+@dataclass(frozen=True)
+class PeelingStep:
+    """The groups with the largest counts, chosen one after the other, and their noisy counts.
+
+    Each choice is among the groups that are left. Of a group that is not chosen nothing is released.
+
+    Args:
+        selection: Chooses among counts, all of which one unit moves the same way.
+        noise: On the counts of the chosen groups.
+        rounds: How many are chosen.
+
+    Reference: [DurfeeRogers2019]
+    """
+
+    selection: Selection
+    noise: Noise
+    rounds: int
+
+    @property
+    def mechanism(self) -> Composable:
+        return compose(self.selection.mechanism * self.rounds, self.noise.mechanism)
+
+    def draw(self, cells: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+        left, chosen = [sum(cell) for cell in cells], list[int]()
+        places = list(range(len(left)))
+        for _ in range(self.rounds):
+            at = self.selection.draw([-left[place] for place in places])
+            chosen.append(places.pop(at))
+        numbers = dict(zip(chosen, self.noise.draw([left[place] for place in chosen]), strict=True))
+        return [(1, numbers[place]) if place in numbers else (0, 0) for place in range(len(left))]
+
+    def plain(self) -> dict[str, object]:
+        return {"rounds": self.rounds} | self.selection.plain() | self.noise.plain()
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,19 @@ from typing import Any, cast
 
 from dpcompose.errors import DomainError, PlanError
 from dpcompose.files import load_toml, read_toml
-from dpcompose.release.counts import Count, Histogram, Units
-from dpcompose.release.quantile import Quantile
+from dpcompose.release.contributions import RowsPerUnit
+from dpcompose.release.counts import Contingency, Count, Distinct, Histogram, Units
+from dpcompose.release.moments import Ratio, StandardDeviation, Variance
+from dpcompose.release.quantile import Maximum, Minimum, Quantile, Quantiles
 from dpcompose.release.question import Question
 from dpcompose.release.sums import Mean, Sum
+from dpcompose.release.top import Top
 
 LARGEST_FILE = 1_000_000
 _COMMON = {"kind", "by", "keys", "spend"}
-KINDS: Mapping[str, type[Question]] = {each.kind: each for each in (Count, Units, Sum, Mean, Histogram, Quantile)}
+_OF_ROWS = (Count, Units, Histogram, Top, Distinct, Contingency, RowsPerUnit)
+_OF_NUMBERS = (Sum, Mean, Variance, StandardDeviation, Ratio, Quantile, Quantiles, Minimum, Maximum)
+KINDS: Mapping[str, type[Question]] = {each.kind: each for each in (*_OF_ROWS, *_OF_NUMBERS)}
 
 
 def arguments_of(kind: str) -> tuple[set[str], set[str]]:

@@ -44,8 +44,10 @@ class FixedPointGrid:
     granularity: Fraction
 
     @classmethod
-    def stated(cls, lower: object, upper: object, granularity: object, *, whole: bool) -> FixedPointGrid:
-        """The grid as typed; without a granularity, steps of 1 for integers, else about a millionth of the range.
+    def stated(
+        cls, lower: object, upper: object, granularity: object, *, whole: bool, steps: int = STEPS
+    ) -> FixedPointGrid:
+        """The grid as typed; without a granularity, steps of 1 for integers, else at least so many in the range.
 
         Raises:
             DomainError: If an end is no number, lower >= upper, or there are more than 2^40 steps.
@@ -55,7 +57,7 @@ class FixedPointGrid:
             raise DomainError("upper", upper, f"a number above lower = {lower!r}")
         if not max(abs(least), abs(most)) <= LARGEST_END:
             raise DomainError("upper", upper, "ends of a size of at most 10^15")
-        step = _default(most - least, whole) if granularity is None else exact("granularity", granularity)
+        step = _default(most - least, whole, steps) if granularity is None else exact("granularity", granularity)
         if not 0 < step <= most - least:
             raise DomainError("granularity", granularity, "a number > 0 and at most upper - lower")
         if not max(abs(least), abs(most)) / step <= MOST_STEPS or float(step) == 0:
@@ -117,11 +119,11 @@ class FixedPointGrid:
         return math.floor(scaled + 0.5)
 
 
-def _default(span: Fraction, whole: bool) -> Fraction:
-    """1 for integers; else the largest power of two with at least 2^20 steps in the range."""
+def _default(span: Fraction, whole: bool, steps: int) -> Fraction:
+    """1 for integers; else the largest power of two with at least so many steps in the range."""
     if whole:
         return Fraction(1)
-    power = math.floor(math.log2(span / STEPS))
+    power = math.floor(math.log2(span / steps))
     return Fraction(2) ** power
 
 
@@ -180,6 +182,22 @@ class Edges:
             outside = outside | value.isnan()
         branches = [(value < edge, position) for position, edge in enumerate(numbers[1:-1])]
         return ibis.cases((outside, ibis.null("int64")), *branches, else_=self.count - 1).cast("int64")
+
+
+@dataclass(frozen=True)
+class RowNumbers:
+    """One bin for every number of rows of a unit: 1, 2, ..., the last one for all that is not below it.
+
+    Args:
+        count: How many bins.
+    """
+
+    count: int
+
+    def index(self, column: Expression, *, whole: bool) -> Expression:
+        import ibis
+
+        return ibis.least(column, self.count).cast("int64") - 1
 
 
 @dataclass(frozen=True)

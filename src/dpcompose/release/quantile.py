@@ -1,27 +1,86 @@
-"""The value below which a given share of the rows lies, chosen among the points of a public grid."""
+"""Values with a given share of the rows below them, or few rows, chosen among the points of a public grid."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from itertools import pairwise
+from typing import Any, ClassVar, cast
 
 from dpcompose.errors import DomainError
 from dpcompose.release.aggregate import Aggregation
+from dpcompose.release.bounds import Change
 from dpcompose.release.decimals import exact
-from dpcompose.release.design import Design, Released, SelectionStep
+from dpcompose.release.design import Design, RankStep, Released, SelectionStep
 from dpcompose.release.grid import FixedPointGrid, GridPoints
-from dpcompose.release.question import OfColumn, Values, of_numbers
+from dpcompose.release.question import Interval, OfColumn, Values, of_numbers
 from dpcompose.release.selection import Selection
+from dpcompose.release.spend import Spend
 from dpcompose.release.table import Table
 from dpcompose.release.threshold import KeyThreshold
 
-FINEST = 10**6
+FINEST, MOST = 10**6, 100
 
 
 @dataclass(frozen=True)
-class Quantile(OfColumn):
+class Chosen(OfColumn):
+    """A question that is answered by points of a public grid, chosen for each group.
+
+    Args:
+        lower: The least candidate; smaller values count as this.
+        upper: The largest candidate; larger values count as this.
+        granularity: The step between candidates, of which there are at most 100,001.
+    """
+
+    _: KW_ONLY
+    lower: Any
+    upper: Any
+    granularity: Any
+
+    def _chosen(
+        self,
+        table: Table,
+        spend: Mapping[str, Any] | None,
+        made: Callable[[Change, Spend, GridPoints], Sequence[SelectionStep | RankStep]],
+        parts: int = 1,
+        **described: object,
+    ) -> Design:
+        """The design of so many choices, each for an equal part of the amount; private keys take one part more."""
+        by, public = self._groups(table)
+        column = of_numbers(table, self.column)
+        whole = column.kind in ("integer", "boolean")
+        points = GridPoints(FixedPointGrid.stated(self.lower, self.upper, self.granularity, whole=whole))
+        asked, private = self._spend(spend), public is None
+        aggregation = Aggregation(by, public, bins=(self.column, points))
+        part, threshold = asked, None
+        if private:
+            KeyThreshold.require(asked)
+        if private or parts > 1:
+            part = asked.share(Fraction(1, parts + private), delta=not private)
+        if private:
+            threshold = KeyThreshold.costing(table.bounds.presence, part.with_delta(asked.delta))
+        steps = tuple(made(table.bounds.within(aggregation.groups).change(1), part, points))
+        measures = (int(private),) * len(steps)
+        plain = self._described(by, public, column=self.column, **described, **_ends(points.grid))
+        return Design(table, aggregation, steps, measures, threshold, spend=asked, description=plain)
+
+    def _points(self, name: str, design: Design, drawn: Sequence[tuple[int, ...]]) -> Values:
+        grid = _points_of(design).grid
+        chosen = (grid.first + index for (index,) in drawn)
+        if grid.granularity == 1:
+            return Values(name, "int64", tuple(chosen))
+        return Values(name, "double", tuple(grid.value(steps) for steps in chosen))
+
+    def interval(self, design: Design, failure: float, columns: Sequence[Values]) -> Interval:
+        """Not known: the error is in rows, and how far apart rows lie is private."""
+        nothing = (math.nan,) * len(columns[-1].cells)
+        return nothing, nothing
+
+
+@dataclass(frozen=True)
+class Quantile(Chosen):
     """A quantile of a column, in all or in each group, by the exponential mechanism; NULL and NaN are left out.
 
     A candidate with l rows below and u above it, in a table with quantile q, has the score |(1 - q) l - q u|.
@@ -37,48 +96,137 @@ class Quantile(OfColumn):
     """
 
     q: Any
-    lower: Any
-    upper: Any
-    granularity: Any
 
     kind: ClassVar[str] = "quantile"
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
-        by, public = self._groups(table)
-        column, q = of_numbers(table, self.column), exact("q", self.q)
-        if not (0 < q < 1 and q.denominator <= FINEST):
-            raise DomainError("q", self.q, "a share in (0, 1), of at most 10^6 parts")
-        asked, grid = self._spend(spend), self._points(column.kind in ("integer", "boolean")).grid
-        aggregation = Aggregation(by, public, bins=(self.column, GridPoints(grid)))
-        bounds = table.bounds.within(aggregation.groups)
-        change = bounds.change(max(q.numerator, q.denominator - q.numerator)).l1
-        if public is None:
-            KeyThreshold.require(asked)
-        part = asked if public is not None else asked.share(Fraction(1, 2), delta=False)
-        threshold = None
-        if public is None:
-            threshold = KeyThreshold.costing(table.bounds.presence, part.with_delta(asked.delta))
-        described = self._described(by, public, column=self.column, q=str(q), **_ends(grid))
-        chosen = SelectionStep(Selection.costing(change, part), q)
-        return Design(
-            table, aggregation, (chosen,), (0 if public else 1,), threshold, spend=asked, description=described
-        )
-
-    def _points(self, whole: bool) -> GridPoints:
-        return GridPoints(FixedPointGrid.stated(self.lower, self.upper, self.granularity, whole=whole))
+        of_numbers(table, self.column)
+        q = _share("q", self.q)
+        return self._chosen(table, spend, lambda change, part, _: [_step(q, change, part)], q=str(q))
 
     def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
-        grid = _points_of(design).grid
-        chosen = (grid.first + index for (index,) in drawn.released[0])
-        if grid.granularity == 1:
-            return (Values("quantile", "int64", tuple(chosen)),)
-        return (Values("quantile", "double", tuple(grid.value(steps) for steps in chosen)),)
+        return (self._points("quantile", design, drawn.released[0]),)
 
     def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
         """In rows: how much further the chosen candidate's score is from 0 than the best one's, a bound."""
+        return _rows(design, failure)
+
+
+@dataclass(frozen=True)
+class Quantiles(Chosen):
+    """Several quantiles of a column, in all or in each group, for equal parts of one amount, in increasing order.
+
+    Each is chosen as a `Quantile` is; then they are sorted, which makes none of them worse.
+
+    Args:
+        column: A column of numbers.
+        qs: The shares, increasing, at most 100, each as for a quantile.
+        lower: The least candidate; smaller values count as this.
+        upper: The largest candidate; larger values count as this.
+        granularity: The step between candidates, of which there are at most 100,001.
+    """
+
+    qs: Sequence[Any]
+
+    kind: ClassVar[str] = "quantiles"
+
+    def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
+        of_numbers(table, self.column)
+        shares = [_share(f"qs[{place}]", each) for place, each in enumerate(_listed("qs", self.qs))]
+        if not all(one < other for one, other in pairwise(shares)):
+            raise DomainError("qs", list(self.qs), "increasing shares")
+
+        def made(change: Change, part: Spend, _: GridPoints) -> Sequence[SelectionStep]:
+            return [_step(q, change, part) for q in shares]
+
+        return self._chosen(table, spend, made, parts=len(shares), qs=[str(q) for q in shares])
+
+    def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
+        ordered = [tuple((index,) for (index,) in sorted(group)) for group in zip(*drawn.released, strict=True)]
+        shares = tuple(float(_share("qs", q)) for q in self.qs)
+        flat = [index for group in ordered for index in group]
+        return Values("q", "double", shares * len(drawn.keys)), self._points("quantile", design, flat)
+
+    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
+        """In rows, of the quantile with the largest error: as for a quantile."""
+        return _rows(design, failure)
+
+
+@dataclass(frozen=True)
+class Minimum(Chosen):
+    """A value with few rows below it, in all or in each group; NULL and NaN are left out.
+
+    The least value itself is one unit's, so it is never told. The question aims at the rank k at which the exponential
+    mechanism chooses a candidate with no rows below or at it with probability at most 1 / 20: a table with fewer rows
+    gives a value near its largest.
+
+    Args:
+        column: A column of numbers.
+        lower: The least candidate; smaller values count as this.
+        upper: The largest candidate; larger values count as this.
+        granularity: The step between candidates, of which there are at most 100,001.
+    """
+
+    kind: ClassVar[str] = "minimum"
+    above: ClassVar[bool] = False
+
+    def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
+        def made(change: Change, part: Spend, points: GridPoints) -> Sequence[RankStep]:
+            selection = Selection.costing(change.l1, part)
+            return [RankStep(selection, math.ceil(selection.error(points.count, 0.05)), self.above)]
+
+        return self._chosen(table, spend, made)
+
+    def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
+        return (self._points(self.kind, design, drawn.released[0]),)
+
+    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
+        """In rows: how far the rank of the chosen value is from 1 at most, where there are enough rows."""
         (step,) = design.steps
-        assert isinstance(step, SelectionStep)
-        return step.selection.error(_points_of(design).count, failure) / step.quantile.denominator
+        assert isinstance(step, RankStep)
+        return step.rank + step.selection.error(_points_of(design).count, failure)
+
+
+@dataclass(frozen=True)
+class Maximum(Minimum):
+    """A value with few rows above it, in all or in each group: the mirror image of `Minimum`.
+
+    Args:
+        column: A column of numbers.
+        lower: The least candidate; smaller values count as this.
+        upper: The largest candidate; larger values count as this.
+        granularity: The step between candidates, of which there are at most 100,001.
+    """
+
+    kind: ClassVar[str] = "maximum"
+    above: ClassVar[bool] = True
+
+
+def _share(name: str, value: Any) -> Fraction:
+    q = exact(name, value)
+    if not (0 < q < 1 and q.denominator <= FINEST):
+        raise DomainError(name, value, "a share in (0, 1), of at most 10^6 parts")
+    return q
+
+
+def _listed(name: str, values: Any) -> Sequence[Any]:
+    if (
+        isinstance(values, str)
+        or not isinstance(values, Sequence)
+        or not 1 <= len(cast("Sequence[Any]", values)) <= MOST
+    ):
+        raise DomainError(name, values, f"a list of 1 to {MOST} shares, such as [0.25, 0.5, 0.75]")
+    return cast("Sequence[Any]", values)
+
+
+def _step(q: Fraction, change: Change, part: Spend) -> SelectionStep:
+    return SelectionStep(Selection.costing(change.l1 * max(q.numerator, q.denominator - q.numerator), part), q)
+
+
+def _rows(design: Design, failure: float) -> float:
+    candidates = _points_of(design).count
+    steps = [step for step in design.steps if isinstance(step, SelectionStep)]
+    return max(step.selection.error(candidates, failure) / step.quantile.denominator for step in steps)
 
 
 def _ends(grid: Any) -> dict[str, object]:

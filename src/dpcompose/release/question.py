@@ -22,6 +22,8 @@ from dpcompose.release.threshold import KeyThreshold
 
 MOST_KEYS = 1_000_000
 Asked = TypeVar("Asked", bound="Question")
+Interval = tuple[tuple[float, ...], tuple[float, ...]]
+"""The low ends and the high ends of some numbers."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,18 @@ class Question(ABC):
     @abstractmethod
     def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> tuple[float, ...] | float:
         """How far the noise reaches but for that probability, in the answer's unit: one number, or one for each row."""
+
+    def interval(self, design: Design, failure: float, columns: Sequence[Values]) -> Interval:
+        """Both ends of what is released first, but for that probability, row by row; NaN where none is known."""
+        cells = columns[len(design.aggregation.by)].cells
+        errors = self.errors(design, failure, columns)
+        each = errors if isinstance(errors, tuple) else (errors,) * len(cells)
+        low = tuple(cell - error for cell, error in zip(cells, each, strict=True))
+        return low, tuple(cell + error for cell, error in zip(cells, each, strict=True))
+
+    def ordered(self, drawn: Released) -> Released:
+        """The groups that come out, in their order: all of them, unless the question chooses among noisy numbers."""
+        return drawn
 
     def designed(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         """The design for the question's own table, or for the one given where it names none."""
@@ -175,10 +189,12 @@ def measured(
     description: Mapping[str, object],
     *,
     first: int = 0,
+    weights: Sequence[int] = (),
 ) -> Design:
-    """The design that measures integers which one unit changes so far, one step for each, in equal parts of the amount.
+    """The design that measures integers which one unit changes so far, one step for each, in parts of the amount.
 
-    Private keys take one part more. `first` is the place of the first integer measured, after the number of units.
+    The parts are equal without `weights`. Private keys take one part more. `first` is the place of the first integer
+    measured, after the number of units.
     """
     private, asked = aggregation.public is None, spend
     if private:
@@ -187,9 +203,13 @@ def measured(
         # Several Gaussians within one (epsilon, delta): shared out in rho, where nothing is lost.
         rho = calibrate(Concentrated, epsilon=below(spend.amount), delta=below(spend.delta), parameter="increasing")
         spend = Spend(Fraction(rho.value), "rho")
-    part = Fraction(1, len(changes) + private)
+    weights = weights or (1,) * len(changes)
+    part = Fraction(1, sum(weights) + private)
     # With private keys the delta is the threshold's, so an epsilon buys Laplace noise.
-    steps = tuple(NoiseStep(noise_for(change, spend.share(part, delta=not private))) for change in changes)
+    steps = tuple(
+        NoiseStep(noise_for(change, spend.share(weight * part, delta=not private)))
+        for change, weight in zip(changes, weights, strict=True)
+    )
     threshold = None
     if private:
         threshold = KeyThreshold.costing(table.bounds.presence, spend.share(part, delta=False).with_delta(spend.delta))

@@ -28,15 +28,18 @@ class Selection:
     Args:
         scale: Exactly this double.
         change: How far one unit moves any score, summed over groups.
+        monotone: Whether one unit moves all scores the same way, as it does counts: then by between 0 and `change`, so
+            that all losses lie in an interval of length change / scale.
 
     Reference: [DongDurfeeRogers2020, Definition 3.1], [McSherryTalwar2007, Definition 2]
     """
 
     scale: float
     change: int
+    monotone: bool = False
 
     @classmethod
-    def costing(cls, change: int, spend: Spend) -> Selection:
+    def costing(cls, change: int, spend: Spend, *, monotone: bool = False) -> Selection:
         """The least scale whose certified price is within the epsilon, or within the rho, epsilon^2 / 8."""
         if spend.delta and spend.currency == "epsilon":
             domain = "an epsilon without a delta, where a quantile is chosen among candidates"
@@ -44,7 +47,8 @@ class Selection:
         epsilon = below(spend.amount)
         if spend.currency == "rho":
             epsilon = math.sqrt(8 * epsilon) * (1 - 1e-13)
-        chosen = cls(rounded_up(2 * Fraction(change) / Fraction(epsilon)), change)
+        ways = 1 if monotone else 2
+        chosen = cls(rounded_up(ways * Fraction(change) / Fraction(epsilon)), change, monotone)
         if spend.currency == "rho":
             promise = compose(chosen.mechanism).zcdp()
             price = None if promise is None else promise.rho
@@ -55,8 +59,9 @@ class Selection:
 
     @property
     def mechanism(self) -> Composable:
-        """Bounded range of 2 change / scale."""
-        return Exponential(rounded_up(2 * Fraction(self.change) / Fraction(self.scale)))
+        """Bounded range of 2 change / scale, or half of it."""
+        ways = 1 if self.monotone else 2
+        return Exponential(rounded_up(ways * Fraction(self.change) / Fraction(self.scale)))
 
     def draw(self, scores: Sequence[int]) -> int:
         """The index of the chosen candidate; the least score is the best."""
@@ -74,4 +79,9 @@ class Selection:
 
     def plain(self) -> dict[str, object]:
         """The description that the ledger stores."""
-        return {"selection": "exponential mechanism", "scale": repr(self.scale), "change": self.change}
+        found: dict[str, object] = {
+            "selection": "exponential mechanism",
+            "scale": repr(self.scale),
+            "change": self.change,
+        }
+        return found | ({"monotone": True} if self.monotone else {})

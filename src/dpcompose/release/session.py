@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Unpack, cast
+from typing import Any, cast
 
 from dpcompose.account import Account
 from dpcompose.composition.composition import compose
@@ -20,14 +20,13 @@ from dpcompose.release import arrow, sampler
 from dpcompose.release.aggregate import exact, statement
 from dpcompose.release.answer import BIAS, REPLACED, Answer, Quote, answered, stored, written
 from dpcompose.release.answers import AnswerStore, answers_at, redeemed
+from dpcompose.release.asking import Asking
 from dpcompose.release.bounding import Binding
-from dpcompose.release.counts import Count, Histogram, Units
+from dpcompose.release.counts import Count
 from dpcompose.release.design import Design
 from dpcompose.release.engine import EngineStatement
-from dpcompose.release.quantile import Quantile
-from dpcompose.release.question import GroupOptions, Question, questions_of
+from dpcompose.release.question import Question, questions_of
 from dpcompose.release.spend import Spend
-from dpcompose.release.sums import Mean, Sum
 from dpcompose.release.table import Table
 from dpcompose.release.workload import MOST_COUNTS, ROUNDS, Coordinated, read_off, rounds_of
 
@@ -35,7 +34,7 @@ MOST_QUESTIONS = 100
 
 
 @dataclass(frozen=True, init=False)
-class Session:
+class Session(Asking):
     """Questions to one table, charged to one scope of a ledger by one analyst.
 
     Every question is validated, charged and redeemed, durably, before the table is looked at; then it is aggregated
@@ -74,60 +73,6 @@ class Session:
         values = {"table": table, "ledger": ledger, "scope": scope, "actor": actor}
         for name, value in (values | {"answers": answers_at(answers), "account": account}).items():
             object.__setattr__(self, name, value)
-
-    def count(self, *, key: str | None = None, **asked: Unpack[GroupOptions]) -> Answer:
-        """How many rows there are; see `Count` and `ask`."""
-        return self.ask(Count(**asked), key=key)
-
-    def units(self, *, key: str | None = None, **asked: Unpack[GroupOptions]) -> Answer:
-        """How many units there are; see `Units` and `ask`."""
-        return self.ask(Units(**asked), key=key)
-
-    def sum(
-        self,
-        column: str,
-        *,
-        lower: Any,
-        upper: Any,
-        granularity: Any = None,
-        key: str | None = None,
-        **asked: Unpack[GroupOptions],
-    ) -> Answer:
-        """The sum of a column; see `Sum` and `ask`."""
-        return self.ask(Sum(column, lower=lower, upper=upper, granularity=granularity, **asked), key=key)
-
-    def mean(
-        self,
-        column: str,
-        *,
-        lower: Any,
-        upper: Any,
-        granularity: Any = None,
-        key: str | None = None,
-        **asked: Unpack[GroupOptions],
-    ) -> Answer:
-        """The mean of a column; see `Mean` and `ask`."""
-        return self.ask(Mean(column, lower=lower, upper=upper, granularity=granularity, **asked), key=key)
-
-    def histogram(
-        self, column: str, *, edges: Sequence[Any], key: str | None = None, **asked: Unpack[GroupOptions]
-    ) -> Answer:
-        """The number of rows between edges; see `Histogram` and `ask`."""
-        return self.ask(Histogram(column, edges=edges, **asked), key=key)
-
-    def quantile(
-        self,
-        column: str,
-        q: Any,
-        *,
-        lower: Any,
-        upper: Any,
-        granularity: Any,
-        key: str | None = None,
-        **asked: Unpack[GroupOptions],
-    ) -> Answer:
-        """A quantile of a column; see `Quantile` and `ask`."""
-        return self.ask(Quantile(column, q, lower=lower, upper=upper, granularity=granularity, **asked), key=key)
 
     def ask(self, question: Question, *, key: str | None = None) -> Answer:
         """The answer to one question.

@@ -63,6 +63,10 @@ class Spend:
         """The amounts as a person reads them, to nearest."""
         return {self.currency: float(self.amount)} | ({"delta": float(self.delta)} if self.delta else {})
 
+    def typed_exactly(self) -> dict[str, Fraction]:
+        """The amounts as a question takes them."""
+        return {self.currency: self.amount} | ({"delta": self.delta} if self.delta else {})
+
     def plain(self) -> dict[str, str]:
         """The amounts as text, exact."""
         return {self.currency: str(self.amount)} | ({"delta": str(self.delta)} if self.delta else {})

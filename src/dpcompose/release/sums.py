@@ -9,29 +9,57 @@ from typing import Any, ClassVar
 
 from dpcompose.release.aggregate import Aggregation
 from dpcompose.release.design import Design, Released
-from dpcompose.release.grid import FixedPointGrid
-from dpcompose.release.question import OfColumn, Values, measured, noise_of, of_numbers
+from dpcompose.release.grid import STEPS, FixedPointGrid
+from dpcompose.release.interval import quotient_interval
+from dpcompose.release.question import Interval, OfColumn, Values, measured, noise_of, of_numbers
 from dpcompose.release.table import Table
 
 
 @dataclass(frozen=True)
-class _Clamped(OfColumn):
+class Clamped(OfColumn):
+    """A question about one column of numbers, clamped to declared ends.
+
+    Args:
+        lower: Smaller values count as this.
+        upper: Larger values count as this.
+        granularity: The step of the grid.
+    """
+
     _: KW_ONLY
     lower: Any
     upper: Any
     granularity: Any = None
 
+    steps: ClassVar[int] = STEPS
+    """Into how many steps the range is divided at least, where no granularity is given."""
+
     def _grid(self, table: Table) -> FixedPointGrid:
-        whole = of_numbers(table, self.column).kind in ("integer", "boolean")
-        return FixedPointGrid.stated(self.lower, self.upper, self.granularity, whole=whole)
+        return grid_of(table, self.column, self.lower, self.upper, self.granularity, steps=self.steps)
 
     def _spec(self, grid: FixedPointGrid) -> dict[str, object]:
-        ends = {"lower": str(grid.lower), "upper": str(grid.upper), "granularity": str(grid.granularity)}
-        return {"column": self.column, **ends}
+        return spec(self.column, grid)
+
+
+def grid_of(
+    table: Table, column: str, lower: Any, upper: Any, granularity: Any, *, steps: int = STEPS
+) -> FixedPointGrid:
+    """The grid of a column between two ends, as typed.
+
+    Raises:
+        DomainError: If it is no column of numbers, or an end or the granularity is outside its domain.
+    """
+    whole = of_numbers(table, column).kind in ("integer", "boolean")
+    return FixedPointGrid.stated(lower, upper, granularity, whole=whole, steps=steps)
+
+
+def spec(column: str, grid: FixedPointGrid) -> dict[str, object]:
+    """A column and its grid, as the ledger stores them."""
+    ends = {"lower": str(grid.lower), "upper": str(grid.upper), "granularity": str(grid.granularity)}
+    return {"column": column, **ends}
 
 
 @dataclass(frozen=True)
-class Sum(_Clamped):
+class Sum(Clamped):
     """The sum of a column, in all or in each group; NULL and NaN add nothing.
 
     Args:
@@ -64,7 +92,7 @@ class Sum(_Clamped):
 
 
 @dataclass(frozen=True)
-class Mean(_Clamped):
+class Mean(Clamped):
     """The mean of a column, in all or in each group, and the noisy number of rows behind it; NULL and NaN are left out.
 
     Half of the amount is for the sum of distances from the middle of the range, half for the number of rows.
@@ -97,28 +125,28 @@ class Mean(_Clamped):
         return grid.value(min(max(steps, Fraction(grid.first)), Fraction(grid.last)))
 
     def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> tuple[float, ...]:
-        """For each row, given its released count n and mean: how far the mean of the rows kept is from it.
+        """For each row, how far the mean of the rows kept is from the released one; from the count alone, a bound."""
+        grid = _grid_of(design)
+        if len(columns) > 1:
+            low, high = self.interval(design, failure, columns)
+            cells = columns[-2].cells
+            return tuple(max(cell - least, most - cell) for least, cell, most in zip(low, cells, high, strict=True))
+        count, total = (noise_of(step) for step in design.steps)
+        reach = total.error_beside(count, grid.largest(grid.middle), failure)
+        most = float(grid.upper - grid.lower)
+        return tuple(min(grid.value(Fraction(reach) / max(number, 1)), most) for number in columns[-1].cells)
 
-        With noise x on the sum and y on the count, n times the error is x - t y, t the true distance from the middle:
-        an error e holds if e n is at least the quantile for every t within e of the released one. The largest such e
-        is approached from above, so that every step is one.
-        """
+    def interval(self, design: Design, failure: float, columns: Sequence[Values]) -> Interval:
+        """Exact but for steps: the sum of distances over the number of rows, both of them noisy."""
         grid = _grid_of(design)
         count, total = (noise_of(step) for step in design.steps)
-        whole = grid.last - grid.first
-        cells = columns[-2].cells if len(columns) > 1 else ()
-        found: list[float] = []
-        for at, number in enumerate(columns[-1].cells):
-            center = abs(cells[at] / float(grid.granularity) - grid.middle) if cells else whole
-            error = float(whole)
-            for _ in range(20 if number >= 1 else 0):
-                weight = min(center + error, grid.largest(grid.middle))
-                better = total.error_beside(count, weight, failure) / number
-                if not better < error * (1 - 1e-3):
-                    break
-                error = better
-            found.append(min(grid.value(Fraction(error)), float(grid.upper - grid.lower)))
-        return tuple(found)
+        size, ends = float(grid.granularity), (grid.first - grid.middle, grid.last - grid.middle)
+        found = [
+            quotient_interval(((mean / size - grid.middle) * number, number), (total, count), ends, failure)
+            for mean, number in zip(columns[-2].cells, columns[-1].cells, strict=True)
+        ]
+        low, high = (tuple((each[end] + grid.middle) * size for each in found) for end in (0, 1))
+        return low, high
 
 
 def _grid_of(design: Design) -> FixedPointGrid:
