@@ -78,7 +78,8 @@ def _vectors(found: Any, design: Design, keys: Sequence[Any]) -> list[list[int]]
         each = (step.scores(cell) if isinstance(step, (SelectionStep, RankStep)) else cell for cell in cells)
         vectors.append([number for cell in each for number in cell])
     if design.threshold is not None:
-        vectors.append([sum(numbers[0] for numbers in found.get(key, {}).values()) for key in keys])
+        measure = design.threshold.measure
+        vectors.append([sum(bin[measure] for bin in found.get(key, {}).values()) for key in keys])
     return vectors
 
 

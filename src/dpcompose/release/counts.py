@@ -12,28 +12,51 @@ from dpcompose.errors import DomainError
 from dpcompose.release.aggregate import Aggregation
 from dpcompose.release.design import Design, Released, digest
 from dpcompose.release.grid import Edges
-from dpcompose.release.question import MOST_KEYS, OfColumn, Question, Values, measured, noise_of, of_numbers
+from dpcompose.release.question import (
+    MOST_KEYS,
+    OfColumn,
+    Question,
+    Values,
+    first_noise,
+    measured,
+    noise_of,
+    of_numbers,
+)
 from dpcompose.release.table import Key, Table
 from dpcompose.release.threshold import KeyThreshold
 
 
 @dataclass(frozen=True)
 class Count(Question):
-    """How many rows there are, in all or in each group."""
+    """How many rows there are, in all or in each group.
+
+    Args:
+        threshold: What private keys have to have enough of to come out. For "rows" all of the amount is for the counts,
+            which are compared with the threshold themselves: the least noise. For "units" half of it is for numbers of
+            units, which are compared: where a unit has many rows in a group, keys with fewer of them come out.
+    """
+
+    _: KW_ONLY
+    threshold: str = "rows"
 
     kind: ClassVar[str] = "count"
 
     def design(self, table: Any, spend: Mapping[str, Any] | None = None) -> Design:
         by, public = self._groups(table)
+        if not (isinstance(self.threshold, str) and self.threshold in ("rows", "units")):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("threshold", self.threshold, "rows or units")
         asked, aggregation = self._spend(spend), Aggregation(by, public)
-        change = table.bounds.within(aggregation.groups).change(1)
-        return measured(table, aggregation, [change], asked, self._described(by, public))
+        change, described = table.bounds.within(aggregation.groups).change(1), self._described(by, public)
+        if public is not None or self.threshold == "units":
+            return measured(table, aggregation, [change], asked, described)
+        threshold = KeyThreshold.costing(change, asked, measure=1)
+        return Design(table, aggregation, (), (), threshold, spend=asked, description=described)
 
     def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
         return (Values("count", "int64", tuple(number for (number,) in drawn.released[0])),)
 
     def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
-        return float(noise_of(design.steps[0]).error(failure))
+        return float(first_noise(design).error(failure))
 
 
 @dataclass(frozen=True)
@@ -56,8 +79,7 @@ class Units(Question):
         return (Values("units", "int64", tuple(number for (number,) in drawn.released[0])),)
 
     def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
-        noise = design.threshold.noise if design.threshold is not None else noise_of(design.steps[0])
-        return float(noise.error(failure))
+        return float(first_noise(design).error(failure))
 
 
 @dataclass(frozen=True)

@@ -218,13 +218,13 @@ class Design:
         return Released(keys, tuple(released))
 
     def _keys(self, found: Aggregates) -> tuple[tuple[Key, ...], list[tuple[tuple[int, ...], ...]]]:
-        """The groups that come out; for private ones also their noisy numbers of units, if nothing else is wanted."""
+        """The groups that come out; for private ones also their noisy numbers, if nothing else is wanted."""
         if self.threshold is None:
             assert self.aggregation.public is not None
             return self.aggregation.public, []
         there = sorted(found, key=sorting)
-        units = [sum(numbers[0] for numbers in found[key].values()) for key in there]
-        drawn = self.threshold.draw(units)
+        counted = [sum(numbers[self.threshold.measure] for numbers in found[key].values()) for key in there]
+        drawn = self.threshold.draw(counted)
         out = [(key, number) for key, (comes_out, number) in zip(there, drawn, strict=True) if comes_out]
         alone = not self.steps
         return tuple(key for key, _ in out), [tuple((number,) for _, number in out)] if alone else []

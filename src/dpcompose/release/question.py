@@ -223,6 +223,13 @@ def noise_of(step: ReleaseStep) -> Noise:
     return step.noise
 
 
+def first_noise(design: Design) -> Noise:
+    """The noise on what is released first: of the first step, or of the keys that come out, where there is no other."""
+    if design.steps or design.threshold is None:
+        return noise_of(design.steps[0])
+    return design.threshold.noise
+
+
 def _checked(keys: Sequence[Any], columns: Sequence[TableColumn]) -> tuple[Key, ...]:
     if isinstance(keys, str) or not 1 <= len(keys) <= MOST_KEYS:
         raise DomainError("keys", keys if isinstance(keys, str) else len(keys), f"a list of 1 to {MOST_KEYS:,} keys")

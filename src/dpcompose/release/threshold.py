@@ -1,4 +1,4 @@
-"""Private keys: a key comes out when the noisy number of distinct units that have it passes a threshold."""
+"""Private keys: a key comes out when the noisy number of its units, or of its rows, passes a threshold."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from dpcompose.release.spend import Spend, below
 
 @dataclass(frozen=True)
 class KeyThreshold:
-    """Noise on the units of every key that is there, and the least noisy number that lets a key out.
+    """Noise on the units, or rows, of every key that is there, and the least noisy number that lets a key out.
 
     A unit that alone holds up to `coordinates` keys makes one of them come out with probability at most delta: the
     keys it shares with others are hidden by the noise, so the whole is the composition of the noise on those and of a
     failure of probability delta.
 
     Args:
-        noise: On distinct units.
+        noise: On distinct units, or on rows.
         delta: The double that is charged for keys that one unit alone holds.
         concentrated: Whether the price is wanted in rho.
+        measure: 0 where units are counted, 1 where rows are.
 
     Reference: [Korolova2009]
     """
@@ -33,9 +34,10 @@ class KeyThreshold:
     noise: Noise
     delta: float
     concentrated: bool
+    measure: int = 0
 
     @classmethod
-    def costing(cls, change: Change, spend: Spend) -> KeyThreshold:
+    def costing(cls, change: Change, spend: Spend, *, measure: int = 0) -> KeyThreshold:
         """The noise for the amount, and the threshold for the delta.
 
         Raises:
@@ -43,7 +45,7 @@ class KeyThreshold:
         """
         KeyThreshold.require(spend)
         noise = noise_for(change, spend.with_delta(Fraction(0)))
-        return cls(noise, below(spend.delta), spend.currency == "rho")
+        return cls(noise, below(spend.delta), spend.currency == "rho", measure)
 
     @staticmethod
     def require(spend: Spend) -> None:
@@ -54,12 +56,13 @@ class KeyThreshold:
 
     @property
     def least(self) -> int:
-        """The least noisy number of units that lets a key out.
+        """The least noisy number that lets a key out.
 
-        One unit alone is counted as 1: each of its keys comes out with probability at most delta / coordinates.
+        One unit alone counts at most as the largest change of a key: each of its keys comes out with probability at
+        most delta / coordinates.
         """
         each = self.delta / self.noise.change.coordinates * (1 - 1e-12)
-        return 1 + self.noise.passing(each)
+        return self.noise.change.largest + self.noise.passing(each)
 
     @property
     def mechanism(self) -> Composable:
@@ -67,10 +70,10 @@ class KeyThreshold:
         failure = Concentrated(0.0, delta=self.delta) if self.concentrated else BlackBox(0.0, delta=self.delta)
         return self.noise.mechanism + failure
 
-    def draw(self, units: Sequence[int]) -> list[tuple[bool, int]]:
-        """For the units of each key: whether the key comes out, and their noisy number."""
+    def draw(self, numbers: Sequence[int]) -> list[tuple[bool, int]]:
+        """For the units, or rows, of each key: whether the key comes out, and their noisy number."""
         least = self.least
-        return [(number >= least, number) for number in self.noise.draw(units)]
+        return [(number >= least, number) for number in self.noise.draw(numbers)]
 
     def plain(self) -> dict[str, object]:
         """The description that the ledger stores."""

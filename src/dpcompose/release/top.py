@@ -13,7 +13,7 @@ from dpcompose.release.aggregate import Aggregation
 from dpcompose.release.counts import Count
 from dpcompose.release.design import Design, NoiseStep, PeelingStep, Released
 from dpcompose.release.noise import noise_for
-from dpcompose.release.question import Question, Values
+from dpcompose.release.question import Question, Values, first_noise
 from dpcompose.release.selection import Selection
 from dpcompose.release.spend import Spend
 from dpcompose.release.table import Key, Table
@@ -85,6 +85,6 @@ class Top(Question):
 
     def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
         """Of the noise on each count, before the largest are kept, which moves those up."""
-        (step,) = design.steps
-        assert isinstance(step, (NoiseStep, PeelingStep))
-        return float(step.noise.error(failure))
+        step = design.steps[0] if design.steps else None
+        noise = step.noise if isinstance(step, PeelingStep) else first_noise(design)
+        return float(noise.error(failure))
