@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
+from fractions import Fraction
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from dpcompose.errors import DomainError
 from dpcompose.files import path_of, replacing
 from dpcompose.ledger import Receipt
 from dpcompose.numerics import check
-from dpcompose.release.arrow import arrow_table, write
+from dpcompose.release.arrow import arrow_table, polars_frame, write
 from dpcompose.release.design import Design, Released
 from dpcompose.release.question import Question, Values, key_columns
 
@@ -80,6 +82,94 @@ class Answer:
         except OSError as error:
             raise DomainError("path", str(path), f"a file that can be written ({error.strerror})") from None
 
+    @property
+    def low(self) -> tuple[float, ...]:
+        """The low end of the first released column, row by row, with 95 percent confidence; NaN where none is known."""
+        return self.interval(0.95)[0]
+
+    @property
+    def high(self) -> tuple[float, ...]:
+        """The high end, as `low`."""
+        return self.interval(0.95)[1]
+
+    def interval(self, confidence: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Both ends of the first released column, row by row: each holds the exact number with that probability.
+
+        For counts and sums they are the released number and its expected error to either side; for means, ratios and
+        shares an interval that fails with exactly the probability stated, to the steps of the noise; for variances one
+        that fails with at most it. For quantiles nothing is known of it: NaN. Clamping and left-out rows are not in it.
+
+        Args:
+            confidence: In (0, 1).
+
+        Raises:
+            DomainError: If the confidence is outside (0, 1).
+        """
+        return self.question.interval(self.design, failure_of(confidence), self.columns)
+
+    def with_ends(self, confidence: float = 0.95) -> Any:
+        """The answer as an Arrow table, with the columns `low` and `high`.
+
+        Args:
+            confidence: In (0, 1), of each row by itself.
+
+        Raises:
+            DomainError: If the confidence is outside (0, 1).
+        """
+        low, high = self.interval(confidence)
+        taken = {values.name for values in self.columns}
+        ends = [
+            (f"{name}_" if name in taken else name, "double", cells) for name, cells in (("low", low), ("high", high))
+        ]
+        return arrow_table([*((values.name, values.type, values.cells) for values in self.columns), *ends])
+
+    def to_pandas(self, confidence: float = 0.95) -> Any:
+        """The answer as a pandas data frame, with the columns `low` and `high`; see `with_ends`."""
+        return self.with_ends(confidence).to_pandas()
+
+    def to_polars(self, confidence: float = 0.95) -> Any:
+        """The answer as a polars data frame, with the columns `low` and `high`; see `with_ends`.
+
+        Raises:
+            DomainError: If the confidence is outside (0, 1).
+            MissingExtraError: If polars is not installed.
+        """
+        return polars_frame(self.with_ends(confidence))
+
+    def plot(self, *, axes: Any = None, confidence: float = 0.95) -> Any:
+        """A bar for each row of the first released column, with its interval; returns the matplotlib axes.
+
+        Args:
+            axes: Where to draw; by default a new picture.
+            confidence: In (0, 1).
+
+        Raises:
+            DomainError: If the confidence is outside (0, 1).
+        """
+        low, high = self.interval(confidence)
+        before = len(self.design.aggregation.by)
+        named = self.columns[:before] or self.columns[before + 1 : before + 2]
+        labels = [", ".join(str(cell) for cell in row) for row in zip(*(each.cells for each in named), strict=True)]
+        shown, series = self.columns[before], self.to_pandas(confidence).iloc[:, before]
+        series.index = labels
+        ends = [
+            [max(cell - end, 0.0) for cell, end in zip(shown.cells, low, strict=True)],
+            [max(end - cell, 0.0) for cell, end in zip(shown.cells, high, strict=True)],
+        ]
+        drawn = series.plot.barh(ax=axes, xerr=ends, xlabel=shown.name)
+        drawn.invert_yaxis()
+        return drawn
+
+    def _repr_html_(self) -> str:
+        """For a notebook: the first rows with their ends, and what was charged."""
+        found = self.with_ends()
+        rows = [found.column_names, *(row.values() for row in found.slice(0, SHOWN).to_pylist())]
+        cells = ["".join(f"<td>{escape(_told(cell))}</td>" for cell in row) for row in rows]
+        more = f"<p>and {found.num_rows - SHOWN:,} rows more</p>" if found.num_rows > SHOWN else ""
+        spent = ", ".join(f"{name} {float(amount.fraction):.4g}" for name, amount in self.spent.items())
+        body = "".join(f"<tr>{row}</tr>" for row in cells)
+        return f"<table>{body}</table>{more}<p>low and high: 95 percent confidence. Charged: {escape(spent)}</p>"
+
     def expected_error(self, confidence: float) -> float | tuple[float, ...]:
         """How far the noise is from 0 at most with that probability, for each released number by itself.
 
@@ -93,6 +183,14 @@ class Answer:
             DomainError: If the confidence is outside (0, 1).
         """
         return self.question.errors(self.design, failure_of(confidence), self.columns)
+
+
+SHOWN = 20
+"""The rows that a notebook shows."""
+
+
+def _told(cell: Any) -> str:
+    return f"{cell:,.6g}" if isinstance(cell, float) else str(cell)
 
 
 def answered(design: Design, question: Question, drawn: Released, receipt: Receipt) -> Answer:
@@ -163,6 +261,7 @@ class Quote:
         mechanism: What would be charged, and would run.
         fits: Whether it fits in what is left now.
         bias: What is not in the error, and why the price is not the spend, where it is not.
+        left: What is left now, by currency.
     """
 
     question: Question
@@ -170,6 +269,7 @@ class Quote:
     mechanism: Composable
     fits: bool
     bias: str = BIAS
+    left: Mapping[str, Any] = field(default_factory=dict[str, Any])
     design: Design = field(repr=False, kw_only=True)
 
     def expected_error(self, confidence: float, *, count: int | None = None) -> float:
@@ -183,7 +283,38 @@ class Quote:
             DomainError: If the confidence is outside (0, 1), or a mean is quoted without a count.
         """
         failure = 1 - check.open_probability("confidence", confidence)
-        needed = self.question.kind == "mean"
+        needed = not self.question.foreseen and self.question.kind != "workload"
         rows = (check.count("count", count, least=1),) if needed or count is not None else ()
         found = self.question.errors(self.design, failure, (Values("count", "int64", rows),))
         return found[0] if isinstance(found, tuple) else found
+
+    @property
+    def times(self) -> int:
+        """How many questions of this price fit in what is left, if each is charged this price."""
+        return max(int(self._part), 0)
+
+    def error_of_the_rest(self, confidence: float, *, count: int | None = None) -> float:
+        """The expected error if all that is left were spent on this question, by prices that grow with the spend.
+
+        A price in rho or of Gaussian noise within an epsilon grows otherwise: there it is an estimate.
+
+        Args:
+            confidence: In (0, 1).
+            count: As for `expected_error`.
+
+        Raises:
+            DomainError: As `expected_error`, or if nothing is left.
+        """
+        if not self._part > 0:
+            raise DomainError("left", dict(self.left), "something left to spend")
+        spend, most = self.design.spend, {"epsilon": 100, "rho": 1000}
+        amount = min(spend.amount * self._part, Fraction(most[spend.currency]))
+        named = {spend.currency: amount} | ({"delta": spend.delta} if spend.delta else {})
+        design = self.question.bought(named).design(self.design.table)
+        return replace(self, design=design).expected_error(confidence, count=count)
+
+    @property
+    def _part(self) -> Fraction:
+        """What is left, as a multiple of the price."""
+        parts = [self.left[name].fraction / price.fraction for name, price in self.price.items() if price.fraction]
+        return min(parts, default=Fraction(0))

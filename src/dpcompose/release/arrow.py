@@ -14,7 +14,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from dpcompose.errors import DomainError
+from dpcompose.errors import DomainError, MissingExtraError
 
 
 @cache
@@ -38,6 +38,19 @@ def arrow_table(columns: Sequence[tuple[str, str, Sequence[Any]]]) -> Any:
     types |= {"int16": pa.int16(), "bool": pa.bool_(), "date32": pa.date32()}
     arrays = [pa.array(cells, type=types[type]) for _, type, cells in columns]
     return pa.Table.from_arrays(arrays, names=[name for name, _, _ in columns])
+
+
+def polars_frame(table: Any) -> Any:
+    """An Arrow table as a polars data frame.
+
+    Raises:
+        MissingExtraError: If polars is not installed.
+    """
+    try:
+        import polars
+    except ImportError:
+        raise MissingExtraError("a polars data frame", "data") from None
+    return polars.from_arrow(table)
 
 
 def arrow_list(values: Sequence[Any]) -> Any:

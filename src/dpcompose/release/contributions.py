@@ -66,6 +66,7 @@ class LeftOut(Question):
     question: Question
 
     kind: ClassVar[str] = "left out"
+    foreseen: ClassVar[bool] = False
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         if not isinstance(self.question, Question) or isinstance(self.question, LeftOut):  # pyright: ignore[reportUnnecessaryIsInstance]

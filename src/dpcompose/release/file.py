@@ -18,7 +18,7 @@ from dpcompose.release.sums import Mean, Sum
 from dpcompose.release.top import Top
 
 LARGEST_FILE = 1_000_000
-_COMMON = {"kind", "by", "keys", "spend"}
+_COMMON = {"kind", "by", "keys", "spend", "error", "confidence"}
 _OF_ROWS = (Count, Units, Histogram, Top, Distinct, Contingency, RowsPerUnit)
 _OF_NUMBERS = (Sum, Mean, Variance, StandardDeviation, Ratio, Quantile, Quantiles, Minimum, Maximum)
 KINDS: Mapping[str, type[Question]] = {each.kind: each for each in (*_OF_ROWS, *_OF_NUMBERS)}

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
-from dpcompose.errors import DomainError
+from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.aggregate import Aggregation, Term
 from dpcompose.release.design import Design, Released
 from dpcompose.release.interval import quotient_interval
@@ -35,6 +35,7 @@ class Variance(Clamped):
     """
 
     kind: ClassVar[str] = "variance"
+    foreseen: ClassVar[bool] = False
     steps: ClassVar[int] = STEPS
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
@@ -157,6 +158,7 @@ class Ratio(OfColumn):
     per_granularity: Any = None
 
     kind: ClassVar[str] = "ratio"
+    foreseen: ClassVar[bool] = False
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         by, public = self._groups(table)
@@ -181,7 +183,13 @@ class Ratio(OfColumn):
         )
 
     def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> tuple[float, ...]:
-        """For each row, how far the ratio of the exact sums is from the released one; perhaps infinite."""
+        """For each row, how far the ratio of the exact sums is from the released one; perhaps infinite.
+
+        Raises:
+            UnsupportedError: Before the answer.
+        """
+        if len(columns) < 2:
+            raise UnsupportedError("the error of a ratio, quoted", "it depends on both sums", "The answer states it")
         low, high = self.interval(design, failure, columns)
         return tuple(
             max(most - cell, cell - least) for least, cell, most in zip(low, columns[-2].cells, high, strict=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Required, TypedDict, TypeVar, cast
+from typing import Any, ClassVar, TypedDict, TypeVar, cast
 
 from dpcompose.composition.calibrate import calibrate
 from dpcompose.errors import DomainError
@@ -46,7 +46,9 @@ class GroupOptions(TypedDict, total=False):
 
     by: str | Sequence[str]
     keys: Sequence[Any] | None
-    spend: Required[Mapping[str, Any]]
+    spend: Mapping[str, Any]
+    error: Any
+    confidence: float
     table: Table | None
 
 
@@ -60,7 +62,11 @@ class Question(ABC):
             out, in this order, empty ones too. None for groups that are themselves private: those that enough units
             have come out, sorted, and a delta is charged for it.
         spend: What it may cost: {"epsilon": e} for Laplace noise; {"rho": r} for Gaussian noise; with a "delta" for
-            private keys, or for Gaussian noise within an epsilon.
+            private keys, or for Gaussian noise within an epsilon. Where the budget holds for replacing a unit, an
+            epsilon of 1 is charged about 2, as a quote says.
+        error: In place of a spend: how far the noise may be off, as `Answer.expected_error` says; the least spend is
+            found. With private keys the spend names the delta alone.
+        confidence: Of that error.
         table: The table that is asked; by default the session's.
     """
 
@@ -68,9 +74,13 @@ class Question(ABC):
     by: str | Sequence[str] = ()
     keys: Sequence[Any] | None = field(default=None, repr=False)
     spend: Mapping[str, Any] | None = None
+    error: Any = None
+    confidence: float = 0.95
     table: Table | None = None
     kind: ClassVar[str]
     """Its name in answers and errors."""
+    foreseen: ClassVar[bool] = True
+    """Whether its error is known before its answer."""
 
     @abstractmethod
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
@@ -99,6 +109,10 @@ class Question(ABC):
     def ordered(self, drawn: Released) -> Released:
         """The groups that come out, in their order: all of them, unless the question chooses among noisy numbers."""
         return drawn
+
+    def bought(self, spend: Mapping[str, Any]) -> Question:
+        """The same question with a spend in place of an error."""
+        return replace(self, spend=spend, error=None)
 
     def designed(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         """The design for the question's own table, or for the one given where it names none."""

@@ -17,6 +17,7 @@ from dpcompose.guarantee import Adjacency
 from dpcompose.ledger import Ledger, Receipt
 from dpcompose.ledger.text import line_of_text
 from dpcompose.release import arrow, sampler
+from dpcompose.release.accuracy import cheapest
 from dpcompose.release.aggregate import exact, statement
 from dpcompose.release.answer import BIAS, REPLACED, Answer, Quote, answered, stored, written
 from dpcompose.release.answers import AnswerStore, answers_at, redeemed
@@ -182,18 +183,21 @@ class Session(Asking):
         left = self.account.left()
         fits = all(price[name] <= left[name] for name in price)
         bias = BIAS + (REPLACED if self.account.adjacency is Adjacency.REPLACE else "")
-        return Quote(question, price, mechanism, fits, bias, design=design)
+        return Quote(question, price, mechanism, fits, bias, left, design=design)
 
     def part(self, questions: Sequence[Question], spend: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """The equal part of a common spend for each question without one of its own; None if there is none."""
-        sharing = sum(each.spend is None for each in questions_of(questions, most=MOST_QUESTIONS, kind=Question))
+        sharing = sum(
+            each.spend is None and each.error is None
+            for each in questions_of(questions, most=MOST_QUESTIONS, kind=Question)
+        )
         if not sharing:
             return None
         each = Spend.stated(spend).share(Fraction(1, sharing))
         return {each.currency: each.amount} | ({"delta": each.delta} if each.delta else {})
 
     def _designed(self, questions: Sequence[Question], spend: Mapping[str, Any] | None) -> list[Design]:
-        questions = questions_of(questions, most=MOST_QUESTIONS, kind=Question)
+        questions = [self._bought(each) for each in questions_of(questions, most=MOST_QUESTIONS, kind=Question)]
         part = None if spend is None else self.part(questions, spend)
         if len(questions) == 1:
             return [questions[0].designed(self.table, part)]
@@ -205,6 +209,18 @@ class Session(Asking):
                 name = f"question[{position}]: {error.name}"
                 raise DomainError(name, error.value, error.domain, error.remedy) from None
         return designs
+
+    def _bought(self, question: Question) -> Question:
+        """The question with the spend that its error needs, by the price of this scope; without an error, itself."""
+        if question.error is None:
+            return question
+
+        def price(asked: Question) -> Any:
+            design = asked.designed(self.table)
+            amounts = self.account.price(design.mechanism, delta=_delta([design]))
+            return [amounts[name] for name in sorted(amounts, key=lambda name: name == "delta")]
+
+        return cheapest(question, self.table if question.table is None else question.table, price)
 
     @property
     def _trusted(self) -> Sequence[str]:

@@ -105,6 +105,7 @@ class Mean(Clamped):
     """
 
     kind: ClassVar[str] = "mean"
+    foreseen: ClassVar[bool] = False
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         by, public = self._groups(table)

@@ -51,6 +51,7 @@ class Coordinated(Question):
         rounds_of(self.rounds)
 
     kind: ClassVar[str] = "workload"
+    foreseen: ClassVar[bool] = False
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         by, cells, queries = _domain(table, self.counts)
