@@ -77,6 +77,7 @@ CONFINED_TO = {
     "opacus": {"interop"},
     "torch": {"interop"},
     "transformers": {"interop"},
+    "polars": {"release"},
     "pyarrow": {"release"},
     "typer": {"cli"},
     "rich": {"cli"},

@@ -297,6 +297,12 @@ GOOD: dict[str, Callable[[], Any]] = {
     "upper": lambda: 10,
     "granularity": lambda: 1,
     "q": lambda: 0.5,
+    "qs": lambda: [0.25, 0.75],
+    "per": lambda: "x",
+    "per_lower": lambda: 0,
+    "per_upper": lambda: 10,
+    "per_granularity": lambda: 1,
+    "axes": lambda: None,
     "anchor": lambda: None,
     "create": lambda: True,
     "progress": lambda: None,
@@ -355,6 +361,15 @@ GOOD: dict[str, Callable[[], Any]] = {
 }
 
 # Where a callable needs something else under that name.
+QUESTION: dict[str, Callable[[], Any]] = {
+    "table": lambda: None,
+    "error": lambda: None,
+    "threshold": lambda: "rows",
+    "number": lambda: 1,
+    "method": lambda: None,
+    "question": release.Count,
+}
+"""What questions take, and their methods of a session."""
 SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
     "composition.compare": {"composition": composition},
     "adaptive.advise": {"work": lambda: [(dp.BlackBox(0.25), 3)], "epsilon": lambda: 1.0},
@@ -391,7 +406,29 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
     "divergence.Distribution": {"given": lambda: [0.5, 0.5]},
     "experiment.Holds": {"value": lambda: 1.0},
     "plan.Plan": {"entries": lambda: plan.Plan.parse(PLAN).entries, "question": lambda: None},
-    "release.Coordinated": {"by": lambda: "x", "keys": lambda: (1, 2)},
+    **dict.fromkeys(
+        (
+            "release.Count",
+            "release.Units",
+            "release.Sum",
+            "release.Mean",
+            "release.Histogram",
+            "release.Quantile",
+            "release.Variance",
+            "release.StandardDeviation",
+            "release.Ratio",
+            "release.Quantiles",
+            "release.Minimum",
+            "release.Maximum",
+            "release.Top",
+            "release.Distinct",
+            "release.Contingency",
+            "release.RowsPerUnit",
+            "release.LeftOut",
+        ),
+        QUESTION,
+    ),
+    "release.Coordinated": QUESTION | {"by": lambda: "x", "keys": lambda: (1, 2)},
     "release.Session": {
         "table": lambda: release.table(_frame(), unit="person", max_rows_per_unit=2),
         "scope": lambda: "world",
@@ -463,6 +500,8 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
     "IndividualFilter.laplace_prices": {"sensitivity": lambda: [1.0, 2.0]},
     "IndividualFilter.gaussian_prices": {"sensitivity": lambda: [1.0, 2.0]},
     "Session.quantile": {"q": lambda: 0.5},
+    "Session.top": QUESTION,
+    "Session.left_out": QUESTION | {"spend": lambda: {"epsilon": 0.01}},
     "Session.workload": {"questions": lambda: [release.Count(by="x", keys=(1, 2))], "method": lambda: "independent"},
     "Session.ask": {"question": lambda: release.Count(spend={"epsilon": 0.01})},
     "Session.batch": {"questions": lambda: [release.Count()], "spend": lambda: {"epsilon": 0.01}},

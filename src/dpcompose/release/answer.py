@@ -146,11 +146,14 @@ class Answer:
         Raises:
             DomainError: If the confidence is outside (0, 1).
         """
+        if axes is not None and "matplotlib" not in {each.__module__.split(".")[0] for each in type(axes).__mro__}:
+            raise DomainError("axes", axes, "matplotlib axes, or None")
         low, high = self.interval(confidence)
         before = len(self.design.aggregation.by)
-        named = self.columns[:before] or self.columns[before + 1 : before + 2]
-        labels = [", ".join(str(cell) for cell in row) for row in zip(*(each.cells for each in named), strict=True)]
         shown, series = self.columns[before], self.to_pandas(confidence).iloc[:, before]
+        # Bins and shares of a question stand beside the number; a row alone has no name.
+        named = [each.cells for each in self.columns[: before + 2] if each is not shown and len(shown.cells) > 1]
+        labels = [", ".join(str(cell) for cell in row) for row in zip(*named, strict=True)] or [""] * len(shown.cells)
         series.index = labels
         ends = [
             [max(cell - end, 0.0) for cell, end in zip(shown.cells, low, strict=True)],
@@ -315,6 +318,6 @@ class Quote:
 
     @property
     def _part(self) -> Fraction:
-        """What is left, as a multiple of the price."""
+        """The rest as a multiple of the price."""
         parts = [self.left[name].fraction / price.fraction for name, price in self.price.items() if price.fraction]
         return min(parts, default=Fraction(0))

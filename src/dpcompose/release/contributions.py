@@ -31,13 +31,16 @@ class RowsPerUnit(Question):
 
     kind: ClassVar[str] = "rows per unit"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.most is not None and not check.count("most", self.most, least=1) <= MOST_BINS:
+            raise DomainError("most", self.most, f"an integer from 1 to {MOST_BINS:,}")
+
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         by, public = self._groups(table)
         if public is None:
             raise DomainError("keys", None, "a list of keys, where units are counted by their rows in a group")
-        most = min(table.bounds.rows, MOST_BINS) if self.most is None else check.count("most", self.most, least=1)
-        if not most <= MOST_BINS:
-            raise DomainError("most", self.most, f"an integer from 1 to {MOST_BINS:,}")
+        most = min(table.bounds.rows, MOST_BINS) if self.most is None else int(self.most)
         asked = self._spend(spend)
         aggregation = Aggregation(by, public, bins=(None, RowNumbers(most)))
         change = table.bounds.within(aggregation.groups).presence
@@ -66,11 +69,15 @@ class LeftOut(Question):
     question: Question
 
     kind: ClassVar[str] = "left out"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.question, Question) or isinstance(self.question, LeftOut):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("question", self.question, "a question about rows, such as Count()")
+
     foreseen: ClassVar[bool] = False
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
-        if not isinstance(self.question, Question) or isinstance(self.question, LeftOut):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("question", self.question, "a question about rows, such as Count()")
         if self.by or self.keys is not None:
             raise DomainError("by", self.by, "nothing: the groups are those of the question")
         spent = {"epsilon": 1} | ({"delta": 0.1} if self.question.by and self.question.keys is None else {})

@@ -21,6 +21,7 @@ from dpcompose.release.question import (
     measured,
     noise_of,
     of_numbers,
+    one_of,
 )
 from dpcompose.release.table import Key, Table
 from dpcompose.release.threshold import KeyThreshold
@@ -41,10 +42,12 @@ class Count(Question):
 
     kind: ClassVar[str] = "count"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("threshold", self.threshold, ("rows", "units"))
+
     def design(self, table: Any, spend: Mapping[str, Any] | None = None) -> Design:
         by, public = self._groups(table)
-        if not (isinstance(self.threshold, str) and self.threshold in ("rows", "units")):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("threshold", self.threshold, "rows or units")
         asked, aggregation = self._spend(spend), Aggregation(by, public)
         change, described = table.bounds.within(aggregation.groups).change(1), self._described(by, public)
         if public is not None or self.threshold == "units":

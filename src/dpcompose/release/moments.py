@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.ledger.text import line_of_text
 from dpcompose.release.aggregate import Aggregation, Term
 from dpcompose.release.design import Design, Released
 from dpcompose.release.interval import quotient_interval
@@ -159,6 +160,10 @@ class Ratio(OfColumn):
 
     kind: ClassVar[str] = "ratio"
     foreseen: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        line_of_text("per", self.per)
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         by, public = self._groups(table)

@@ -12,6 +12,7 @@ from dpcompose.composition.calibrate import calibrate
 from dpcompose.errors import DomainError
 from dpcompose.ledger.text import line_of_text
 from dpcompose.mechanism import Concentrated
+from dpcompose.numerics import check
 from dpcompose.release.aggregate import Aggregation
 from dpcompose.release.bounds import Change
 from dpcompose.release.design import Design, NoiseStep, Released, ReleaseStep, digest
@@ -81,6 +82,11 @@ class Question(ABC):
     """Its name in answers and errors."""
     foreseen: ClassVar[bool] = True
     """Whether its error is known before its answer."""
+
+    def __post_init__(self) -> None:
+        check.open_probability("confidence", self.confidence)
+        if self.error is not None:
+            check.positive("error", self.error)
 
     @abstractmethod
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
@@ -155,7 +161,14 @@ class OfColumn(Question):
     column: str
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         line_of_text("column", self.column)
+
+
+def one_of(name: str, given: Any, words: Sequence[str]) -> None:
+    """Raise DomainError unless `given` is one of some words."""
+    if not (isinstance(given, str) and given in words):
+        raise DomainError(name, given, " or ".join(words))
 
 
 def questions_of(given: Any, *, most: int, kind: type[Asked]) -> tuple[Asked, ...]:

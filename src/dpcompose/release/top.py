@@ -13,7 +13,7 @@ from dpcompose.release.aggregate import Aggregation
 from dpcompose.release.counts import Count
 from dpcompose.release.design import Design, NoiseStep, PeelingStep, Released
 from dpcompose.release.noise import noise_for
-from dpcompose.release.question import Question, Values, first_noise
+from dpcompose.release.question import Question, Values, first_noise, one_of
 from dpcompose.release.selection import Selection
 from dpcompose.release.spend import Spend
 from dpcompose.release.table import Key, Table
@@ -42,13 +42,17 @@ class Top(Question):
 
     kind: ClassVar[str] = "top"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check.count("number", self.number, least=1)
+        if self.method is not None:
+            one_of("method", self.method, METHODS)
+
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         by, public = self._groups(table)
         most = MOST_CHOSEN if public is None else min(MOST_CHOSEN, len(public))
-        if not (by and 1 <= check.count("number", self.number, least=1) <= most):
+        if not (by and self.number <= most):
             raise DomainError("number", self.number, f"an integer from 1 to {most}, of the groups of by=")
-        if not (self.method is None or (isinstance(self.method, str) and self.method in METHODS)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("method", self.method, "counts, peeling or None")
         asked = self._spend(spend)
         counted = Count(by=self.by, keys=self.keys).design(table, asked.typed_exactly())
         described = self._described(by, public, number=self.number)

@@ -48,6 +48,7 @@ class Coordinated(Question):
     rounds: int = ROUNDS
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         rounds_of(self.rounds)
 
     kind: ClassVar[str] = "workload"
