@@ -12,7 +12,9 @@ from dpcompose.release.answer import Answer, Quote
 from dpcompose.release.contributions import LeftOut, RowsPerUnit
 from dpcompose.release.counting import AccuracyCurve, CountingPlan, accuracy_curves, plan
 from dpcompose.release.counts import Contingency, Count, Distinct, Histogram, Units
+from dpcompose.release.expression import RowExpression, case, col, lit
 from dpcompose.release.moments import Ratio, StandardDeviation, Variance
+from dpcompose.release.public import PublicTable, public
 from dpcompose.release.quantile import Maximum, Minimum, Quantile, Quantiles
 from dpcompose.release.question import Question
 from dpcompose.release.session import Session
@@ -35,11 +37,13 @@ __all__ = [
     "Maximum",
     "Mean",
     "Minimum",
+    "PublicTable",
     "Quantile",
     "Quantiles",
     "Question",
     "Quote",
     "Ratio",
+    "RowExpression",
     "RowsPerUnit",
     "Session",
     "SparseVector",
@@ -50,7 +54,11 @@ __all__ = [
     "Units",
     "Variance",
     "accuracy_curves",
+    "case",
+    "col",
+    "lit",
     "open_sparse_vector",
     "plan",
+    "public",
     "table",
 ]

@@ -181,7 +181,8 @@ class Binding:
         columns = sorted((table.column(name) for name in table.unit), key=lambda column: column.name)
         # Integers of another width are the same integers; other types may take different units for one.
         unit = tuple((each.name, each.kind if each.kind == "integer" else each.type) for each in columns)
-        bounds = table.bounds
+        # Transformations change bounds as they must; what the scope holds for is what was opened.
+        bounds = table.roots[0].bounds
         return cls(unit, (bounds.rows, bounds.groups, bounds.rows_per_group), secrets.token_hex(32))
 
     def shared(self, tables: Iterable[Table]) -> Binding:

@@ -231,6 +231,7 @@ class OnPostgreSQL(Engine):
                 raise DomainError(name, found, "UTF8", "Copy the table to a database in UTF8, or set the client to it")
 
     def rows(self, asked: EngineStatement) -> Sequence[tuple[Any, ...]]:
+        asked.backend._run_pre_execute_hooks(asked.expression)
         with asked.backend._safe_raw_sql(asked.words) as cursor:
             return cursor.fetchall()
 
@@ -273,4 +274,5 @@ class OnSpark(Engine):
         """Nothing: the columns are compared byte by byte, whatever is set."""
 
     def rows(self, asked: EngineStatement) -> Sequence[tuple[Any, ...]]:
+        asked.backend._run_pre_execute_hooks(asked.expression)
         return [tuple(row) for row in asked.backend.raw_sql(asked.words).collect()]

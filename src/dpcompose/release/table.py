@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import numbers
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from hashlib import sha256
-from typing import Any
+from typing import Any, Self
 
 from dpcompose.errors import DomainError, DPComposeError, EngineError
 from dpcompose.ledger.text import line_of_text
@@ -19,6 +19,7 @@ from dpcompose.numerics import check
 from dpcompose.release.bounds import Bounds
 from dpcompose.release.engine import Engine, Relation, turn, unsettled, without_warnings
 from dpcompose.release.source import opened
+from dpcompose.release.transformation import Transformations
 
 Key = tuple[Any, ...]
 
@@ -107,14 +108,19 @@ def sorting(key: Key) -> tuple[tuple[bool, Any], ...]:
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(Transformations):
     """A table with its unit of privacy. Make it with `table`; its rows are never shown.
+
+    What it was changed by follows it: `where`, `mutate` and the like give a table of the same unit.
 
     Args:
         name: What the ledger calls it; no secret is in it.
         unit: The columns that name the unit of privacy: all rows that agree there belong to one unit.
         bounds: What of one unit's rows is kept.
         columns: The columns; public, unlike the rows.
+        steps: The transformations that made it, as they are written, and their constants.
+        weights: How often the columns of its source occur in a computed one.
+        opened: The tables as they were opened, of which it is made; none if it is one itself.
     """
 
     name: str
@@ -126,6 +132,29 @@ class Table:
     base: Any = field(default=None, repr=False, compare=False)
     relation: Relation | None = field(default=None, repr=False, compare=False)
     source: str = field(default="", repr=False, compare=False)
+    steps: tuple[str, ...] = ()
+    weights: Mapping[str, int] = field(default_factory=dict[str, int], repr=False, compare=False)
+    opened: tuple[Self, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def roots(self) -> tuple[Self, ...]:
+        """The tables of the engine that it is made of."""
+        return self.opened or (self,)
+
+    def changed(
+        self, data: Any, step: str, *, weights: Mapping[str, int] | None = None, bounds: Bounds | None = None,
+        roots: tuple[Self, ...] = (),
+    ) -> Self:  # fmt: skip
+        """The table that a transformation made: other rows of the same units."""
+        return replace(
+            self,
+            data=data,
+            columns=_columns(data),
+            steps=(*self.steps, step),
+            weights=self.weights if weights is None else weights,
+            bounds=self.bounds if bounds is None else bounds,
+            opened=(*self.roots, *(each for each in roots if each not in self.roots)),
+        )
 
     def column(self, name: object) -> TableColumn:
         """The column of that name.
@@ -142,7 +171,9 @@ class Table:
     def identity(self) -> str:
         """A short name for where the table is and what its columns are; it says nothing of its rows."""
         columns = [(column.name, column.type) for column in self.columns]
-        return sha256(json.dumps([self.source, columns]).encode()).hexdigest()[:16]
+        roots = [root.source for root in self.roots]
+        named = [self.source, columns, roots, list(self.steps)] if self.steps else [self.source, columns]
+        return sha256(json.dumps(named).encode()).hexdigest()[:16]
 
     def require_plain(self, trusted: Collection[str]) -> None:
         """Refuse a view that no keeper trusts, and what was changed in the database since the table was opened.
@@ -152,7 +183,9 @@ class Table:
             DomainError: If the connection was set to compare or to write texts in another way.
             EngineError: If the engine cannot be asked.
         """
-        if self.relation is None:
+        for root in self.opened:
+            root.require_plain(trusted)
+        if self.opened or self.relation is None:
             return
         backend, now = self.data.get_backend(), None
         with without_warnings(), turn(backend):
@@ -215,14 +248,11 @@ def table(
     units = _names("unit", unit)
     check.flag("line_breaks", line_breaks)
     made = opened(source, name=label, schema=schema, line_breaks=line_breaks)
-    with without_warnings():
-        schema_of = made.data.schema()
-    columns = tuple(TableColumn(str(each), _kind(dtype), str(dtype).lstrip("!")) for each, dtype in schema_of.items())
     found = Table(
         made.label,
         units,
         bounds,
-        columns,
+        _columns(made.data),
         data=made.data,
         engine=made.engine,
         base=made.base,
@@ -233,6 +263,12 @@ def table(
         if not found.column(each).identifies:
             raise DomainError("unit", each, "a column of integers, text, dates, truth values, decimals or UUIDs")
     return found
+
+
+def _columns(data: Any) -> tuple[TableColumn, ...]:
+    with without_warnings():
+        schema = data.schema()
+    return tuple(TableColumn(str(each), _kind(dtype), str(dtype).lstrip("!")) for each, dtype in schema.items())
 
 
 def _names(name: str, value: str | Sequence[str]) -> tuple[str, ...]:

@@ -1,0 +1,313 @@
+"""Expressions over the columns of one row: what `where` and `mutate` take.
+
+    adults = release.col("age") >= 18
+    length = release.case((release.col("minutes") > 60, "long"), else_="short")
+
+An expression is a value. It says nothing of other rows: there is no class for a window, an aggregate, a subquery, a
+random number or the time, so none can be said.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, NoReturn
+
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.ledger.text import line_of_text
+
+LARGEST = 1e150
+MOST_VALUES = 1_000
+MOST_TEXT = 10_000
+
+
+_OF_OTHERS = """
+sum mean min max count nunique any all std var median quantile over rank dense_rank lag lead cumsum cummax first last
+collect mode topk
+"""
+_REFUSED: dict[str, tuple[str, str]] = {
+    _OF_OTHERS: ("it is a function of the rows of others", "Ask the session for aggregates"),
+    "re_search re_extract re_replace re_split like ilike rlike": (
+        "it can take forever at one person's row, and engines read it in different ways",
+        "Use contains, starts_with or ends_with",
+    ),
+    "random now today uuid row_number": ("its value does not follow from the row", "Use its columns"),
+    "map apply execute as_scalar cases hash try_cast strptime strftime json unnest": (
+        "it is not known to be sound, and alike on all engines",
+        "Use the functions of release.col",
+    ),
+}
+_REASONS = {name: reason for names, reason in _REFUSED.items() for name in names.split()}
+
+
+class RowExpression:
+    """An expression whose value follows from one row; made by `col`, `lit` and `case`, and by what is said of these.
+
+    Every function is total: where it has no value, it is NULL. `==` and its like build expressions; two expressions
+    are the same where their `text` is.
+    """
+
+    @property
+    def text(self) -> str:
+        """How it is written; equal for equal expressions only."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __bool__(self) -> NoReturn:
+        raise UnsupportedError("and, or, not, in, a < b < c", "they look at one value", "Use &, |, ~, is_in, between")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Refuse what ibis does to columns, and expressions of one row do not."""
+        if name in _REASONS:
+            raise UnsupportedError(f"{name} in an expression", *_REASONS[name])
+        raise AttributeError(name)
+
+    def __add__(self, other: object) -> RowExpression:
+        return call("add", self, other)
+
+    def __radd__(self, other: object) -> RowExpression:
+        return call("add", other, self)
+
+    def __sub__(self, other: object) -> RowExpression:
+        return call("subtract", self, other)
+
+    def __rsub__(self, other: object) -> RowExpression:
+        return call("subtract", other, self)
+
+    def __mul__(self, other: object) -> RowExpression:
+        return call("multiply", self, other)
+
+    def __rmul__(self, other: object) -> RowExpression:
+        return call("multiply", other, self)
+
+    def __truediv__(self, other: object) -> RowExpression:
+        return call("divide", self, other)
+
+    def __rtruediv__(self, other: object) -> RowExpression:
+        return call("divide", other, self)
+
+    def __mod__(self, other: object) -> RowExpression:
+        return call("modulo", self, other)
+
+    def __neg__(self) -> RowExpression:
+        return call("subtract", 0, self)
+
+    def __eq__(self, other: object) -> RowExpression:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return call("equal", self, other)
+
+    def __ne__(self, other: object) -> RowExpression:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return ~call("equal", self, other)
+
+    def __lt__(self, other: object) -> RowExpression:
+        return call("less", self, other)
+
+    def __gt__(self, other: object) -> RowExpression:
+        return call("less", other, self)
+
+    def __le__(self, other: object) -> RowExpression:
+        return ~call("less", other, self)
+
+    def __ge__(self, other: object) -> RowExpression:
+        return ~call("less", self, other)
+
+    def __and__(self, other: object) -> RowExpression:
+        return call("and", self, other)
+
+    def __or__(self, other: object) -> RowExpression:
+        return call("or", self, other)
+
+    def __invert__(self) -> RowExpression:
+        return call("not", self)
+
+    def is_null(self) -> RowExpression:
+        """Whether there is no value."""
+        return call("is_null", self)
+
+    def fill_null(self, value: object) -> RowExpression:
+        """The value, or another one where there is none."""
+        return call("fill_null", self, value)
+
+    def is_in(self, values: Sequence[object]) -> RowExpression:
+        """Whether it is one of these values, at most 1,000."""
+        if isinstance(values, str | bytes) or not isinstance(values, Sequence) or not 1 <= len(values) <= MOST_VALUES:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("values", type(values).__name__, f"a list of 1 to {MOST_VALUES:,} values")
+        return call("is_in", self, *(_literal(each) for each in values))
+
+    def between(self, lower: object, upper: object) -> RowExpression:
+        """Whether it is at least `lower` and at most `upper`."""
+        return (self >= lower) & (self <= upper)
+
+    def abs(self) -> RowExpression:
+        """The size of a number."""
+        return call("abs", self)
+
+    def floor(self) -> RowExpression:
+        """The largest integer at or below a number; NULL beyond 2^53 in size."""
+        return call("floor", self)
+
+    def lower(self) -> RowExpression:
+        """A text with A to Z as a to z; other letters stay, for engines fold them in different ways."""
+        return call("lower", self)
+
+    def upper(self) -> RowExpression:
+        """A text with a to z as A to Z."""
+        return call("upper", self)
+
+    def length(self) -> RowExpression:
+        """The number of code points of a text."""
+        return call("length", self)
+
+    def starts_with(self, text: str) -> RowExpression:
+        """Whether a text begins so."""
+        return call("starts_with", self, _literal(text))
+
+    def ends_with(self, text: str) -> RowExpression:
+        """Whether a text ends so."""
+        return call("ends_with", self, _literal(text))
+
+    def contains(self, text: str) -> RowExpression:
+        """Whether a text has this part."""
+        return call("contains", self, _literal(text))
+
+    def year(self) -> RowExpression:
+        """The year of a date."""
+        return call("year", self)
+
+    def month(self) -> RowExpression:
+        """The month of a date, 1 to 12."""
+        return call("month", self)
+
+    def day(self) -> RowExpression:
+        """The day of the month of a date."""
+        return call("day", self)
+
+    def date(self) -> RowExpression:
+        """The date of a timestamp without a time zone."""
+        return call("date", self)
+
+    def cast(self, kind: str) -> RowExpression:
+        """As another kind: numbers and truth values as "float", truth values as "integer", integers as "text".
+
+        Raises:
+            UnsupportedError: For all others, which engines do in different ways.
+        """
+        if kind not in ("float", "integer", "text"):
+            remedy = "schema= gives the columns of a file their types; floor() makes integers"
+            raise UnsupportedError(f"cast to {kind!r}", "engines cast in different ways, or fail at one row", remedy)
+        return call(f"as_{kind}", self)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ColumnName(RowExpression):
+    """A column of the row.
+
+    Args:
+        name: Its name.
+    """
+
+    name: str
+
+    @property
+    def text(self) -> str:
+        return f"col({self.name!r})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LiteralValue(RowExpression):
+    """A constant.
+
+    Args:
+        value: A truth value, a 64-bit integer, a float, a text or a date.
+    """
+
+    value: Any
+
+    @property
+    def text(self) -> str:
+        return repr(self.value)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FunctionCall(RowExpression):
+    """A function of the allow-list, applied.
+
+    Args:
+        name: Its name in `release.function`.
+        arguments: What it is applied to.
+    """
+
+    name: str
+    arguments: tuple[RowExpression, ...]
+
+    @property
+    def text(self) -> str:
+        return f"{self.name}({', '.join(each.text for each in self.arguments)})"
+
+
+def col(name: str) -> RowExpression:
+    """A column of the table that the expression is used on.
+
+    Raises:
+        DomainError: If it is no name.
+    """
+    return ColumnName(line_of_text("name", name))
+
+
+def lit(value: object) -> RowExpression:
+    """A constant: a truth value, a 64-bit integer, a float up to 1e150 in size, a text, a date.
+
+    Raises:
+        DomainError: If it is anything else; NULL is asked for by `is_null`.
+    """
+    return _literal(value)
+
+
+def case(*branches: tuple[object, object], else_: object) -> RowExpression:
+    """The value of the first branch whose condition holds; a condition that is NULL does not.
+
+    Args:
+        branches: Pairs of a condition and a value, 1 to 100.
+        else_: The value where none holds.
+
+    Raises:
+        DomainError: If a branch is no pair.
+    """
+    if not 1 <= len(branches) <= 100:
+        raise DomainError("branches", len(branches), "1 to 100 pairs of a condition and a value")
+    arguments: list[object] = []
+    for each in branches:
+        if not (isinstance(each, tuple) and len(each) == 2):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("branches", type(each).__name__, "pairs of a condition and a value")
+        arguments += each
+    return call("case", *arguments, else_)
+
+
+def call(name: str, *arguments: object) -> RowExpression:
+    """A function of the allow-list, applied to expressions or constants."""
+    return FunctionCall(name, tuple(each if isinstance(each, RowExpression) else _literal(each) for each in arguments))
+
+
+def _literal(value: object) -> LiteralValue:
+    domain = "True, False, a 64-bit integer, a float up to 1e150 in size, a text, or a date"
+    match value:
+        case bool():
+            return LiteralValue(value)
+        case numbers.Integral() if -(2**63) < int(value) < 2**63:
+            return LiteralValue(int(value))
+        case float() if abs(value) <= LARGEST and not 0 < abs(value) < 1 / LARGEST:
+            return LiteralValue(value + 0.0)
+        case str() if len(value) <= MOST_TEXT and "\0" not in value and value.encode(errors="ignore").decode() == value:
+            return LiteralValue(str(value))
+        case date() if not isinstance(value, datetime):
+            return LiteralValue(value)
+        case _:
+            shown = f"a text of {len(value):,} characters" if isinstance(value, str) else type(value).__name__
+            shown = value if isinstance(value, int | float) else shown
+            raise DomainError("value", shown, domain, "NULL is asked for by is_null()")

@@ -1,0 +1,304 @@
+"""The transformations of a table: each one keeps every row with the unit that it came from.
+
+Stability. Write T(rows) for the rows that come out. For each transformation here, the rows of a unit u in T(rows) are
+a function of u's own rows and of public data. So tables that differ in one unit's rows are changed into tables that
+differ in that unit's rows, and so are the changes of changes, by induction. The bounds are enforced on what comes
+out, after the last transformation: whatever was done before, one unit has at most `bounds.rows` rows there. The bounds
+of a transformation say how much of a unit is worth keeping; that they hold is no assumption about rows.
+"""
+# ibis types its expressions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.release.bounds import MOST_ROWS, Bounds
+from dpcompose.release.engine import Engine, without_warnings
+from dpcompose.release.expression import LiteralValue, RowExpression, col
+from dpcompose.release.function import Rows, compiled
+from dpcompose.release.public import PublicTable
+
+MOST_STEPS = 50
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+_REASONS = {
+    "order_by": ("a sorted table", "the place of a row follows from the rows of others", "Sort the answer"),
+    "limit": ("a part of the rows", "which rows are in it follows from the rows of others", "Use where"),
+    "distinct": ("distinct rows", "whose row is kept follows from the rows of others", "Ask session.units"),
+    "aggregate": ("an aggregate of a table", "rows of several units become one", "Ask the session"),
+    "group_by": ("a grouped table", "rows of several units become one", "Ask with by="),
+    "window": ("a window", "a row becomes a function of the rows of others", "Ask the session"),
+    "cross_join": (
+        "a cross join",
+        "a row of one unit meets those of all others",
+        "Join on the unit, or a public table",
+    ),
+    "intersect": ("an intersection", "one unit's rows decide there what others count", "Use where"),
+    "difference": ("a difference", "one unit's rows decide there what others count", "Use where"),
+    "sample": ("a sample", "its chance is not accounted for", "Ask the whole table"),
+    "sql": ("SQL of the engine's own", "what is not known to be sound is refused", "Use session.sql"),
+    "asof_join": ("a join on the nearest key", "a row meets those of others", "Join on the unit, or a public table"),
+    "semi_join": (
+        "a semi join",
+        "one unit's rows decide there what others count",
+        "Join on the unit, with how='inner'",
+    ),
+    "anti_join": (
+        "an anti join",
+        "one unit's rows decide there what others count",
+        "Join on the unit, with how='left'",
+    ),
+    "unnest": ("an unnested column", "how many rows come out is not bounded", "Use where"),
+    "pivot_wider": ("a pivot", "columns follow from rows of others", "Ask with by= two columns"),
+    "fill_forward": ("filling from other rows", "a row takes values of others", "Use fill_null"),
+    "map": ("a function of your own", "what it does to rows is not known", "Use the functions of release.col"),
+}
+
+
+class Transformations(ABC):
+    """The transformations of a table. Whatever is not here cannot be said."""
+
+    if TYPE_CHECKING:
+        name: str
+        unit: tuple[str, ...]
+        bounds: Bounds
+        columns: tuple[Any, ...]
+        data: Any
+        engine: Engine
+        steps: tuple[str, ...]
+        weights: Mapping[str, int]
+
+        @property
+        def identity(self) -> str: ...
+
+        @property
+        def roots(self) -> tuple[Self, ...]: ...
+
+    @abstractmethod
+    def changed(
+        self,
+        data: Any,
+        step: str,
+        *,
+        weights: Mapping[str, int] | None = None,
+        bounds: Bounds | None = None,
+        roots: tuple[Self, ...] = (),
+    ) -> Self:
+        """The table that a transformation made."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Refuse what ibis does to tables, and this one does not."""
+        if name in _REASONS:
+            raise UnsupportedError(*_REASONS[name])
+        raise AttributeError(name)
+
+    def where(self, predicate: RowExpression) -> Self:
+        """The rows for which a condition holds; where it is NULL, the row is left out.
+
+        Whether a row stays follows from that row alone: a unit's rows become some of its rows.
+
+        Raises:
+            DomainError: If it is no condition, or names a column that is not there.
+            UnsupportedError: If it is no expression made by `release.col`.
+        """
+        with without_warnings():
+            predicate = _expression("predicate", predicate)
+            found = compiled(predicate, self._rows("where"))
+            if found.kind != "boolean":
+                raise DomainError("predicate", found.kind, "a condition, such as release.col('age') >= 18")
+            return self.changed(self.data.filter(found.value), f"where {predicate.text}")
+
+    def mutate(self, **made: RowExpression) -> Self:
+        """The table with further columns, or with others of these names.
+
+        Each value follows from its row alone, and no column of the unit changes: a unit's rows stay its rows.
+
+        Raises:
+            DomainError: If a name is a unit's, or no name, or differs from a column's in its letters' case only.
+            UnsupportedError: If one is no expression made by `release.col`.
+        """
+        if not made:
+            raise DomainError("mutate", 0, "one column or more, such as hours=release.col('minutes') / 60")
+        rows = self._rows("mutate")
+        weights = dict(self.weights)
+        columns: dict[str, Any] = {}
+        with without_warnings():
+            expressions = {name: _expression(name, each) for name, each in made.items()}
+            for name, expression in expressions.items():
+                self._require_new(name, {*columns})
+                found = compiled(expression, rows)
+                if found.kind == "timestamp":
+                    raise DomainError(name, found.kind, "a value of another kind, such as its date()")
+                columns[name], weights[name] = found.value, found.weight
+            step = "mutate " + ", ".join(f"{name}={each.text}" for name, each in expressions.items())
+            return self.changed(self.data.mutate(**columns), step, weights=weights)
+
+    def select(self, *names: str) -> Self:
+        """The table with these columns and those of the unit, which always stay: a unit's rows stay its rows.
+
+        Raises:
+            DomainError: If there is no such column.
+        """
+        self._rows("select")
+        there = [column.name for column in self.columns]
+        for name in names:
+            if name not in there:
+                raise DomainError("select", name, f"names of columns: {', '.join(there)}")
+        kept = list(dict.fromkeys([*self.unit, *names]))
+        with without_warnings():
+            return self.changed(self.data.select(*kept), f"select {kept}")
+
+    def union(self, other: Self) -> Self:
+        """The rows of this table and of another with the same unit, columns and connection, bounded together.
+
+        A unit's rows become its rows here and its rows there, so its bounds add up.
+
+        Raises:
+            DomainError: If the other has another unit, other columns or other bounds.
+            UnsupportedError: If it is no table, or on another connection.
+        """
+        self._rows("union")
+        theirs = self._other("union", other)
+        here, there = ([(each.name, each.type) for each in columns] for columns in (self.columns, other.columns))
+        if here != there:
+            raise DomainError("union", [name for name, _ in there], f"the columns {here}, in this order", "Use select")
+        one, two = self.bounds, other.bounds
+        bounds = _bounds(one.rows + two.rows, one.groups + two.groups, one.rows_per_group + two.rows_per_group)
+        with without_warnings():
+            data = self.data.union(theirs.data, distinct=False)
+        weights = {name: max(self.weights.get(name, 1), other.weights.get(name, 1)) for name, _ in here}
+        return self.changed(data, f"union {other.identity}", weights=weights, bounds=bounds, roots=other.roots)
+
+    def join(
+        self, other: Self | PublicTable, *, on: str | Sequence[str], how: str = "inner", at_most: int | None = None
+    ) -> Self:
+        """The rows, each with the rows of another table that agree with it; NULL agrees with nothing.
+
+        With a public table on any key: a row meets rows that are public, at most as many as that table has for a key.
+        With a table of the same unit on the unit: a row meets rows of its own unit alone, equal byte for byte. Either
+        way a unit's rows follow from its own rows and public ones, and its bounds are multiplied.
+
+        Args:
+            other: A public table made by `release.public`, or a table of the same unit and connection.
+            on: The key of the public table, or the unit's columns.
+            how: "inner", or "left" to keep rows that meet none.
+            at_most: Rows of a public table for a key that are joined, the first ones; by default its key is unique.
+
+        Raises:
+            DomainError: If a column is missing or of another type, or the key is not unique and no bound is given.
+            UnsupportedError: For other joins: there, one unit's rows would meet those of others.
+        """
+        rows = self._rows("join")
+        if how not in ("inner", "left"):
+            reason, remedy = "rows of the other table alone belong to nobody", "Use how='inner' or how='left'"
+            raise UnsupportedError(f"a join with how={how!r}", reason, remedy)
+        keys = (on,) if isinstance(on, str) else tuple(on)
+        if isinstance(other, PublicTable):
+            return self._with_public(other, keys, how, at_most, rows)
+        theirs = self._other("join", other)
+        if set(keys) != set(self.unit) or at_most is not None:
+            reason = "one unit's rows would meet those of others, and change them"
+            raise UnsupportedError(f"a join on {list(keys)}", reason, f"Join on the unit, {list(self.unit)}")
+        for name in other.columns:
+            if name.name not in self.unit:
+                self._require_new(name.name, set(), replaces=False)
+        one, two = self.bounds, other.bounds
+        most = one.rows * two.rows
+        bounds = _bounds(most, min(one.groups * two.groups, most), min(one.rows_per_group * two.rows_per_group, most))
+        with without_warnings():
+            names = [each.name for each in other.columns if each.name not in self.unit]
+            units = {f"dpcompose_{at}": _same(self, self.data, name) for at, name in enumerate(self.unit)}
+            theirs_of = {f"dpcompose_right_{at}": _same(self, theirs.data, name) for at, name in enumerate(self.unit)}
+            right = theirs.data.select(*names, **theirs_of)
+            # By name on either side: a table may be joined with one made of it, whose columns are its own.
+            data = self.data.mutate(**units).join(right, list(zip(units, theirs_of, strict=True)), how=how)
+            data = data.select(*(each.name for each in self.columns), *names)
+        step = f"join {other.identity} on {sorted(keys)} {how}"
+        weights = {**{name: other.weights.get(name, 1) for name in names}, **self.weights}
+        return self.changed(data, step, weights=weights, bounds=bounds, roots=other.roots)
+
+    def _with_public(
+        self, other: PublicTable, keys: tuple[str, ...], how: str, at_most: int | None, rows: Rows
+    ) -> Self:
+        import ibis
+
+        frame, most = other.for_join(keys, at_most)
+        for name in frame.column_names:
+            if name not in keys:
+                self._require_new(name, set(), replaces=False)
+        with without_warnings():
+            there = ibis.memtable(frame.rename_columns([f"dpcompose_{at}" for at in range(frame.num_columns)]))
+            same: dict[str, Any] = {}
+            for at, name in enumerate(keys):
+                found = compiled(col(name), rows)
+                if found.kind != other.kinds[name] or found.kind == "float":
+                    raise DomainError("on", name, f"a column of {other.kinds[name]}s here too; it holds {found.kind}")
+                same[f"dpcompose_left_{at}"] = found.value
+            matched = [f"dpcompose_{frame.column_names.index(name)}" for name in keys]
+            joined = self.data.mutate(**same).join(there, list(zip(same, matched, strict=True)), how=how)
+            more = {n: joined[f"dpcompose_{at}"] for at, n in enumerate(frame.column_names) if n not in keys}
+            data = joined.select(*(each.name for each in self.columns), **more)
+        one = self.bounds
+        bounds = _bounds(one.rows * most, one.groups * most, one.rows_per_group * most) if most > 1 else one
+        return self.changed(data, f"join public {other.digest} on {list(keys)} {how} {most}", bounds=bounds)
+
+    def _rows(self, what: str) -> Rows:
+        if not len(self.steps) < MOST_STEPS:
+            raise DomainError(what, len(self.steps) + 1, f"at most {MOST_STEPS} transformations")
+        for each in self.columns:
+            if each.name.casefold().startswith("dpcompose_"):
+                raise DomainError("column", each.name, "names that do not begin with dpcompose_")
+        return Rows(self.data, self.columns, self.engine, self.weights)
+
+    def _other(self, what: str, other: object) -> Self:
+        """The other table, of the same unit, bounds and connection."""
+        if not isinstance(other, type(self)):
+            reason = "what is not known to be sound is refused"
+            raise UnsupportedError(f"{what} with {type(other).__name__}", reason, "Give a table of the same unit")
+        own, theirs = (
+            sorted((each.name, each.type) for each in of.columns if each.name in of.unit) for of in (self, other)
+        )
+        if own != theirs:
+            raise DomainError(what, other.unit, f"a table of the same unit: {own}")
+        if {root.bounds for root in (*self.roots, *other.roots)} != {self.roots[0].bounds}:
+            raise DomainError(what, str(other.roots[0].bounds), f"a table opened with {self.roots[0].bounds}")
+        if other.data.get_backend() is not self.data.get_backend():
+            remedy = "Open both over one connection, or both files in one ibis.duckdb.connect()"
+            raise UnsupportedError(f"{what} of tables on two connections", "no statement can ask both", remedy)
+        return other  # pyright: ignore[reportReturnType]
+
+    def _require_new(self, name: str, taken: set[str], *, replaces: bool = True) -> None:
+        """Refuse names that some engine takes for another one: cut off, or folded."""
+        if not _NAME.fullmatch(name):
+            raise DomainError("column", name, "a name of 1 to 63 letters A to Z, digits and _, no digit first")
+        if name in self.unit or name.casefold() in {each.casefold() for each in self.unit}:
+            raise DomainError("column", name, "another name: a column of the unit cannot be changed")
+        there = {column.name for column in self.columns} | taken
+        alike = [each for each in there if each.casefold() == name.casefold() and not (replaces and each == name)]
+        if alike or name.casefold().startswith("dpcompose_"):
+            raise DomainError("column", name, f"a new name{f', not that of {alike[0]!r}' if alike else ''}")
+
+
+def _expression(name: str, given: object) -> RowExpression:
+    if isinstance(given, bool):
+        return LiteralValue(given)
+    if not isinstance(given, RowExpression):
+        reason = "only functions of one row are known to be sound"
+        remedy = "Use release.col, release.lit, release.case and their methods"
+        raise UnsupportedError(f"{name}: {type(given).__name__}", reason, remedy)
+    return given
+
+
+def _same(table: Any, data: Any, name: str) -> Any:
+    """A unit's column, equal where it is the same unit to the bounds that are enforced."""
+    return table.engine.binary_collation(data[name]) if table.column(name).kind == "text" else data[name]
+
+
+def _bounds(rows: int, groups: int, rows_per_group: int) -> Bounds:
+    most = min(rows, MOST_ROWS)
+    return Bounds(most, min(groups, most), min(rows_per_group, most))
