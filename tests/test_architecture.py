@@ -79,6 +79,7 @@ CONFINED_TO = {
     "transformers": {"interop"},
     "polars": {"release"},
     "pyarrow": {"release"},
+    "sqlglot": {"release"},
     "typer": {"cli"},
     "rich": {"cli"},
     "matplotlib": {"report"},

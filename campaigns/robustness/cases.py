@@ -115,6 +115,7 @@ MADE = [
     "Answer",
     "CountingPlan",
     "release.Question",
+    "Explanation",
     "Quote",
     "Table",
     "TypedAmounts",
@@ -315,6 +316,7 @@ GOOD: dict[str, Callable[[], Any]] = {
     "family": lambda: [response()],
     "record": lambda: "Bob",
     "counts": lambda: (release.Count(by="x", keys=(1, 2)),),
+    "table": lambda: None,
     "ledger": opened,
     "guarantee": lambda: guarantee.ApproximateDP(0.5, delta=1e-3),
     "values": lambda: {"epsilon": "0.1"},
@@ -464,6 +466,16 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
     "account.open_slots": {"path": lambda: "world/others", "delta": lambda: None},
     "release.accuracy_curves": {"found": _counting},
     "ledger.Amount": {"units": lambda: 5},
+    "release.questions_of_sql": {
+        "text": lambda: "SELECT COUNT(*) FROM t",
+        "table": lambda: release.table(_frame(), unit="person", max_rows_per_unit=2, name="t"),
+        "tables": lambda: None,
+        "keys": lambda: None,
+    },
+    "release.Explanation": {
+        "quotes": lambda: (_session().quote(release.Count(spend={"epsilon": 0.1})),),
+        "scope": lambda: "world",
+    },
     "release.table": {
         "source": _frame,
         "unit": lambda: "person",
@@ -505,6 +517,18 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
     "Session.workload": {"questions": lambda: [release.Count(by="x", keys=(1, 2))], "method": lambda: "independent"},
     "Session.ask": {"question": lambda: release.Count(spend={"epsilon": 0.01})},
     "Session.batch": {"questions": lambda: [release.Count()], "spend": lambda: {"epsilon": 0.01}},
+    "Session.sql": {
+        "text": lambda: "EXPLAIN SELECT COUNT(*) FROM frame",
+        "spend": lambda: {"epsilon": 0.01},
+        "tables": lambda: None,
+        "keys": lambda: None,
+    },
+    "Session.explain": {
+        "asked": lambda: release.Count(),
+        "spend": lambda: {"epsilon": 0.01},
+        "tables": lambda: None,
+        "keys": lambda: None,
+    },
     "Session.part": {"questions": lambda: [release.Count()]},
     "Session.quote": {"question": lambda: release.Count(spend={"epsilon": 0.01})},
     "DominatingPair.from_profile": {"profile": lambda: lambda epsilon: max(0.0, 0.5 - epsilon)},
@@ -592,6 +616,7 @@ INSTANCES: dict[str, Callable[[], Any]] = {
     "PlanRisk": cache(lambda: plan.risk_of(plan.Plan.parse(PLAN))),
     "Session": cache(_session),
     "Answer": cache(lambda: _session().count(spend={"epsilon": 0.1})),
+    "Explanation": cache(lambda: _session().explain(release.Count(), spend={"epsilon": 0.1})),
     "Quote": cache(lambda: _session().quote(release.Count(spend={"epsilon": 0.1}))),
 }
 OF_CLASSES = {

@@ -12,6 +12,7 @@ from dpcompose.release.answer import Answer, Quote
 from dpcompose.release.contributions import LeftOut, RowsPerUnit
 from dpcompose.release.counting import AccuracyCurve, CountingPlan, accuracy_curves, plan
 from dpcompose.release.counts import Contingency, Count, Distinct, Histogram, Units
+from dpcompose.release.explain import Explanation
 from dpcompose.release.expression import RowExpression, case, col, lit
 from dpcompose.release.moments import Ratio, StandardDeviation, Variance
 from dpcompose.release.public import PublicTable, public
@@ -19,6 +20,7 @@ from dpcompose.release.quantile import Maximum, Minimum, Quantile, Quantiles
 from dpcompose.release.question import Question
 from dpcompose.release.session import Session
 from dpcompose.release.sparse_vector import SparseVector, open_sparse_vector
+from dpcompose.release.sql import questions_of_sql
 from dpcompose.release.sums import Mean, Sum
 from dpcompose.release.table import Table, table
 from dpcompose.release.top import Top
@@ -32,6 +34,7 @@ __all__ = [
     "Count",
     "CountingPlan",
     "Distinct",
+    "Explanation",
     "Histogram",
     "LeftOut",
     "Maximum",
@@ -60,5 +63,6 @@ __all__ = [
     "open_sparse_vector",
     "plan",
     "public",
+    "questions_of_sql",
     "table",
 ]

@@ -26,8 +26,10 @@ from dpcompose.release.bounding import Binding
 from dpcompose.release.counts import Count
 from dpcompose.release.design import Design
 from dpcompose.release.engine import EngineStatement
+from dpcompose.release.explain import Explanation
 from dpcompose.release.question import Question, questions_of
 from dpcompose.release.spend import Spend
+from dpcompose.release.sql import explains, questions_of_sql
 from dpcompose.release.table import Table
 from dpcompose.release.workload import MOST_COUNTS, ROUNDS, Coordinated, read_off, rounds_of
 
@@ -184,6 +186,56 @@ class Session(Asking):
         fits = all(price[name] <= left[name] for name in price)
         bias = BIAS + (REPLACED if self.account.adjacency is Adjacency.REPLACE else "")
         return Quote(question, price, mechanism, fits, bias, left, design=design)
+
+    def sql(
+        self,
+        text: str,
+        *,
+        spend: Mapping[str, Any],
+        keys: Sequence[Any] | None = None,
+        tables: Mapping[str, Any] | None = None,
+        key: str | None = None,
+    ) -> Answer | tuple[Answer, ...] | Explanation:
+        """The answer to a SELECT; a tuple of them, for one charge, where it has several aggregates.
+
+        It asks the questions that `questions_of_sql` reads, and `EXPLAIN SELECT ...` is `explain`.
+
+        Args:
+            text: One SELECT.
+            spend: What all of it may cost.
+            keys: The groups, where they are public; else WHERE may list them, or they are private.
+            tables: Further tables that it may join, by name.
+            key: An idempotency key, as for `ask`.
+
+        Raises:
+            As `questions_of_sql` and `ask`.
+        """
+        if key is not None:
+            line_of_text("key", key)
+        if explains(text):
+            return self.explain(text, spend=spend, keys=keys, tables=tables)
+        answers = self.batch(questions_of_sql(text, self.table, tables=tables, keys=keys), spend=spend, key=key)
+        return answers if len(answers) != 1 else answers[0]
+
+    def explain(
+        self,
+        asked: str | Question | Sequence[Question],
+        *,
+        spend: Mapping[str, Any] | None = None,
+        keys: Sequence[Any] | None = None,
+        tables: Mapping[str, Any] | None = None,
+    ) -> Explanation:
+        """The unit, stability, noise and price of questions or of a SELECT; neither data nor budget is touched.
+
+        Raises:
+            DomainError, UnsupportedError: As `ask` would, before the charge.
+        """
+        if isinstance(asked, str):
+            questions = questions_of_sql(asked, self.table, tables=tables, keys=keys)
+        else:
+            questions = questions_of(asked, most=MOST_QUESTIONS, kind=Question)
+        part = None if spend is None else self.part(questions, spend)
+        return Explanation(tuple(self.quote(each, spend=part) for each in questions), self.scope)
 
     def part(self, questions: Sequence[Question], spend: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """The equal part of a common spend for each question without one of its own; None if there is none."""

@@ -1,0 +1,273 @@
+"""SQL: read into the same questions as Python makes; everything else is refused before the charge, by name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from sqlglot import exp
+
+import dpcompose.release as release
+from dpcompose.account import open_scope
+from dpcompose.adaptive import BasicFilter
+from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
+from dpcompose.ledger import Ledger
+from dpcompose.release.sql_nodes import ALLOWED, require_allowed
+from dpcompose.release.sql_syntax import parsed
+from tests.release import world
+
+CLASSES = [each for _, each in inspect.getmembers(exp, inspect.isclass) if issubclass(each, exp.Expr)]
+ENDS = "CLAMP(age, 0, 10)"
+SPEND = {"epsilon": 1}
+
+
+def read(text: str, **given: Any) -> tuple[release.Question, ...]:
+    return release.questions_of_sql(text, world.table(), **given)
+
+
+# The table of nodes
+
+
+def test_every_class_of_the_parser_is_allowed_by_name_or_refused() -> None:
+    assert len(CLASSES) > 1000
+    assert set(ALLOWED) <= {each.__name__ for each in CLASSES}
+    root, _ = parsed("SELECT COUNT(*) FROM people WHERE age > 1")
+    for each in CLASSES:
+        if each.__name__ in ALLOWED and each not in (exp.Select, exp.Anonymous):
+            continue
+        root.args["where"].set("this", each())
+        with pytest.raises(UnsupportedError, match=r"^sql: "):
+            require_allowed(root)
+    root.args["where"].set("this", exp.column("age"))
+    require_allowed(root)
+
+
+def test_an_allowed_node_has_no_other_parts_and_no_subclasses() -> None:
+    class Sum(exp.Sum):
+        """A function that a later version may bring."""
+
+    class Later(exp.Sum):
+        """Another one."""
+
+    for node in (Later(this=exp.column("age")), exp.Func()):
+        with pytest.raises(UnsupportedError):
+            require_allowed(exp.select(node).from_("people"))
+    for each in CLASSES:
+        if each.__name__ in ALLOWED and each not in (exp.Select, exp.Anonymous):
+            with pytest.raises(UnsupportedError, match="no part of the SQL"):
+                require_allowed(each(surprise="x"))
+            with pytest.raises(UnsupportedError, match="OVER"):
+                require_allowed(each(surprise=exp.Window(this=exp.column("age"))))
+
+
+# Questions
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("SELECT COUNT(*) FROM people", release.Count()),
+        ("select count(*) as n from people as p;", release.Count()),
+        ('SELECT COUNT(DISTINCT person) FROM "people"', release.Units()),
+        ("SELECT city, COUNT(*) FROM people GROUP BY city", release.Count(by="city")),
+        ("SELECT p.city, COUNT(*) FROM people p GROUP BY 1", release.Count(by="city")),
+        ("SELECT city AS c, COUNT(*) FROM people GROUP BY c", release.Count(by="city")),
+        (
+            "SELECT city, COUNT(*) FROM people WHERE city IN ('rome', NULL) GROUP BY city",
+            release.Count(by="city", keys=["rome", None]),
+        ),
+        (
+            "SELECT city, age, COUNT(*) FROM people WHERE (age IN (-1, 2) AND city IN ('rome')) GROUP BY city, age",
+            release.Count(by=("city", "age"), keys=[("rome", -1), ("rome", 2)]),
+        ),
+        (f"SELECT SUM({ENDS}) FROM people", release.Sum("age", lower=0, upper=10)),
+        ("SELECT SUM(CLAMP(amount, -1.5, 1e1, 0.25)) FROM people",
+         release.Sum("amount", lower=-1.5, upper=10.0, granularity=0.25)),
+        (f"SELECT AVG({ENDS}) FROM people", release.Mean("age", lower=0, upper=10)),
+        ("SELECT MEDIAN(CLAMP(age, 0, 10, 1)) FROM people",
+         release.Quantile("age", 0.5, lower=0, upper=10, granularity=1)),
+        ("SELECT PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY CLAMP(age, 0, 10, 1)) FROM people",
+         release.Quantile("age", 0.9, lower=0, upper=10, granularity=1)),
+        ("SELECT QUANTILE(CLAMP(age, 0, 10, 1), 0.25) FROM people",
+         release.Quantile("age", 0.25, lower=0, upper=10, granularity=1)),
+        ("SELECT BIN(age, 0, 2, 4), COUNT(*) FROM people GROUP BY BIN(age, 0, 2, 4)",
+         release.Histogram("age", edges=[0, 2, 4])),
+        ("SELECT city, BIN(age, 0, 2, 4) AS bin, COUNT(*) FROM people GROUP BY city, bin",
+         release.Histogram("age", edges=[0, 2, 4], by="city")),
+    ],
+)  # fmt: skip
+def test_sql_asks_the_same_question_as_python(text: str, question: release.Question) -> None:
+    assert read(text) == (question,)
+
+
+def test_keys_may_be_given_and_several_aggregates_are_several_questions() -> None:
+    found = read("SELECT city, COUNT(*), COUNT(DISTINCT person) FROM people GROUP BY city", keys=["rome"])
+    assert found == (release.Count(by="city", keys=["rome"]), release.Units(by="city", keys=["rome"]))
+
+
+def test_a_session_answers_and_explains() -> None:
+    asked = world.session()
+    left = asked.account.left()
+    text = "SELECT city, COUNT(*) FROM people WHERE city IN ('rome', 'oslo') GROUP BY city"
+    explained = asked.sql(f"explain {text}", spend=SPEND)
+    assert isinstance(explained, release.Explanation)
+    assert explained == asked.explain(text, spend=SPEND)
+    (row,) = explained.rows
+    assert row["question"] == "count by city, 2 public keys" and row["unit"].startswith("person")
+    assert row["stability"] == "of one unit at most 2 rows are kept, in at most 2 groups, 2 in each"
+    assert row["noise"] == "discrete laplace, scale 2.00001; one unit moves L1 2"
+    assert row["price"] == "epsilon 1 to world" and row["price"] in str(explained)
+    assert asked.account.left() == left
+    answer = asked.sql(text, spend=SPEND)
+    assert isinstance(answer, release.Answer) and [row["city"] for row in answer.rows] == ["rome", "oslo"]
+    several = asked.sql("SELECT COUNT(*), COUNT(DISTINCT person) FROM people", spend=SPEND, key="k")
+    assert isinstance(several, tuple) and len(several) == 2
+    assert several[0].receipt == several[1].receipt and several[0].spent["epsilon"].fraction <= 1
+    private = asked.explain("SELECT city, MEDIAN(CLAMP(age, 0, 9, 1)) FROM people GROUP BY city",
+                            spend={"epsilon": 1, "delta": 1e-3})  # fmt: skip
+    assert "keys out" in str(private) and "exponential" in str(private)
+
+
+# Refusals
+
+REFUSED = """
+a comment         | SELECT COUNT(*) FROM people -- WHERE age > 1
+a comment         | SELECT COUNT(*) /* all */ FROM people
+a comment         | SELECT /*! COUNT(*), */ COUNT(*) FROM people
+a comment         | /* first */ SELECT COUNT(*) FROM people
+a hint            | SELECT /*+ BROADCAST(people) */ COUNT(*) FROM people
+several statements| SELECT COUNT(*) FROM people; DELETE FROM people
+several statements| SELECT COUNT(*) FROM people; SELECT COUNT(*) FROM people
+several statements| ;
+DELETE            | DELETE FROM people
+DROP              | DROP TABLE people
+INSERT            | INSERT INTO people SELECT COUNT(*) FROM people
+PRAGMA            | PRAGMA memory_limit
+COPY              | COPY people TO 'people.csv'
+ATTACH            | ATTACH 'other.db'
+SET               | SET x = 1
+FROM              | FROM people SELECT COUNT(*)
+VALUES            | VALUES (1)
+ANALYZE           | EXPLAIN ANALYZE SELECT COUNT(*) FROM people
+EXPLAIN           | EXPLAIN EXPLAIN SELECT COUNT(*) FROM people
+WITH              | WITH p AS (SELECT *, COUNT(*) OVER () AS n FROM people) SELECT SUM(CLAMP(n, 0, 9)) FROM p
+WITH              | WITH RECURSIVE p AS (SELECT 1) SELECT COUNT(*) FROM p
+OVER              | SELECT COUNT(*) OVER () FROM people
+OVER              | SELECT SUM(CLAMP(MAX(age) OVER (PARTITION BY city), 0, 9)) FROM people
+OVER              | SELECT COUNT(*) FROM people WHERE ROW_NUMBER() OVER (ORDER BY age) < 5
+OVER              | SELECT COUNT(*) FROM people WINDOW w AS (PARTITION BY city)
+QUALIFY           | SELECT COUNT(*) FROM people QUALIFY age > 1
+a subquery        | SELECT COUNT(*) FROM people WHERE age > (SELECT AVG(age) FROM people)
+a subquery        | SELECT COUNT(*) FROM people WHERE age IN (SELECT age FROM people)
+a subquery        | SELECT COUNT(*) FROM (SELECT * FROM people)
+a subquery        | SELECT (SELECT COUNT(*) FROM people) FROM people
+EXISTS            | SELECT COUNT(*) FROM people WHERE EXISTS (SELECT 1 FROM people)
+UNION             | SELECT COUNT(*) FROM people UNION ALL SELECT COUNT(*) FROM people
+a set operation   | SELECT COUNT(*) FROM people INTERSECT SELECT COUNT(*) FROM people
+a set operation   | SELECT COUNT(*) FROM people EXCEPT SELECT COUNT(*) FROM people
+DISTINCT          | SELECT DISTINCT city FROM people
+HAVING            | SELECT city, COUNT(*) FROM people GROUP BY city HAVING COUNT(*) > 5
+ORDER BY          | SELECT COUNT(*) FROM people ORDER BY age
+LIMIT             | SELECT COUNT(*) FROM people LIMIT 5
+OFFSET            | SELECT COUNT(*) FROM people OFFSET 5
+FILTER            | SELECT COUNT(*) FILTER (WHERE age > 1) FROM people
+TABLESAMPLE       | SELECT COUNT(*) FROM people TABLESAMPLE (10 PERCENT)
+LATERAL           | SELECT COUNT(*) FROM people LATERAL VIEW EXPLODE(ages) t
+Unnest            | SELECT COUNT(*) FROM people, UNNEST([1, 2])
+ReadCSV           | SELECT COUNT(*) FROM READ_CSV('people.csv')
+PIVOT             | SELECT COUNT(*) FROM people PIVOT (COUNT(*) FOR age IN (1))
+ROLLUP            | SELECT city, COUNT(*) FROM people GROUP BY ROLLUP (city)
+CUBE              | SELECT city, COUNT(*) FROM people GROUP BY CUBE (city)
+GROUPING SETS     | SELECT city, COUNT(*) FROM people GROUP BY GROUPING SETS ((city), ())
+ALL in Group      | SELECT city, COUNT(*) FROM people GROUP BY ALL
+FOR UPDATE        | SELECT COUNT(*) FROM people FOR UPDATE
+INTO              | SELECT COUNT(*) INTO other FROM people
+Connect           | SELECT COUNT(*) FROM people CONNECT BY age = 1
+CROSS JOIN        | SELECT COUNT(*) FROM people CROSS JOIN people AS other
+JOIN              | SELECT COUNT(*) FROM people, people AS other
+JOIN              | SELECT COUNT(*) FROM people JOIN people AS o ON people.age < o.age
+NATURAL           | SELECT COUNT(*) FROM people NATURAL JOIN people AS o
+RIGHT             | SELECT COUNT(*) FROM people RIGHT JOIN people AS o USING (city)
+FULL              | SELECT COUNT(*) FROM people FULL JOIN people AS o USING (city)
+SEMI              | SELECT COUNT(*) FROM people SEMI JOIN people AS o USING (city)
+ASOF              | SELECT COUNT(*) FROM people ASOF JOIN people AS o USING (city)
+a random function | SELECT COUNT(*) FROM people WHERE RANDOM() < 0.5
+a random function | SELECT COUNT(*) FROM people WHERE UUID() = 'x'
+CurrentTimestamp  | SELECT COUNT(*) FROM people WHERE age > CURRENT_TIMESTAMP
+CurrentUser       | SELECT COUNT(*) FROM people WHERE person = CURRENT_USER
+NOW()             | SELECT COUNT(*) FROM people WHERE age > NOW()
+udf()             | SELECT SUM(CLAMP(udf(age), 0, 9)) FROM people
+pg_sleep()        | SELECT COUNT(*) FROM people WHERE pg_sleep(9) IS NULL
+a placeholder     | SELECT COUNT(*) FROM people WHERE age > ?
+a placeholder     | SELECT COUNT(*) FROM people WHERE age > :most
+a parameter       | SELECT COUNT(*) FROM people WHERE age > @most
+COLLATE           | SELECT COUNT(*) FROM people WHERE city = 'x' COLLATE nocase
+RegexpLike        | SELECT COUNT(*) FROM people WHERE REGEXP_LIKE(city, '(a+)+')
+a lambda          | SELECT COUNT(*) FROM people WHERE BIN(x -> x, 1)
+ArrayAgg          | SELECT ARRAY_AGG(age) FROM people
+ArgMax            | SELECT ARG_MAX(person, age) FROM people
+no aggregate      | SELECT * FROM people
+no aggregate      | SELECT city FROM people GROUP BY city
+no FROM           | SELECT COUNT(*)
+FROM              | SELECT COUNT(*) FROM elsewhere
+FROM              | SELECT COUNT(*) FROM 'people.csv'
+DB                | SELECT COUNT(*) FROM information_schema.people
+SELECT            | SELECT age, COUNT(*) FROM people GROUP BY city
+GROUP BY          | SELECT COUNT(*) FROM people GROUP BY 9
+CLAMP             | SELECT SUM(age) FROM people
+CLAMP             | SELECT SUM(CLAMP(age, 0, 1e999)) FROM people
+CLAMP             | SELECT SUM(CLAMP(age, 0, 99999999999999999999)) FROM people
+CLAMP             | SELECT SUM(CLAMP(age, 0, age)) FROM people
+CLAMP             | SELECT SUM(DISTINCT CLAMP(age, 0, 9)) FROM people
+CLAMP             | SELECT MEDIAN(CLAMP(age, 0, 9)) FROM people
+COUNT(age)        | SELECT COUNT(age) FROM people
+BIN               | SELECT BIN(age, 0, 1, 2), AVG(CLAMP(age, 0, 9)) FROM people GROUP BY 1
+SELECT            | SELECT COUNT(*) FROM people WHERE
+SELECT            | SELECT COUNT(*) FROM people WHERE city = 'rome
+""".strip().splitlines()
+
+
+@pytest.fixture(scope="module")
+def asked() -> Iterator[release.Session]:
+    """One session for all refusals; `world.session` would be closed after the first."""
+    ledger = Ledger.open("memory:")
+    open_scope(ledger, "world", filter=BasicFilter(2, delta=0.1), actor="keeper")
+    yield world.session(ledger)
+    ledger.close()
+
+
+@pytest.mark.parametrize("line", REFUSED, ids=lambda line: line.partition("|")[2].strip()[:60])
+def test_everything_else_is_refused_before_the_charge_by_name(asked: release.Session, line: str) -> None:
+    clause, _, text = (part.strip() for part in line.partition("|"))
+    left = asked.account.left()
+    with pytest.raises((UnsupportedError, DomainError)) as refusal:
+        asked.sql(text, spend={"epsilon": 1, "delta": 1e-3})
+    assert clause.upper() in str(refusal.value).upper() and str(refusal.value).startswith("sql")
+    assert asked.account.left() == left
+
+
+HUGE = {
+    "long": "SELECT COUNT(*) FROM people WHERE city = '" + "x" * 30_000 + "'",
+    "wide": "SELECT " + ", ".join(["COUNT(*)"] * 200) + " FROM people",
+    "many words": "SELECT COUNT(*) FROM people WHERE age IN (" + ",".join("1" * 4000) + ")",
+    "a long chain": "SELECT COUNT(*) FROM people WHERE " + " OR ".join(["age > 1"] * 300),
+    "brackets": "SELECT COUNT(*) FROM people WHERE " + "(" * 2000 + "1" + ")" * 2000,
+    "signs": "SELECT COUNT(*) FROM people WHERE " + "NOT " * 1000 + "age",
+    "cases": "SELECT COUNT(*) FROM people WHERE " + "CASE WHEN " * 100 + "age" + " THEN 1 END" * 100,
+    "digits": "SELECT SUM(CLAMP(age, 0, " + "9" * 5000 + ")) FROM people",
+    "NUL": "SELECT COUNT(*) FROM people WHERE city = '\0'",
+    "empty": "",
+    "bytes": b"SELECT COUNT(*) FROM people",
+    "none": None,
+}
+
+
+@pytest.mark.parametrize("text", HUGE.values(), ids=HUGE)
+def test_huge_statements_are_refused(asked: release.Session, text: Any) -> None:
+    left = asked.account.left()
+    with pytest.raises(DPComposeError) as refusal:
+        asked.sql(text, spend=SPEND)
+    assert len(str(refusal.value)) < 400
+    assert asked.account.left() == left
