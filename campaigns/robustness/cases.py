@@ -524,7 +524,7 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
         "keys": lambda: None,
     },
     "Session.explain": {
-        "asked": lambda: release.Count(),
+        "asked": release.Count,
         "spend": lambda: {"epsilon": 0.01},
         "tables": lambda: None,
         "keys": lambda: None,

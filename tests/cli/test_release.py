@@ -121,3 +121,27 @@ def test_what_is_refused_before_the_charge_says_that_there_was_none(home: Path, 
     ledger = Ledger.open(home / "ledger.db")
     assert [entry for entry in ledger.entries("world") if entry.kind == "granted"] == []
     ledger.close()
+
+
+def test_several_columns_and_sql(home: Path) -> None:
+    spend = ["--spend", "epsilon=0.1", "--json"]
+    lists = ["--keys", "rome,oslo", "--keys", "1,2"]
+    for by in (["--by", "city,age"], ["--by", "city", "--by", "age"]):
+        (answer,) = json.loads(run(home, "--count", *by, *lists, *spend).stdout)["answers"]
+        keys = list(zip(answer["columns"]["city"], answer["columns"]["age"], strict=True))
+        assert keys == [("rome", 1), ("rome", 2), ("oslo", 1), ("oslo", 2)]
+    text = "SELECT city, COUNT(*), COUNT(DISTINCT person) FROM t WHERE city IN ('oslo') GROUP BY city"
+    asked = json.loads(run(home, "--sql", text, *spend).stdout)
+    assert [each["columns"]["city"] for each in asked["answers"]] == [["oslo"], ["oslo"]]
+    assert float(asked["charged"]["epsilon"]) <= 0.1
+    left = json.loads(run(home, "--sql", text, "--quote", *spend).stdout)["left"]
+    explained = run(home, "--sql", f"EXPLAIN {text}", "--spend", "epsilon=0.1")
+    assert "Nothing was charged" in explained.stdout and "Explained" in explained.stdout
+    for arguments, said in (
+        (["--sql", "SELECT COUNT(*) FROM t -- all"], "sql: a comment"),
+        (["--sql", text, "--count"], "either that SELECT or --count"),
+        (["--count", "--by", "city,age", "--keys", "rome"], "one list for each --by, of which there are 2"),
+    ):
+        found = run(home, *arguments, *spend)
+        assert found.returncode in (2, 3) and said in found.stderr
+    assert asked["left"] == left == json.loads(run(home, "--sql", text, "--quote", *spend).stdout)["left"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,14 +23,21 @@ if TYPE_CHECKING:
 Options = Mapping[str, str | bool | None]
 
 
-def _asked(kinds: Options, grid: Options, *, file: Path | None, out: Path | None, **common: Any) -> Sequence[Question]:
-    """The questions of the file, or the one of the options; `common` are the arguments that every question takes."""
+def _asked(
+    data: Table, kinds: Options, grid: Options, *, file: Path | None, sql: str | None, out: Path | None, **common: Any
+) -> Sequence[Question]:
+    """The questions of the file or of the SELECT, or the one of the options, each of which takes `common`."""
+    from dpcompose.release import questions_of_sql
     from dpcompose.release.file import questions
 
     spelled = [name for name, value in {**kinds, **grid, "by": common["by"]}.items() if value not in (None, False, ())]
-    if file is not None and spelled:
-        raise DomainError("--questions", str(file), f"either that file or --{spelled[0]}, not both")
-    asked = questions(file) if file is not None else (_question(kinds, grid, **common),)
+    for name, noun, given in (("--questions", "file", file), ("--sql", "SELECT", sql)):
+        if given is not None and (spelled or (file is not None and sql is not None)):
+            raise DomainError(name, str(given), f"either that {noun} or --{[*spelled, 'questions'][0]}, not both")
+    if sql is not None:
+        asked = questions_of_sql(sql, data, keys=common["keys"])
+    else:
+        asked = questions(file) if file is not None else (_question(kinds, grid, **common),)
     if common["spend"] is None and any(question.spend is None for question in asked):
         raise DomainError("--spend", None, "what it may cost, such as epsilon=0.1, or epsilon=0.1,delta=1e-6")
     if out is not None and len(asked) > 1 and out.suffix != ".json":
@@ -43,7 +51,7 @@ def _question(kinds: Options, grid: Options, **common: Any) -> Question:
     chosen = [kind for kind, column in kinds.items() if column]
     if len(chosen) != 1:
         options = ", ".join(f"--{kind}" for kind in kinds)
-        raise DomainError("question", chosen or None, f"exactly one of {options}, or --questions FILE")
+        raise DomainError("question", chosen or None, f"exactly one of {options}, or --sql SELECT, or --questions FILE")
     kind = chosen[0]
     needed, optional = arguments_of(kind)
     fields: dict[str, Any] = {"column": kinds[kind]} if isinstance(kinds[kind], str) else {}
@@ -70,8 +78,9 @@ def release(
     mean: Annotated[str | None, option("Ask for a mean.", "COLUMN")] = None,
     histogram: Annotated[str | None, option("Ask how many rows lie between --edges.", "COLUMN")] = None,
     quantile: Annotated[str | None, option("Ask for the quantile --q.", "COLUMN")] = None,
-    by: Annotated[list[str] | None, option("Group by a column; may be repeated.", "COLUMN")] = None,
-    keys: Annotated[str | None, option("The groups, a,b,c, or @FILE with one a line. Without: private keys.")] = None,
+    sql: Annotated[str | None, option("One SELECT, or EXPLAIN and one SELECT.", "SELECT")] = None,
+    by: Annotated[list[str] | None, option("Group by columns a,b; may be repeated.", "COLUMN")] = None,
+    keys: Annotated[list[str] | None, option("Groups a,b, or @FILE; one for each --by. Without: private.")] = None,
     lower: Annotated[str | None, option("Smaller values count as this.")] = None,
     upper: Annotated[str | None, option("Larger values count as this.")] = None,
     granularity: Annotated[str | None, option("The step of the grid.")] = None,
@@ -91,6 +100,8 @@ def release(
     out: Annotated[Path | None, option("Also write the answer as .csv, .parquet or .json.", "FILE")] = None,
 ) -> None:
     """Answer questions about a TABLE privately: charged to a ledger first, with noise of a stated size."""
+    from dpcompose.release.sql import explains
+
     with _reporting_no_charge(), progress() as steps:
         check.open_probability("--confidence", confidence)
         require_writable("--out", out, ".csv", ".parquet", ".json")
@@ -100,12 +111,16 @@ def release(
         kinds = {"count": count, "units": units, "sum": sum, "mean": mean, "histogram": histogram, "quantile": quantile}
         grid = {"lower": lower, "upper": upper, "granularity": granularity, "edges": edges, "q": q}
         named = None if spend is None else pairs("--spend", spend.split(","))
-        listed = _keys(keys, [data.column(each).kind for each in by or []])
-        common = {"by": tuple(by or ()), "keys": listed, "spend": named}
-        asked = _asked(kinds, grid, file=questions, out=out, **common)
+        columns = _columns(data, by or [])
+        common = {
+            "by": columns,
+            "keys": _keys(keys or [], [data.column(each).kind for each in columns]),
+            "spend": named,
+        }
+        asked = _asked(data, kinds, grid, file=questions, sql=sql, out=out, **common)
         session = _session(data, ledger, scope=scope, actor=actor, answers=answers)
-        shared = session.part(asked, named) if named is not None and questions is not None else None
-        if quote:
+        shared = session.part(asked, named) if named is not None and (questions or sql) else None
+        if quote or (sql is not None and explains(sql)):
             _quote(session, asked, shared, confidence, json)
             return
         steps("checking, charging, asking", 1, 3)
@@ -147,7 +162,7 @@ def _session(data: Table, url: str, **given: Any) -> Session:
 def _quote(session: Session, asked: Sequence[Question], spend: Any, confidence: float, json: bool) -> None:
     from dpcompose.report import quote_document, quote_page
 
-    quotes = [session.quote(question, spend=spend) for question in asked]
+    quotes = session.explain(asked, spend=spend).quotes
     left = session.account.left()
     emit(
         "release",
@@ -172,20 +187,29 @@ def _show(found: Sequence[Answer], confidence: float, left: Any, json: bool, out
         stderr(f"wrote {out}")
 
 
-def _keys(text: str | None, kinds: Sequence[str]) -> list[Any] | None:
-    """Keys as typed, read as the columns' types."""
-    if text is None:
+def _columns(data: Table, by: Sequence[str]) -> tuple[str, ...]:
+    """Columns as typed: a name of the table, or several with commas between them."""
+    names = {column.name for column in data.columns}
+    return tuple(name for each in by for name in ([each] if each in names else each.split(",")))
+
+
+def _keys(texts: Sequence[str], kinds: Sequence[str]) -> list[Any] | None:
+    """All combinations of the keys of each column, as typed, read as the columns' types."""
+    if not texts:
         return None
-    if text.startswith("@"):
-        try:
-            listed = Path(text[1:]).read_text(encoding="utf-8").splitlines()
-        except (OSError, ValueError):
-            raise DomainError("--keys", text, "a file that can be read, one key a line") from None
-    else:
-        listed = text.split(",")
-    if len(kinds) != 1:
-        raise DomainError("--keys", text, "a list beside exactly one --by", "Several columns: --questions FILE")
-    return [_key(each, kinds[0]) for each in listed]
+    if len(texts) != len(kinds):
+        raise DomainError("--keys", list(texts), f"one list for each --by, of which there are {len(kinds)}")
+    found = [[_key(each, kind) for each in _listed(text)] for text, kind in zip(texts, kinds, strict=True)]
+    return found[0] if len(found) == 1 else list(product(*found))
+
+
+def _listed(text: str) -> list[str]:
+    if not text.startswith("@"):
+        return text.split(",")
+    try:
+        return Path(text[1:]).read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        raise DomainError("--keys", text, "a file that can be read, one key a line") from None
 
 
 def _key(text: str, kind: str) -> Any:

@@ -46,14 +46,17 @@ def release_document(answers: Sequence[Answer], *, confidence: float, left: Mapp
 
 
 def quote_page(quotes: Sequence[Quote], *, confidence: float, left: Mapping[str, Any]) -> Page:
-    """Prices and errors, before anything is charged."""
+    """Prices and errors, and how far one unit moves what is asked, before anything is charged."""
     columns = (Heading("question"), Heading("price", wrap=True), Heading("error", "right"), Heading("fits"))
     rows = tuple(_quoted(quote, confidence) for quote in quotes)
     facts = (Fact("left", listed(left, at_most)),)
     fit = all(quote.fits for quote in quotes)
     headline = "Nothing was charged" if fit else "Not all of this fits in what is left; nothing was charged"
     notes = (f"Errors hold with probability {confidence:g} for each number by itself.", quotes[0].bias)
-    return Page("", headline, "plain" if fit else "bad", facts, (PageTable("Quotes", columns, rows),), notes)
+    said = ("question", "unit", "stability", "noise")
+    reasons = tuple(tuple(row[name] for name in said) for row in _explained(quotes))
+    reasoned = PageTable("Explained", tuple(Heading(name, wrap=name != "question") for name in said), reasons)
+    return Page("", headline, "plain" if fit else "bad", facts, (PageTable("Quotes", columns, rows), reasoned), notes)
 
 
 def quote_document(quotes: Sequence[Quote], *, confidence: float, left: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,10 +69,17 @@ def quote_document(quotes: Sequence[Quote], *, confidence: float, left: Mapping[
                 "price": {name: str(amount) for name, amount in quote.price.items()},
                 "fits": quote.fits,
                 "error": {"confidence": confidence, "at most": _error(quote, confidence)},
+                **{name: row[name] for name in ("unit", "stability", "noise")},
             }
-            for quote in quotes
+            for quote, row in zip(quotes, _explained(quotes), strict=True)
         ],
     }
+
+
+def _explained(quotes: Sequence[Quote]) -> list[dict[str, str]]:
+    from dpcompose.release import Explanation
+
+    return Explanation(tuple(quotes), "").rows
 
 
 def _quoted(quote: Quote, confidence: float) -> tuple[str, ...]:
