@@ -25,6 +25,7 @@ _SPREADS = {
     "StddevPop": "standard deviation",
     "StddevSamp": "standard deviation",
 }
+_ENDS = {"Min": "minimum", "Max": "maximum"}
 _SUMS = {"Sum": "sum", "Avg": "mean", **_SPREADS}
 
 
@@ -222,12 +223,14 @@ class _Reader:
         if kind == "Div" and all(type(each).__name__ == "Sum" for each in (inner.this, inner.expression)):
             return self._ratio(inner, options)
         quantile = _quantile(inner)
-        if quantile is None:
+        if kind not in _ENDS and quantile is None:
             raise refusal(inner, "no aggregate that is a question")
-        operand, shares = quantile
+        operand, shares = quantile or (inner.this, [])
         column, ends = self._operand(operand, alias, "QUANTILE")
         if "granularity" not in ends:
             raise DomainError("sql: CLAMP", shown(operand), "CLAMP(x, lower, upper, granularity) in a quantile")
+        if kind in _ENDS:
+            return _made(_ENDS[kind], inner, column=column, **ends, **options)
         if len(shares) == 1:
             return _made("quantile", inner, column=column, q=shares[0], **ends, **options)
         return _made("quantiles", inner, column=column, q=shares, **ends, **options)
@@ -285,8 +288,8 @@ class _Reader:
 def _quantile(node: Any) -> tuple[Any, list[Any]] | None:
     """The operand of a quantile and its shares; None if it is none."""
     kind = type(node).__name__
-    if kind in ("Median", "Min", "Max"):
-        return node.this, [{"Median": 0.5, "Min": 0.01, "Max": 0.99}[kind]]
+    if kind == "Median":
+        return node.this, [0.5]
     if kind == "Quantile":
         shares = node.args["quantile"]
         listed = shares.expressions if type(shares).__name__ == "Array" else [shares]
