@@ -8,7 +8,7 @@ Everything is an ibis expression of one statement, so that one state of the tabl
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -99,6 +99,11 @@ class Aggregation:
         return None if self.public is None else len(self.public)
 
     @property
+    def column(self) -> str | None:
+        """The column that is added up, or that splits groups into bins; or None."""
+        return next((of[0] for of in (self.value, self.bins) if of is not None), None)
+
+    @property
     def width(self) -> int:
         """How many integers there are for each group (and bin)."""
         if self.distinct:
@@ -117,33 +122,48 @@ def exact(table: Table, what: Aggregation, made: EngineStatement | None = None) 
     """
     found: dict[Key, dict[int, Numbers]] = {}
     wanted = None if what.public is None else set(what.public)
-    by, placed = len(what.by), _dictionaries(table, what)
+    by, read = len(what.by), key_reader(table, what)
     for row in run(table.engine, statement(table, what) if made is None else made):
-        key = tuple(placed[at][row[at]] if at in placed else row[at] for at in range(by))
+        key = read(row)
         bin, numbers = (int(row[by]), row[by + 1 :]) if what.bins is not None else (0, row[by:])
         if wanted is None or key in wanted:
             found.setdefault(key, {})[bin] = tuple(int(number) for number in numbers)
     return found
 
 
+def key_reader(table: Table, what: Aggregation) -> Callable[[Sequence[Any]], Key]:
+    """A reader of a group's key from the first values of a row, which may be places in a dictionary."""
+    by, placed = range(len(what.by)), dictionaries(table, what)
+    return lambda row: tuple(placed[at][row[at]] if at in placed else row[at] for at in by)
+
+
 def statement(table: Table, what: Aggregation, sampling: Sampling = ANY) -> EngineStatement:
     """The one statement: rows are projected, bounded, and added up. Nothing is looked at when it is made."""
     with without_warnings():
-        made = _statement(table, what, sampling)
-        try:
-            # What an engine has no words for is found before anything is charged.
-            return EngineStatement(made, made.get_backend().compile(made))
-        except Exception as error:
-            reason = f"{table.engine.name} cannot say it ({type(error).__name__})"
-            raise UnsupportedError("this question to this table", reason) from None
+        return in_words(table, of_one(table, what, sampling))
 
 
-def _statement(table: Table, what: Aggregation, sampling: Sampling) -> Expression:
+def in_words(table: Table, made: Expression) -> EngineStatement:
+    """An expression as a statement.
+
+    Raises:
+        UnsupportedError: If the engine has no words for it, which is found before anything is charged.
+    """
+    try:
+        return EngineStatement(made, made.get_backend().compile(made))
+    except Exception as error:
+        reason = f"{table.engine.name} cannot say it ({type(error).__name__})"
+        raise UnsupportedError("this question to this table", reason) from None
+
+
+def of_one(table: Table, what: Aggregation, sampling: Sampling, units_of: Expression | None = None) -> Expression:
+    """The integers of one question, of all units or of those in another table."""
+    rows = projected(table, what if what.lost is None else what.lost)
+    units, keys = columns_of(rows)
+    if units_of is not None:
+        rows = rows.semi_join(units_of, units)
     if what.lost is not None:
-        return _losing(table, _projected(table, what.lost), what.lost)
-    rows = _projected(table, what)
-    units = [name for name in rows.columns if name.startswith("unit")]
-    keys = [name for name in rows.columns if name.startswith("key")]
+        return _losing(table, rows, what.lost)
     if what.bins is not None and what.bins[0] is None:
         return _units_by_rows(table, rows, units, keys, what, sampling)
     if what.distinct:
@@ -151,28 +171,46 @@ def _statement(table: Table, what: Aggregation, sampling: Sampling) -> Expressio
     if what.item is not None:
         rows = rows.distinct()
     elif not keys and what.value is None and what.bins is None and not what.terms:
-        of_unit = _grouped(rows, units, {"rows": lambda each: each.count()})
-        most = min(table.bounds.rows, table.bounds.rows_per_group)
-        return _grouped(of_unit, [], {"rows": lambda each: _clamped(_at_most(each.rows, most).sum())})
+        return of_all(table, rows).select("rows")
     within = bounded(table, rows, units, keys, cells=what.groups, sampling=sampling)
-    cells = [*keys, "bin"] if what.bins is not None else keys
-    sums = {"sum": lambda each: _clamped(table.engine.exact_sum(each.value - _center(what)))} if what.value else {}
     if what.item is not None:
         return _grouped(within, keys, {"values": lambda each: each.item.nunique()})
-    add = table.engine.exact_sum
-    sums |= {f"sum{i}": _adding(table, term, f"value{i}") for i, term in enumerate(what.terms)}
+    center = 0 if what.value is None else what.value[2]
+    sums: dict[str, Any] = {} if what.value is None else {"sum": lambda each: each.value - center}
+    for place, term in enumerate(what.terms):
+        sums[f"sum{place}"] = lambda each, term=term, name=f"value{place}": term.of(each[name])
+    return added(table, within, what, sums)
+
+
+def of_all(table: Table, rows: Expression) -> Expression:
+    """The rows that are kept of all units, and the units, without groups."""
+    most = min(table.bounds.rows, table.bounds.rows_per_group)
+    of_unit = _grouped(rows, columns_of(rows)[0], {"rows": lambda each: each.count()})
+    kept_of_unit = {"rows": lambda each: _clamped(_at_most(each.rows, most).sum())}
+    return _grouped(of_unit, [], kept_of_unit | {"units": lambda each: each.count()})
+
+
+def columns_of(rows: Expression) -> tuple[list[str], list[str]]:
+    """The columns of projected rows that name units, and those that name groups."""
+    units = [name for name in rows.columns if name.startswith("unit")]
+    return units, [name for name in rows.columns if name.startswith("key")]
+
+
+def added(table: Table, within: Expression, what: Aggregation, sums: Mapping[str, Any]) -> Expression:
+    """The integers of every group, and bin, of rows that were bounded.
+
+    Its distinct units, if the groups are private, its rows, and a sum of each of `sums` over them.
+    """
+    units, keys = columns_of(within)
+    cells = [*keys, "bin"] if what.bins is not None else keys
+    exact_sum = table.engine.exact_sum
+    of_rows = {name: (lambda each, of=of: _clamped(exact_sum(of(each)))) for name, of in sums.items()}
     if what.public is not None:
-        return _grouped(within, cells, {"rows": lambda each: each.count(), **sums})
-    whole: dict[str, Any] = {"rows": lambda each: each.rows.sum().cast("int64")}
-    whole |= {name: (lambda each, name=name: _clamped(add(each[name]))) for name in sums}
-    of_unit = _grouped(within, [*cells, *units], {"rows": lambda each: each.count(), **sums})
-    return _grouped(
-        _once(of_unit, [*keys, *units]), cells, {"units": lambda each: each.once.sum().cast("int64"), **whole}
-    )
-
-
-def _adding(table: Table, term: Term, name: str) -> Any:
-    return lambda each: _clamped(table.engine.exact_sum(term.of(each[name])))
+        return _grouped(within, cells, {"rows": lambda each: each.count(), **of_rows})
+    whole = {name: (lambda each, name=name: _clamped(exact_sum(each[name]))) for name in sums}
+    of_unit = _grouped(within, [*cells, *units], {"rows": lambda each: each.count(), **of_rows})
+    once = {"units": lambda each: each.once.sum().cast("int64"), "rows": lambda each: each.rows.sum().cast("int64")}
+    return _grouped(_once(of_unit, [*keys, *units]), cells, once | whole)
 
 
 def _units_by_rows(
@@ -188,8 +226,7 @@ def _units_by_rows(
 
 def _losing(table: Table, rows: Expression, what: Aggregation) -> Expression:
     """All units, and those that lose a row, or in a question about distinct units a group."""
-    units = [name for name in rows.columns if name.startswith("unit")]
-    keys = [name for name in rows.columns if name.startswith("key")]
+    units, keys = columns_of(rows)
     bounds = table.bounds
     of_group = _grouped(rows, [*units, *keys], {"rows": lambda each: each.count()})
     of_unit = _grouped(
@@ -221,12 +258,10 @@ def _once(rows: Expression, of: list[str]) -> Expression:
     return rows.mutate(once=(rows.bin == first).ifelse(1, 0))
 
 
-def _center(what: Aggregation) -> int:
-    return what.value[2] if what.value is not None else 0
+def projected(table: Table, what: Aggregation, raw: str | None = None) -> Expression:
+    """Units, keys, bins and step counts of the rows that count at all; and a column of numbers as it is, `raw`."""
+    import ibis
 
-
-def _projected(table: Table, what: Aggregation) -> Expression:
-    """Units, keys, bins and step counts of the rows that count at all."""
     data: Expression = table.data
     columns: dict[str, Any] = {f"unit{i}": _same(table, name) for i, name in enumerate(table.unit)}
     columns |= {f"key{i}": _same(table, name) for i, name in enumerate(what.by)}
@@ -234,28 +269,28 @@ def _projected(table: Table, what: Aggregation) -> Expression:
     rows += _possible(table, what.by) if what.public is None else _wanted(table, what)
     if what.value is not None:
         name, grid, _ = what.value
-        number = _number(table, name)
-        rows += [number.notnull()] if _whole(table, name) else [number.notnull(), ~number.isnan()]
-        columns["value"] = grid.image(number, whole=_whole(table, name))
+        rows.append(_told(table, name))
+        columns["value"] = grid.image(_number(table, name), whole=is_whole(table, name))
     for place, term in enumerate(what.terms):
-        number, whole = _number(table, term.column), _whole(table, term.column)
-        rows += [number.notnull()] if whole else [number.notnull(), ~number.isnan()]
-        columns[f"value{place}"] = term.grid.image(number, whole=whole)
+        rows.append(_told(table, term.column))
+        columns[f"value{place}"] = term.grid.image(_number(table, term.column), whole=is_whole(table, term.column))
     if what.item is not None:
         rows += _possible(table, [what.item])
         columns["item"] = _same(table, what.item)
     name, bins = (None, None) if what.bins is None else what.bins
     if name is not None and bins is not None:
-        columns["bin"] = bins.index(_number(table, name), whole=_whole(table, name))
+        columns["bin"] = bins.index(_number(table, name), whole=is_whole(table, name))
+    if raw is not None:
+        columns["raw"] = ibis.cases((_told(table, raw), _number(table, raw)), else_=None)
     picked = data.filter(*rows).select(**columns)
-    for at, values in _dictionaries(table, what).items():
+    for at, values in dictionaries(table, what).items():
         listed: Any = table.engine.dictionary(values)
         joined = picked.join(listed, picked[f"key{at}"] == listed.value)
         picked = joined.select(**{each: joined.place if each == f"key{at}" else joined[each] for each in columns})
     return picked.filter(picked.bin.notnull()) if "bin" in columns else picked
 
 
-def _dictionaries(table: Table, what: Aggregation) -> Mapping[int, Sequence[str]]:
+def dictionaries(table: Table, what: Aggregation) -> Mapping[int, Sequence[str]]:
     """The public texts of each key column that stands as places in them, by code point, so that the order is kept."""
     if what.public is None:
         return {}
@@ -280,7 +315,14 @@ def _text(table: Table, name: str) -> bool:
     return table.column(name).kind == "text"
 
 
-def _whole(table: Table, name: str) -> bool:
+def _told(table: Table, name: str) -> Any:
+    """Whether a column holds a number."""
+    number = _number(table, name)
+    return number.notnull() if is_whole(table, name) else number.notnull() & ~number.isnan()
+
+
+def is_whole(table: Table, name: str) -> bool:
+    """Whether a column holds whole numbers."""
     return table.column(name).kind in ("integer", "boolean")
 
 
@@ -325,7 +367,7 @@ def _possible(table: Table, names: Sequence[str]) -> list[Any]:
 def _wanted(table: Table, what: Aggregation) -> list[Any]:
     """The rows whose keys can be asked for, column by column."""
     conditions: list[Any] = []
-    placed = _dictionaries(table, what)
+    placed = dictionaries(table, what)
     for position, name in enumerate(what.by):
         if position in placed:
             continue

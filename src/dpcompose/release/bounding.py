@@ -78,7 +78,7 @@ def bounded(
     if not few and bounds.groups < bounds.rows:
         rows = kept(table, rows, units, keys, most=bounds.groups, sampling=sampling, stage="groups", dense=True)
         few = True
-    used = [name for name in rows.columns if name.startswith(("bin", "value", "item"))]
+    used = [name for name in rows.columns if name.startswith(("bin", "value", "item", "raw"))]
     if bounds.rows_per_group < bounds.rows:
         rows = kept(
             table, rows, [*units, *keys], used, most=bounds.rows_per_group, sampling=sampling, stage="rows of groups"

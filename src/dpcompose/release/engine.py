@@ -130,6 +130,10 @@ class Engine(ABC):
         """A table of texts, `value`, and their places, `place`, to join with; None where a comparison does as well."""
         return None
 
+    def small(self, rows: Expression) -> Expression:
+        """The same rows, expected to be few: what a join keeps in memory, in place of the other side."""
+        return rows
+
     def numbered(self, rows: Expression, of: Sequence[str], order: Order) -> Expression:
         """The rows with their place, from 0, among those that are equal in `of`, and the number of those.
 

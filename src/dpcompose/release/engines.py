@@ -79,6 +79,14 @@ class OnDuckDB(Engine):
         width = "int16" if len(values) <= 2**15 else "int32"
         return ibis.memtable(arrow_table([("value", "string", values), ("place", width, range(len(values)))]))
 
+    def small(self, rows: Expression) -> Expression:
+        """DuckDB expects one row of what is unpacked from one list, and many of a filter."""
+        import ibis
+
+        listed = rows.agg(listed=ibis.struct({name: rows[name] for name in rows.columns}).collect())
+        unpacked = listed.select(row=listed.listed.unnest())
+        return unpacked.select(**{name: unpacked.row[name] for name in rows.columns})
+
     def numbered(self, rows: Expression, of: Sequence[str], order: Order) -> Expression:
         """The ranks of all rows, sorted once, say where a group begins and ends: faster than a window for each group.
 

@@ -143,6 +143,10 @@ class Bins(Protocol):
         """The bin of each number, NULL for what lies in none."""
         ...
 
+    def holds(self, column: Expression) -> Expression:
+        """Whether a number, or NULL, lies in a bin."""
+        ...
+
 
 @dataclass(frozen=True)
 class Edges:
@@ -182,6 +186,9 @@ class Edges:
             outside = outside | value.isnan()
         branches = [(value < edge, position) for position, edge in enumerate(numbers[1:-1])]
         return ibis.cases((outside, ibis.null("int64")), *branches, else_=self.count - 1).cast("int64")
+
+    def holds(self, column: Expression) -> Expression:
+        return column.notnull() & (column >= float(self.edges[0])) & (column <= float(self.edges[-1]))
 
 
 @dataclass(frozen=True)
@@ -225,3 +232,6 @@ class GridPoints:
         nowhere = column.isnull() if whole else column.isnull() | column.cast("float64").isnan()
         place = self.grid.image(column, whole=whole) - self.grid.first
         return ibis.cases((nowhere, ibis.null("int64")), else_=place)
+
+    def holds(self, column: Expression) -> Expression:
+        return column.notnull()

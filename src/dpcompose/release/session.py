@@ -18,16 +18,15 @@ from dpcompose.ledger import Ledger, Receipt
 from dpcompose.ledger.text import line_of_text
 from dpcompose.release import arrow, sampler
 from dpcompose.release.accuracy import cheapest
-from dpcompose.release.aggregate import exact, statement
 from dpcompose.release.answer import BIAS, REPLACED, Answer, Quote, answered, stored, written
 from dpcompose.release.answers import AnswerStore, answers_at, redeemed
 from dpcompose.release.asking import Asking
 from dpcompose.release.bounding import Binding
 from dpcompose.release.counts import Count
 from dpcompose.release.design import Design
-from dpcompose.release.engine import EngineStatement
 from dpcompose.release.explain import Explanation
 from dpcompose.release.question import Question, questions_of
+from dpcompose.release.scan import Scan
 from dpcompose.release.spend import Spend
 from dpcompose.release.sql import explains, questions_of_sql
 from dpcompose.release.table import Table
@@ -113,12 +112,12 @@ class Session(Asking):
             table.require_plain(self._trusted)
         own = Binding.of(self.table).shared(design.table for design in designs)
         binding = own.found(self.ledger, self.scope)
-        statements = self._statements(designs, binding)
+        scan = self._scan(designs, binding)
         if binding is own:
             # Nothing is written for a question that the engine has no words for.
             binding = own.kept(self.ledger, self.scope, actor=self.actor)
             # Another program may have been first, with another key.
-            statements = statements if binding == own else self._statements(designs, binding)
+            scan = scan if binding == own else self._scan(designs, binding)
         receipt = self.account.charge(
             compose(*(design.mechanism for design in designs)),
             actor=self.actor,
@@ -134,8 +133,8 @@ class Session(Asking):
                 return self._stored(designs, questions, receipt, binding)
             # From here on the charge is spent, whatever happens.
             answers = tuple(
-                answered(design, question, design.draw(exact(design.table, design.aggregation, made)), receipt)
-                for design, question, made in zip(designs, questions, statements, strict=True)
+                answered(design, question, design.draw(found), receipt)
+                for design, question, found in zip(designs, questions, scan.exact(), strict=True)
             )
             self.answers.keep(receipt, written(answers), binding.seal)
         return answers
@@ -281,8 +280,8 @@ class Session(Asking):
         named = note.get("trust_view", [])
         return cast("list[str]", named) if isinstance(named, list) else [str(named)]
 
-    def _statements(self, designs: Sequence[Design], binding: Binding) -> list[EngineStatement]:
-        return [statement(design.table, design.aggregation, binding.sampling) for design in designs]
+    def _scan(self, designs: Sequence[Design], binding: Binding) -> Scan:
+        return Scan.of(self.table, [design.aggregation for design in designs], binding.sampling)
 
     def _stored(
         self, designs: Sequence[Design], questions: Sequence[Question], receipt: Receipt, binding: Binding

@@ -1,0 +1,257 @@
+"""One statement for several questions to one table: those that can share it have their rows bounded once.
+
+Questions share when they have the same groups, and one column besides at most. One order of a unit's rows, by groups
+and that column, then refines the order of each question: the same places in it are kept. Where a row of a unit counts
+for some of the questions only, as one with NULL does, the unit is bounded for each of them by itself. So every question
+has the integers that it has when it is asked alone.
+"""
+# ibis types its expressions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportUnknownLambdaType=false
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dpcompose.release.aggregate import (
+    ANY,
+    LARGEST_SUM,
+    Aggregation,
+    Numbers,
+    added,
+    columns_of,
+    in_words,
+    is_whole,
+    key_reader,
+    of_all,
+    of_one,
+    projected,
+)
+from dpcompose.release.bounding import Sampling, bounded
+from dpcompose.release.engine import EngineStatement, Expression, run, without_warnings
+from dpcompose.release.grid import GridPoints
+from dpcompose.release.table import Key, Table
+
+Found = Mapping[Key, Mapping[int, Numbers]]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One branch of the statement: some integers of every group.
+
+    Args:
+        found: Columns of the groups, of the bin if there is one, and of integers.
+        what: What it is for: its groups and bins.
+        takers: The questions that it is for, by their places, and the names of the integers of each.
+    """
+
+    found: Expression
+    what: Aggregation
+    takers: tuple[tuple[int, tuple[str, ...]], ...]
+
+    @property
+    def numbers(self) -> list[str]:
+        """The names of the integers."""
+        return list(dict.fromkeys(name for _, names in self.takers for name in names))
+
+
+@dataclass(frozen=True)
+class Scan:
+    """The one statement for several questions, and how its rows are read.
+
+    Args:
+        table: The table that is asked.
+        whats: What is wanted of it.
+        parts: The branches of the statement.
+        made: The statement.
+    """
+
+    table: Table
+    whats: tuple[Aggregation, ...]
+    parts: tuple[Part, ...]
+    made: EngineStatement
+
+    @classmethod
+    def of(cls, table: Table, whats: Sequence[Aggregation], sampling: Sampling = ANY) -> Scan:
+        """The statement for these questions. Nothing is looked at when it is made.
+
+        Raises:
+            UnsupportedError: If the engine has no words for it.
+        """
+        with without_warnings():
+            families = _families(whats)
+            parts = tuple(part for places in families for part in _parts(table, whats, places, sampling))
+            return cls(table, tuple(whats), parts, in_words(table, _united(parts)))
+
+    def exact(self) -> list[Found]:
+        """The integers for each question, as `aggregate.exact` gives them for one.
+
+        Raises:
+            EngineError: If the engine failed.
+        """
+        found: list[dict[Key, dict[int, Numbers]]] = [{} for _ in self.whats]
+        wanted = [None if what.public is None else set(what.public) for what in self.whats]
+        names = list(_schema(self.parts))
+        readers = [self._reader(part, names) for part in self.parts]
+        for row in run(self.table.engine, self.made):
+            part = self.parts[row[0]]
+            key, bin, numbers = readers[row[0]](row)
+            for place, integers in part.takers:
+                keys = wanted[place]
+                if keys is None or key in keys:
+                    _add(found[place].setdefault(key, {}), bin, tuple(numbers[name] for name in integers))
+        return list(found)
+
+    def _reader(self, part: Part, names: list[str]) -> Any:
+        read = key_reader(self.table, part.what)
+        keys = [names.index(name) for name in _keys(part.found).values()]
+        numbers = {name: names.index(f"number{at}") for at, name in enumerate(part.numbers)}
+        bin = names.index("bin")
+
+        def reader(row: Sequence[Any]) -> tuple[Key, int, Mapping[str, int]]:
+            return read([row[at] for at in keys]), int(row[bin] or 0), {n: int(row[at]) for n, at in numbers.items()}
+
+        return reader
+
+
+def _add(bins: dict[int, Numbers], bin: int, numbers: Numbers) -> None:
+    """Add integers of other units: each sum was clamped, and their sum is again, both 1-Lipschitz."""
+    before = bins.get(bin, (0,) * len(numbers))
+    sums = (one + other for one, other in zip(before, numbers, strict=True))
+    bins[bin] = tuple(max(min(total, LARGEST_SUM), -LARGEST_SUM) for total in sums)
+
+
+def _families(whats: Sequence[Aggregation]) -> list[list[int]]:
+    """The questions that share, by their places."""
+    found: dict[object, list[int]] = {}
+    alone: list[int] = []
+    for place, what in enumerate(whats):
+        if _is_of_its_own(what):
+            found[place] = [place]
+        elif what.column is None:
+            alone.append(place)
+        else:
+            found.setdefault((what.by, _public(what), what.column), []).append(place)
+    for place in alone:
+        groups = whats[place].by, _public(whats[place])
+        shared = (key for key in found if isinstance(key, tuple) and key[:2] == groups)
+        # Distinct units have no bounds on rows, so they share with what has no order.
+        key = None if whats[place].distinct else next(shared, None)
+        found.setdefault((*groups, None) if key is None else key, []).append(place)
+    return list(found.values())
+
+
+def _is_of_its_own(what: Aggregation) -> bool:
+    """Whether it has an order of rows, or of groups, that no other question shares."""
+    by_rows = what.bins is not None and what.bins[0] is None
+    return bool((what.distinct and what.by) or what.terms or what.item is not None or what.lost is not None or by_rows)
+
+
+def _public(what: Aggregation) -> frozenset[Key] | None:
+    return None if what.public is None else frozenset(what.public)
+
+
+def _parts(table: Table, whats: Sequence[Aggregation], places: list[int], sampling: Sampling) -> Iterator[Part]:
+    if len(places) == 1:
+        yield _alone(whats[places[0]], places[0], of_one(table, whats[places[0]], sampling))
+        return
+    first = whats[places[0]]
+    column = next((whats[place].column for place in places if whats[place].column is not None), None)
+    if column is None and not first.by:
+        takers = ((place, ("units" if whats[place].distinct else "rows",)) for place in places)
+        yield Part(of_all(table, projected(table, first)), first, tuple(takers))
+        return
+    rows = projected(table, Aggregation(first.by, first.public), column)
+    units, keys = columns_of(rows)
+    # The rows of each question, by what decides which they are.
+    counted = {_decider(whats[place]): _counted(whats[place], rows) for place in places}
+    conditions = [condition for condition in counted.values() if condition is not None]
+    if len(counted) == 1:
+        rows = rows.filter(*conditions) if conditions else rows
+    else:
+        # As a view each time, so that it is written, and found, once.
+        mixed = table.engine.small(rows.filter(~_all(conditions)).select(*units).distinct())
+        rows = rows.anti_join(mixed.view(), units)
+        for place in places:
+            yield _alone(whats[place], place, of_one(table, whats[place], sampling, mixed.view()))
+    within = bounded(table, rows, units, keys, cells=first.groups, sampling=sampling)
+    for bins in {whats[place].bins: None for place in places}:
+        yield _together(table, within, bins, {place: whats[place] for place in places if whats[place].bins == bins})
+
+
+def _alone(what: Aggregation, place: int, found: Expression) -> Part:
+    numbers = tuple(name for name in found.columns if name != "bin" and not name.startswith("key"))
+    return Part(found, what, ((place, numbers),))
+
+
+def _together(table: Table, within: Expression, bins: Any, whats: Mapping[int, Aggregation]) -> Part:
+    """The integers of questions with the same groups and bins, of rows that were bounded."""
+    sums: dict[str, Any] = {}
+    takers: list[tuple[int, tuple[str, ...]]] = []
+    for place, what in whats.items():
+        names = ["rows"] if what.public is not None else ["units", "rows"]
+        if what.value is not None:
+            name, grid, center = what.value
+            whole = is_whole(table, name)
+            sums[f"sum{place}"] = lambda each, g=grid, w=whole, c=center: g.image(each.raw, whole=w) - c
+            names.append(f"sum{place}")
+        takers.append((place, tuple(names)))
+    first = next(iter(whats.values()))
+    what = Aggregation(first.by, first.public, bins=bins)
+    if bins is not None:
+        index = bins[1].index(within.raw, whole=is_whole(table, bins[0]))
+        within = within.mutate(bin=index)
+    return Part(added(table, within, what, sums), what, tuple(takers))
+
+
+def _decider(what: Aggregation) -> object:
+    """Questions of which this is equal count the same rows of their groups."""
+    if what.bins is None or isinstance(what.bins[1], GridPoints):
+        return what.column is not None
+    return what.bins
+
+
+def _counted(what: Aggregation, rows: Expression) -> Any:
+    """Which rows count, or None where all do."""
+    if what.column is None:
+        return None
+    return rows.raw.notnull() if what.bins is None else what.bins[1].holds(rows.raw)
+
+
+def _all(conditions: Sequence[Any]) -> Any:
+    found = conditions[0]
+    for each in conditions[1:]:
+        found = found & each
+    return found
+
+
+def _keys(found: Expression) -> dict[str, str]:
+    """The columns of the groups, and what they are called in the whole: by their place and type."""
+    names = [name for name in found.columns if name.startswith("key")]
+    return {name: f"{name} {str(found[name].type()).lstrip('!')}" for name in names}
+
+
+def _schema(parts: Sequence[Part]) -> dict[str, str]:
+    """The columns of the whole, and their types."""
+    keys = {called: called.split(" ", 1)[1] for part in parts for called in _keys(part.found).values()}
+    numbers = max(len(part.numbers) for part in parts)
+    return {"part": "int64", **keys, "bin": "int64"} | {f"number{at}": "int64" for at in range(numbers)}
+
+
+def _united(parts: Sequence[Part]) -> Expression:
+    """All branches, one below the other, each with its own number."""
+    import ibis
+
+    schema = _schema(parts)
+    branches: list[Any] = []
+    for at, part in enumerate(parts):
+        found = part.found
+        has: dict[str, Any] = {called: found[name] for name, called in _keys(found).items()}
+        has |= {f"number{n}": found[name].cast("int64") for n, name in enumerate(part.numbers)}
+        has |= {"part": ibis.literal(at, "int64")}
+        if "bin" in found.columns:
+            has["bin"] = found.bin.cast("int64")
+        branches.append(found.select(**{name: has.get(name, ibis.null(type)) for name, type in schema.items()}))
+    return branches[0] if len(branches) == 1 else ibis.union(*branches)
