@@ -116,6 +116,43 @@ class Scan:
         return reader
 
 
+@dataclass(frozen=True)
+class Scans:
+    """The statements for the questions of a batch, one for each table that is asked.
+
+    Args:
+        scans: Each with the places of its questions in the batch.
+    """
+
+    scans: tuple[tuple[tuple[int, ...], Scan], ...]
+
+    @classmethod
+    def of(cls, asked: Sequence[tuple[Table, Aggregation]], sampling: Sampling = ANY) -> Scans:
+        """The statements for these questions to these tables; tables that are the same rows are scanned once.
+
+        Raises:
+            UnsupportedError: If an engine has no words for one.
+        """
+        places: dict[object, list[int]] = {}
+        for place, (table, _) in enumerate(asked):
+            places.setdefault((table.data.op(), table.unit, table.bounds), []).append(place)
+        return cls(
+            tuple(
+                (tuple(each), Scan.of(asked[each[0]][0], [asked[place][1] for place in each], sampling))
+                for each in places.values()
+            )
+        )
+
+    def exact(self) -> list[Found]:
+        """The integers for each question of the batch.
+
+        Raises:
+            EngineError: If an engine failed.
+        """
+        found = {place: each for places, scan in self.scans for place, each in zip(places, scan.exact(), strict=True)}
+        return [found[place] for place in sorted(found)]
+
+
 def _add(bins: dict[int, Numbers], bin: int, numbers: Numbers) -> None:
     """Add integers of other units: each sum was clamped, and their sum is again, both 1-Lipschitz."""
     before = bins.get(bin, (0,) * len(numbers))

@@ -26,7 +26,7 @@ from dpcompose.release.counts import Count
 from dpcompose.release.design import Design
 from dpcompose.release.explain import Explanation
 from dpcompose.release.question import Question, questions_of
-from dpcompose.release.scan import Scan
+from dpcompose.release.scan import Scans
 from dpcompose.release.spend import Spend
 from dpcompose.release.sql import explains, questions_of_sql
 from dpcompose.release.table import Table
@@ -112,12 +112,12 @@ class Session(Asking):
             table.require_plain(self._trusted)
         own = Binding.of(self.table).shared(design.table for design in designs)
         binding = own.found(self.ledger, self.scope)
-        scan = self._scan(designs, binding)
+        scans = self._scans(designs, binding)
         if binding is own:
             # Nothing is written for a question that the engine has no words for.
             binding = own.kept(self.ledger, self.scope, actor=self.actor)
             # Another program may have been first, with another key.
-            scan = scan if binding == own else self._scan(designs, binding)
+            scans = scans if binding == own else self._scans(designs, binding)
         receipt = self.account.charge(
             compose(*(design.mechanism for design in designs)),
             actor=self.actor,
@@ -134,7 +134,7 @@ class Session(Asking):
             # From here on the charge is spent, whatever happens.
             answers = tuple(
                 answered(design, question, design.draw(found), receipt)
-                for design, question, found in zip(designs, questions, scan.exact(), strict=True)
+                for design, question, found in zip(designs, questions, scans.exact(), strict=True)
             )
             self.answers.keep(receipt, written(answers), binding.seal)
         return answers
@@ -280,8 +280,8 @@ class Session(Asking):
         named = note.get("trust_view", [])
         return cast("list[str]", named) if isinstance(named, list) else [str(named)]
 
-    def _scan(self, designs: Sequence[Design], binding: Binding) -> Scan:
-        return Scan.of(self.table, [design.aggregation for design in designs], binding.sampling)
+    def _scans(self, designs: Sequence[Design], binding: Binding) -> Scans:
+        return Scans.of([(design.table, design.aggregation) for design in designs], binding.sampling)
 
     def _stored(
         self, designs: Sequence[Design], questions: Sequence[Question], receipt: Receipt, binding: Binding
