@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 
 @contextmanager
-def session(home: Path) -> Iterator[Any]:
-    """A session that runs inside the block."""
+def session(home: Path, **more: str) -> Iterator[Any]:
+    """A session that runs inside the block, with more settings of Spark's, `_` for a dot."""
     settings = {
         "spark.master": "local[2]",
         "spark.ui.enabled": "false",
@@ -29,6 +29,7 @@ def session(home: Path) -> Iterator[Any]:
         "spark.log.level": "OFF",
         "spark.sql.session.timeZone": "UTC",
     }
+    settings |= {name.replace("_", "."): value for name, value in more.items()}
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName("dpcompose")
     for name, value in settings.items():

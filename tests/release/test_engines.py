@@ -10,7 +10,11 @@ import pytest
 
 import dpcompose.release as release
 from campaigns.release import tables
-from campaigns.release.engines import BOUNDS, differing, odd
+from campaigns.release.engines import BOUNDS, PRIVATE, QUESTIONS, differing, odd
+from dpcompose.errors import EngineError, UnsupportedError
+from dpcompose.release.aggregate import exact
+from dpcompose.release.scan import Scan
+from tests.release import world
 
 ORDER = list(BOUNDS)
 
@@ -35,10 +39,15 @@ def test_postgresql_agrees_with_duckdb(bounds: str, postgres_url: str) -> None:
 
 
 def test_spark_agrees_with_duckdb(spark: Any, tmp_path: Path) -> None:
-    # One test, so that one worker starts one session.
-    for bounds in ("3 rows", "2 groups of 2"):
-        path = tmp_path / f"{len(bounds)}.parquet"
-        _same(lambda made, path=path: tables.on_spark(spark, made, path), bounds)
+    # One test, so that one worker starts one session. There, questions are asked together; here, each alone.
+    for number, bounds in enumerate(("3 rows", "2 groups of 2")):
+        made, path = odd(25, number), tmp_path / f"{number}.parquet"
+        here = release.table(tables.arrow(made), **BOUNDS[bounds])
+        there = release.table(tables.on_spark(spark, made, path), name="frame", **BOUNDS[bounds])
+        assert [column.kind for column in here.columns] == [column.kind for column in there.columns]
+        asked = [question.design(here).aggregation for question in [*QUESTIONS.values()][number::2]]
+        for batch in (asked[:5], asked[5:10], asked[10:]):
+            assert Scan.of(there, batch).exact() == [exact(here, each) for each in batch]
     nobody = tables.on_spark(spark, [], tmp_path / "nobody.parquet", "nobody")
     _empty(release.table(nobody, unit="person", max_rows_per_unit=2))
 
@@ -56,9 +65,6 @@ def _empty(there: release.Table) -> None:
 
 
 def test_a_server_that_went_away(postgres_url: str) -> None:
-    from dpcompose.errors import EngineError
-    from tests.release import world
-
     made = tables.on_postgres(postgres_url, odd(25, 3), "leaving")
     ledger = world.ledger()
     table = release.table(made, unit="person", max_rows_per_unit=2)
@@ -67,3 +73,25 @@ def test_a_server_that_went_away(postgres_url: str) -> None:
     with pytest.raises(EngineError, match="PostgreSQL failed before the charge: nothing was spent"):
         session.count(spend={"epsilon": 1}, key="q")
     assert ledger.available("world")["epsilon"].fraction == 100
+
+
+def test_a_frame_of_spark_is_a_source_and_keys_of_few_units_stay_there(spark: Any, tmp_path: Path) -> None:
+    made = odd(40, 9)
+    (tmp_path / "folder").mkdir()
+    tables.on_spark(spark, made, tmp_path / "folder" / "part.parquet")
+    frame = spark.read.parquet(str(tmp_path / "folder"))
+    there = release.table(frame.select("person", "city", "points"), unit="person", max_rows_per_unit=3)
+    here = release.table(tmp_path / "folder", unit="person", max_rows_per_unit=3)
+    question = release.Histogram("points", edges=[-9, 0, 1, 50], by="city", spend=PRIVATE)
+    design, plain = question.design(there), question.design(here)
+    assert design.threshold is not None and plain.threshold is not None
+    assert design.threshold.fewest > 1 == plain.threshold.fewest
+    assert design.threshold.least - design.threshold.fewest == plain.threshold.least - 1
+    whole = exact(here, plain.aggregation)
+    units = {key: sum(numbers[0] for numbers in bins.values()) for key, bins in whole.items()}
+    (handed,) = Scan.of(there, [design.wanted]).exact()
+    assert handed == {key: bins for key, bins in whole.items() if units[key] >= design.threshold.fewest}
+    assert 0 < len(handed) < len(whole)
+    session = world.session_of(release.table(frame.filter("points > 0"), unit="person", max_rows_per_unit=3))
+    with pytest.raises(UnsupportedError, match="trust_view"):
+        session.count(spend={"epsilon": 1})

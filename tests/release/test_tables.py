@@ -17,7 +17,9 @@ import pytest
 import dpcompose.release as release
 from campaigns.release import tables
 from dpcompose.errors import DomainError, MissingExtraError, PlanError, UnsupportedError
+from dpcompose.release import parquet
 from dpcompose.release.aggregate import exact
+from dpcompose.release.engines import of_parquet
 from dpcompose.release.file import questions
 from tests.release import world
 
@@ -64,6 +66,49 @@ SOURCES: list[Callable[[Path], Any]] = [_pandas, _polars, _parquet, _ibis]
 def test_every_source_gives_the_same_integers(source: Callable[[Path], Any], tmp_path: Path, expected: Any) -> None:
     made = release.table(source(tmp_path), unit="person", max_rows_per_unit=2)
     assert integers(made, COUNT) == expected
+
+
+def _folder(path: Path) -> Any:
+    for number, part in enumerate(("a[1]", "b")):
+        (path / part).mkdir()
+        pq.write_table(world.frame().slice(4 * number, 4), path / part / "t.parquet")
+    return path
+
+
+def _pattern(path: Path) -> Any:
+    return f"{_folder(path)}/*/t*.parquet"
+
+
+@pytest.mark.parametrize("source", [_folder, _pattern], ids=["folder", "pattern"])
+def test_several_files_are_one_table(source: Callable[[Path], Any], tmp_path: Path, expected: Any) -> None:
+    assert integers(release.table(source(tmp_path), unit="person", max_rows_per_unit=2), COUNT) == expected
+
+
+def test_folders_and_patterns_without_parquet_files_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("person\nann\n")
+    for source in (tmp_path, tmp_path / "*", f"{tmp_path}/*.parquet", f"{tmp_path}/t.[c]sv"):
+        with pytest.raises(DomainError, match="Parquet files"):
+            release.table(source, unit="person", max_rows_per_unit=1)
+
+
+def test_object_stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expected: Any) -> None:
+    import duckdb
+
+    def none(pattern: str) -> Any:
+        raise duckdb.IOException(f"person 7 is not in {pattern}")
+
+    def stored(pattern: str) -> Any:
+        return of_parquet(pattern.replace("s3://bucket", str(tmp_path)))
+
+    monkeypatch.setattr(parquet, "of_parquet", none)
+    for url in ("s3://", "gs://me:secret@bucket/a.parquet", "s3://bucket/a.csv", "gcs://bucket/a.parquet"):
+        with pytest.raises(DomainError) as raised:
+            release.table(url, unit="person", max_rows_per_unit=1)
+        assert "secret" not in str(raised.value) and "person 7" not in str(raised.value)
+    _folder(tmp_path)
+    monkeypatch.setattr(parquet, "of_parquet", stored)
+    for url in ("s3://bucket/", "s3://bucket/*/t.parquet"):
+        assert integers(release.table(url, unit="person", max_rows_per_unit=2), COUNT) == expected
 
 
 def test_a_duckdb_url(tmp_path: Path, expected: Any) -> None:

@@ -50,5 +50,9 @@ def ledger(where: Any = "memory:", epsilon: float = 100.0) -> Ledger:
 
 
 def session(where: Ledger | None = None, rows: Any = ROWS, answers: Any = None, **bounds: Any) -> release.Session:
+    return session_of(table(rows, **bounds), where, answers)
+
+
+def session_of(asked: release.Table, where: Ledger | None = None, answers: Any = None) -> release.Session:
     kept = ledger() if where is None else where
-    return release.Session(table(rows, **bounds), ledger=kept, scope="world", actor="ana", answers=answers)
+    return release.Session(asked, ledger=kept, scope="world", actor="ana", answers=answers)

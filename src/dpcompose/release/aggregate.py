@@ -73,6 +73,8 @@ class Aggregation:
         terms: More sums of columns, on their grids, or of their squares.
         item: The column whose distinct values are counted in place of rows; or None.
         lost: The question of which units that lose a row are counted, and all units; or None.
+        fewest: Private groups of fewer units, or rows, are left out.
+        measure: What those are fewer of: 0 for units, 1 for rows.
     """
 
     by: tuple[str, ...]
@@ -83,6 +85,8 @@ class Aggregation:
     terms: tuple[Term, ...] = ()
     item: str | None = None
     lost: Aggregation | None = None
+    fewest: int = 1
+    measure: int = 0
 
     def __post_init__(self) -> None:
         if self.public is None or self.bins is None:
@@ -210,7 +214,20 @@ def added(table: Table, within: Expression, what: Aggregation, sums: Mapping[str
     whole = {name: (lambda each, name=name: _clamped(exact_sum(each[name]))) for name in sums}
     of_unit = _grouped(within, [*cells, *units], {"rows": lambda each: each.count(), **of_rows})
     once = {"units": lambda each: each.once.sum().cast("int64"), "rows": lambda each: each.rows.sum().cast("int64")}
-    return _grouped(_once(of_unit, [*keys, *units]), cells, once | whole)
+    return _with_enough(_grouped(_once(of_unit, [*keys, *units]), cells, once | whole), keys, what)
+
+
+def _with_enough(groups: Expression, keys: list[str], what: Aggregation) -> Expression:
+    """The private groups, with their bins, that have so many units, or rows."""
+    import ibis
+
+    if what.fewest == 1:
+        return groups
+    counted = groups[("units", "rows")[what.measure]]
+    if "bin" not in groups.columns:
+        return groups.filter(counted >= what.fewest)
+    placed = groups.mutate(there=counted.sum().over(ibis.window(group_by=keys)))
+    return placed.filter(placed.there >= what.fewest).drop("there")
 
 
 def _units_by_rows(
@@ -384,7 +401,7 @@ def _distinct(
 ) -> Expression:
     """Distinct units of every group, each unit in some of its groups only."""
     pairs = _in_some_groups(table, rows.select(*units, *keys).distinct(), units, keys, what, sampling)
-    return _grouped(pairs, keys, {"units": lambda each: each.count()})
+    return _with_enough(_grouped(pairs, keys, {"units": lambda each: each.count()}), keys, what)
 
 
 def _in_some_groups(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import Protocol
@@ -178,6 +178,17 @@ class Design:
     spend: Spend
     description: Mapping[str, object]
 
+    def __post_init__(self) -> None:
+        if self.threshold is not None and self.table.engine.scattered:
+            object.__setattr__(self, "threshold", self.threshold.scattered)
+
+    @property
+    def wanted(self) -> Aggregation:
+        """The integers that the engine hands over: none of keys that cannot come out."""
+        if self.threshold is None:
+            return self.aggregation
+        return replace(self.aggregation, fewest=self.threshold.fewest, measure=self.threshold.measure)
+
     @property
     def mechanism(self) -> Composable:
         """The composition of all that runs, which is charged."""
@@ -222,9 +233,10 @@ class Design:
         if self.threshold is None:
             assert self.aggregation.public is not None
             return self.aggregation.public, []
-        there = sorted(found, key=sorting)
-        counted = [sum(numbers[self.threshold.measure] for numbers in found[key].values()) for key in there]
-        drawn = self.threshold.draw(counted)
+        measure, fewest = self.threshold.measure, self.threshold.fewest
+        counted = {key: sum(numbers[measure] for numbers in bins.values()) for key, bins in found.items()}
+        there = sorted((key for key, number in counted.items() if number >= fewest), key=sorting)
+        drawn = self.threshold.draw([counted[key] for key in there])
         out = [(key, number) for key, (comes_out, number) in zip(there, drawn, strict=True) if comes_out]
         alone = not self.steps
         return tuple(key for key, _ in out), [tuple((number,) for _, number in out)] if alone else []

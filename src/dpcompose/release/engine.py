@@ -94,6 +94,8 @@ class Engine(ABC):
     """The name in messages."""
     labels: bool = False
     """Whether text units are sorted faster by integers that label them."""
+    scattered: bool = False
+    """Whether private keys may be too many for the machine that asks."""
 
     def exact_sum(self, column: Expression) -> Expression:
         """The sum of 64-bit integers, in more bits than 2^63 of them can fill."""

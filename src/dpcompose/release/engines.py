@@ -244,11 +244,20 @@ class OnPostgreSQL(Engine):
             return cursor.fetchall()
 
 
+def _columns_alone(plan: Any, kind: str) -> bool:
+    """Whether a plan of Spark's chooses columns, and computes none."""
+    columns = plan.projectList() if kind == "Project" else None
+    return columns is not None and all(
+        columns.apply(at).getClass().getSimpleName() == "AttributeReference" for at in range(columns.size())
+    )
+
+
 @dataclass(frozen=True)
 class OnSpark(Engine):
     """Sums of BIGINT overflow, so they are taken in DECIMAL(38, 0); text sorts by its UTF-8 bytes."""
 
     name: str = "Spark"
+    scattered: bool = True
 
     def exact_sum(self, column: Expression) -> Expression:
         return column.cast("decimal(28, 0)").sum()
@@ -268,10 +277,9 @@ class OnSpark(Engine):
         """Names that stand for files or frames are tables here; a view that selects, computes or joins is none."""
         name = ".".join(part for part in (table.namespace.catalog, table.namespace.database, table.name) if part)
         plan, lasting = backend._session.table(name)._jdf.queryExecution().analyzed(), True
-        while plan.children().size() == 1 and plan.getClass().getSimpleName() in ("SubqueryAlias", "View"):
-            lasting = lasting and plan.getClass().getSimpleName() != "View"
+        while (kind := plan.getClass().getSimpleName()) in ("SubqueryAlias", "View") or _columns_alone(plan, kind):
+            lasting = lasting and kind != "View"
             plan = plan.children().apply(0)
-        kind = plan.getClass().getSimpleName()
         if kind == "LogicalRelation":
             kind = plan.relation().getClass().getSimpleName()
         home = backend._session.conf.get("spark.sql.warehouse.dir")

@@ -205,6 +205,11 @@ def _parts(table: Table, whats: Sequence[Aggregation], places: list[int], sampli
     # The rows of each question, by what decides which they are.
     counted = {_decider(whats[place]): _counted(whats[place], rows) for place in places}
     conditions = [condition for condition in counted.values() if condition is not None]
+    if len(counted) > 1 and any(whats[place].fewest > 1 for place in places):
+        # The units of a group have to be counted in one place.
+        for place in places:
+            yield _alone(whats[place], place, of_one(table, whats[place], sampling))
+        return
     if len(counted) == 1:
         rows = rows.filter(*conditions) if conditions else rows
     else:
@@ -236,7 +241,9 @@ def _together(table: Table, within: Expression, bins: Any, whats: Mapping[int, A
             names.append(f"sum{place}")
         takers.append((place, tuple(names)))
     first = next(iter(whats.values()))
-    what = Aggregation(first.by, first.public, bins=bins)
+    measures = {each.measure for each in whats.values()}
+    fewest = min(each.fewest for each in whats.values()) if len(measures) == 1 else 1
+    what = Aggregation(first.by, first.public, bins=bins, fewest=fewest, measure=first.measure)
     if bins is not None:
         index = bins[1].index(within.raw, whole=is_whole(table, bins[0]))
         within = within.mutate(bin=index)

@@ -281,7 +281,7 @@ class Session(Asking):
         return cast("list[str]", named) if isinstance(named, list) else [str(named)]
 
     def _scans(self, designs: Sequence[Design], binding: Binding) -> Scans:
-        return Scans.of([(design.table, design.aggregation) for design in designs], binding.sampling)
+        return Scans.of([(design.table, design.wanted) for design in designs], binding.sampling)
 
     def _stored(
         self, designs: Sequence[Design], questions: Sequence[Question], receipt: Receipt, binding: Binding

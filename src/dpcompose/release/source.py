@@ -18,6 +18,14 @@ from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
 from dpcompose.release.arrow import of_frame, read_csv
 from dpcompose.release.engine import Engine, Expression, Relation, base, turn, without_warnings
 from dpcompose.release.engines import OnDuckDB, OnPostgreSQL, OnSpark, of_arrow, of_parquet
+from dpcompose.release.parquet import (
+    in_object_store,
+    is_spark_frame,
+    local_files,
+    several,
+    spark_frame,
+    stored_files,
+)
 
 
 @dataclass(frozen=True)
@@ -65,11 +73,14 @@ def opened(source: Any, *, name: str | None, schema: Mapping[str, str] | None, l
     with without_warnings():
         label, data = _opened(source, name, line_breaks)
         table = base(data)
-        foreign = isinstance(source, ibis.Table) or (isinstance(source, str) and "://" in source)
+        stored, spark = in_object_store(source), is_spark_frame(source)
+        foreign = (
+            isinstance(source, ibis.Table) or spark or (isinstance(source, str) and "://" in source and not stored)
+        )
         engine = _engine_of(data, foreign=foreign)
         relation = place = None
         if isinstance(source, str | os.PathLike) and not foreign:
-            place = f"file {Path(source).resolve()}"
+            place = f"files {source}" if stored else f"file {Path(source).resolve()}"
         elif foreign and isinstance(table, ibis.expr.operations.DatabaseTable):
             with turn(data.get_backend()):
                 engine.require(data.get_backend())
@@ -111,18 +122,24 @@ def _opened(source: Any, name: str | None, line_breaks: bool) -> tuple[str, Expr
     match source:
         case ibis.Table():
             return _name_of(source), source
+        case str() if in_object_store(source):
+            return source.rstrip("/").rpartition("/")[2], stored_files(source)
         case str() if "://" in source:
             return _database(source, name)
         case str() | os.PathLike():
             return _file(Path(source), line_breaks)
+        case _ if is_spark_frame(source):
+            return "frame", spark_frame(source)
         case ArrowStream():
             return "frame", of_arrow(of_frame(source))
         case _:
-            domain = "an ibis table, a pandas, polars or Arrow frame, a path, or the URL of a database"
+            domain = "an ibis table, a pandas, polars, Arrow or Spark frame, a path, or the URL of a database or store"
             raise DomainError("source", type(source).__name__, domain)
 
 
 def _file(path: Path, line_breaks: bool) -> tuple[str, Expression]:
+    if several(path):
+        return path.name, local_files(path)
     suffix = path.suffix.lower()
     if suffix not in (".parquet", ".csv"):
         raise DomainError("source", str(path), "a file whose name ends in .parquet or .csv")

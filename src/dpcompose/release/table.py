@@ -226,8 +226,9 @@ def table(
     `note={"trust_view": [its name]}`.
 
     Args:
-        source: An ibis table on DuckDB, PostgreSQL or Spark; a pandas, polars or Arrow frame; the path of a Parquet or
-            CSV file; the URL of a database, with `name` for its table.
+        source: An ibis table on DuckDB, PostgreSQL or Spark; a pandas, polars, Arrow or Spark frame; the path of a
+            Parquet or CSV file, of a folder of Parquet files, or a pattern such as visits/*.parquet; the URL of such
+            files in an object store (s3://, gs://); the URL of a database, with `name` for its table.
         unit: The column, or columns, that name the unit of privacy.
         max_rows_per_unit: Rows kept of one unit; >= 1.
         max_groups_per_unit: Groups of a grouped question in which one unit is kept; by default the number of rows.

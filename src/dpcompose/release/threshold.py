@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpcompose.composition.composition import Composable
@@ -27,6 +27,10 @@ class KeyThreshold:
         delta: The double that is charged for keys that one unit alone holds.
         concentrated: Whether the price is wanted in rho.
         measure: 0 where units are counted, 1 where rows are.
+        fewest: Keys of fewer units, or rows, never come out, and need not be handed over by the engine that holds them.
+            The argument is the same: a key that one unit brings to this number has at most `largest` - 1 more, and
+            comes out with probability at most delta / coordinates, as the threshold is that much higher; all others
+            are hidden by the noise.
 
     Reference: [Korolova2009]
     """
@@ -35,6 +39,7 @@ class KeyThreshold:
     delta: float
     concentrated: bool
     measure: int = 0
+    fewest: int = 1
 
     @classmethod
     def costing(cls, change: Change, spend: Spend, *, measure: int = 0) -> KeyThreshold:
@@ -61,8 +66,17 @@ class KeyThreshold:
         One unit alone counts at most as the largest change of a key: each of its keys comes out with probability at
         most delta / coordinates.
         """
-        each = self.delta / self.noise.change.coordinates * (1 - 1e-12)
-        return self.noise.change.largest + self.noise.passing(each)
+        return self.fewest - 1 + self.noise.change.largest + self._reach
+
+    @property
+    def _reach(self) -> int:
+        """How far noise reaches, but for the probability that one key may have."""
+        return self.noise.passing(self.delta / self.noise.change.coordinates * (1 - 1e-12))
+
+    @property
+    def scattered(self) -> KeyThreshold:
+        """For keys that are many, on many machines: `fewest` above 1, for a threshold higher by an eighth at most."""
+        return replace(self, fewest=1 + self._reach // 8)
 
     @property
     def mechanism(self) -> Composable:
@@ -71,10 +85,11 @@ class KeyThreshold:
         return self.noise.mechanism + failure
 
     def draw(self, numbers: Sequence[int]) -> list[tuple[bool, int]]:
-        """For the units, or rows, of each key: whether the key comes out, and their noisy number."""
+        """For the units, or rows, of each key, at least `fewest`: whether it comes out, and their noisy number."""
         least = self.least
         return [(number >= least, number) for number in self.noise.draw(numbers)]
 
     def plain(self) -> dict[str, object]:
         """The description that the ledger stores."""
-        return {"threshold": self.least, "delta": repr(self.delta)} | self.noise.plain()
+        fewest = {"fewest": self.fewest} if self.fewest > 1 else {}
+        return {"threshold": self.least, "delta": repr(self.delta)} | fewest | self.noise.plain()
