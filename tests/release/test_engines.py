@@ -10,7 +10,7 @@ import pytest
 
 import dpcompose.release as release
 from campaigns.release import tables
-from campaigns.release.engines import BOUNDS, PRIVATE, QUESTIONS, differing, odd
+from campaigns.release.engines import BOUNDS, QUESTIONS, differing, odd
 from dpcompose.errors import EngineError, UnsupportedError
 from dpcompose.release.aggregate import exact
 from dpcompose.release.scan import Scan
@@ -76,13 +76,13 @@ def test_a_server_that_went_away(postgres_url: str) -> None:
 
 
 def test_a_frame_of_spark_is_a_source_and_keys_of_few_units_stay_there(spark: Any, tmp_path: Path) -> None:
-    made = odd(40, 9)
+    made = odd(15, 9)
     (tmp_path / "folder").mkdir()
     tables.on_spark(spark, made, tmp_path / "folder" / "part.parquet")
     frame = spark.read.parquet(str(tmp_path / "folder"))
     there = release.table(frame.select("person", "city", "points"), unit="person", max_rows_per_unit=3)
     here = release.table(tmp_path / "folder", unit="person", max_rows_per_unit=3)
-    question = release.Histogram("points", edges=[-9, 0, 1, 50], by="city", spend=PRIVATE)
+    question = release.Histogram("points", edges=[-9, 0, 1, 50], by="city", spend={"epsilon": 4, "delta": 1e-6})
     design, plain = question.design(there), question.design(here)
     assert design.threshold is not None and plain.threshold is not None
     assert design.threshold.fewest > 1 == plain.threshold.fewest
