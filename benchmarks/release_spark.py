@@ -1,4 +1,4 @@
-"""A batch of three questions to 10^8 rows, 10^7 units, 5,000 groups on Spark with 1 GB for driver and executor together.
+"""A batch of three questions to 10^8 rows, 10^7 units, 5,000 groups on Spark, 1 GB for driver and executor together.
 
 python -m benchmarks.release_spark [--rows N] [--home DIRECTORY]
 
