@@ -275,8 +275,13 @@ def _once(rows: Expression, of: list[str]) -> Expression:
     return rows.mutate(once=(rows.bin == first).ifelse(1, 0))
 
 
-def projected(table: Table, what: Aggregation, raw: str | None = None) -> Expression:
-    """Units, keys, bins and step counts of the rows that count at all; and a column of numbers as it is, `raw`."""
+def projected(
+    table: Table, what: Aggregation, raw: str | None = None, grid: FixedPointGrid | None = None
+) -> Expression:
+    """Units, keys, bins and step counts of the rows that count at all.
+
+    Also, if named, a column of numbers, as it is or in steps of a grid, as `raw`.
+    """
     import ibis
 
     data: Expression = table.data
@@ -298,7 +303,9 @@ def projected(table: Table, what: Aggregation, raw: str | None = None) -> Expres
     if name is not None and bins is not None:
         columns["bin"] = bins.index(_number(table, name), whole=is_whole(table, name))
     if raw is not None:
-        columns["raw"] = ibis.cases((_told(table, raw), _number(table, raw)), else_=None)
+        number = _number(table, raw)
+        steps = number if grid is None else grid.image(number, whole=is_whole(table, raw))
+        columns["raw"] = ibis.cases((_told(table, raw), steps), else_=None)
     picked = data.filter(*rows).select(**columns)
     for at, values in dictionaries(table, what).items():
         listed: Any = table.engine.dictionary(values)
