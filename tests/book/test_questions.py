@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import dpcompose
+from dpcompose import book
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "questions.md").read_text(encoding="utf-8")
@@ -131,3 +132,12 @@ def test_the_misprints_are_listed_by_section() -> None:
     assert re.findall(r"^## Section ([\d.]+)$", page, re.MULTILINE) == ["2.3", "3.5", "3.5.1", "3.5.2"]
     for known in ("P[M2(x) = r2] / P[M2(x) = r2]", "at most 1", "numbered 3.16"):
         assert known in page
+
+
+def test_the_caption_of_the_picture_is_true() -> None:
+    def worse(times: int) -> bool:
+        return book.advanced(0.01, times=times, slack=1e-6).epsilon > book.basic([(0.01, 0.0)] * times).epsilon
+
+    found = re.search(r"the theorem is above the sum up to k = (\d+)", (DOCS / "book.md").read_text(encoding="utf-8"))
+    assert found is not None
+    assert worse(int(found[1])) and not worse(int(found[1]) + 1)
