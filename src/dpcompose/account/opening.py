@@ -46,7 +46,7 @@ def open_scope(
     actor: str,
     key: str | None = None,
 ) -> Account:
-    """Open a budget and return the account on it. Opened again in the same words, it is the same budget.
+    """Open a budget and return the account on it. Repeating it is safe; a budget cannot be changed later.
 
     Args:
         ledger: Where.
@@ -55,7 +55,7 @@ def open_scope(
             others and caps nothing itself.
         epsilon: The target, if `filter` is a class; a float is read as its shortest decimal.
         delta: The target, likewise.
-        mechanism_delta: What of delta is kept for the charges, likewise.
+        mechanism_delta: The part of delta reserved for (epsilon, delta) charges, likewise.
         adjacency: What one person's data may change; the same along the whole chain of scopes.
         odometer: For a number on what is spent that holds at all times; its failure probability is fixed here.
         schedule: What will be charged, in this order, mechanisms or pairs (mechanism, times), if that is committed

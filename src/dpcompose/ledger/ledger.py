@@ -159,7 +159,7 @@ class Ledger:
         actor: str,
         key: str | None = None,
     ) -> Scope:
-        """Open a scope; the one above it must be open. Asked again in the same words, it is the same scope.
+        """Open a scope; the one above it must be open. Repeating it is safe.
 
         Args:
             path: Its name, such as `world/acme/sales`.

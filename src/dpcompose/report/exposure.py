@@ -34,7 +34,7 @@ def exposure_page(found: Exposure) -> Page:
     headline = f"epsilon <= {above(found.promised.epsilon)} is promised at delta = {exactly(found.delta)}"
     if not found.promised.available:
         headline = f"Nothing finite is promised at delta = {exactly(found.delta)}"
-    notes = ("Promised holds whatever is asked from now on; spent is about what was charged so far.",)
+    notes = ("Promised: the worst case of all future questions. Spent: charges so far.",)
     return Page("Exposure of one person", headline, "plain", facts, (PageTable("At most", columns, rows),), notes)
 
 
