@@ -11,11 +11,12 @@ from dpcompose.account.scope import NumericLiteral, ScopeBudget, adjacency_of, a
 from dpcompose.adaptive import Odometer
 from dpcompose.adaptive.pricing import known_pure, label
 from dpcompose.composition.composition import Composable
-from dpcompose.errors import DomainError, OverdrawnError, UnsupportedError
+from dpcompose.errors import DomainError, OverdrawnError, UnsupportedError, few_digits
 from dpcompose.guarantee import Adjacency, Priced
 from dpcompose.ledger import Amount, Kind, Ledger, Receipt
 from dpcompose.ledger.scope import paths_down_to
 from dpcompose.mechanism.text import serialize
+from dpcompose.numerics import notebook
 
 
 def chain_cost(
@@ -150,6 +151,12 @@ class Account:
     def left(self) -> dict[str, Amount]:
         """The most that a charge could still ask, each currency by itself, the whole chain heeded."""
         return dict(self.ledger.available(self.scope))
+
+    def _repr_html_(self) -> str:
+        """For a notebook: the budgets on the way, and what is left."""
+        budgets = [f"{each.path}: {each.in_words}" for each in self.chain if each.filter is not None]
+        left = [f"left: {name} {few_digits(amount, up=False)}" for name, amount in self.left().items()]
+        return notebook.lines(f"Account on {self.scope}", budgets + left)
 
     def charge(
         self,

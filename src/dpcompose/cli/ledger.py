@@ -118,7 +118,9 @@ def charge(
     """Charge a budget and its parents, atomically, before noise is drawn."""
     with error_boundary(), opened(url) as ledger:
         if key is None:
-            raise DomainError("--key", None, "a key that names this request", "A repeat with the same key charges nothing")
+            raise DomainError(
+                "--key", None, "a key that names this request", "A repeat with the same key charges nothing"
+            )
         try:
             receipt = _charged(ledger, path, plan, cost, key=key, delta=delta, actor=actor)
         except OverdrawnError as refusal:

@@ -19,6 +19,7 @@ from dpcompose.guarantee.heterogeneous import heterogeneous_epsilon
 from dpcompose.guarantee.optimal import homogeneous_epsilon
 from dpcompose.loss.product import Product
 from dpcompose.loss.two_point import TwoPointLoss
+from dpcompose.numerics import notebook
 from dpcompose.numerics.bound import Bound, up
 from dpcompose.numerics.exact import rounded_up
 
@@ -47,6 +48,11 @@ class Comparison:
     kind: Kind
     lower: float | None = None
     note: str = ""
+
+    def _repr_html_(self) -> str:
+        """For a notebook."""
+        sign = "about" if self.kind == "estimate" else "<="
+        return notebook.lines(f"epsilon {sign} {self.epsilon!r}", [f"{self.kind}: {self.name} {self.reference}"])
 
 
 def theorems(question: PrivacyQuestion, delta: float) -> tuple[Comparison, ...]:

@@ -31,7 +31,7 @@ from dpcompose.guarantee.adjacency import Adjacency, AdjacencyName, Orientation,
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.guarantee.priced import TypedAmounts
-from dpcompose.numerics import check
+from dpcompose.numerics import check, notebook
 from dpcompose.numerics.bound import Bound
 from dpcompose.numerics.exact import larger_reading
 
@@ -240,6 +240,11 @@ class Composition(Composable):
 
     def __hash__(self) -> int:
         return hash(frozenset(self.parts))
+
+    def _repr_html_(self) -> str:
+        """For a notebook: how many mechanisms, and the first of them."""
+        rows = [f"{part!r}, {times:,} times" for part, times in self.parts]
+        return notebook.lines(f"{len(rows):,} mechanisms, run {self.count:,} times in all", rows)
 
     def __repr__(self) -> str:
         terms = [f"{part!r}" if times == 1 else f"{part!r} * {times}" for part, times in self.parts]

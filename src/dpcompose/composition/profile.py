@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcompose.composition.question import PrivacyQuestion
 from dpcompose.errors import DomainError
-from dpcompose.numerics import check
+from dpcompose.numerics import check, notebook
 from dpcompose.numerics.bound import UNIT_ROUNDOFF as U
 from dpcompose.numerics.bound import Bound
 
@@ -77,6 +77,13 @@ class Profile:
         lower = np.array([bound.lower for bound in bounds]).reshape(points.shape)
         upper = np.array([bound.upper for bound in bounds]).reshape(points.shape)
         return Curve(lower, upper)
+
+    def _repr_html_(self) -> str:
+        """For a notebook: delta at a few epsilons."""
+        at = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
+        upper = self(at).upper.tolist()
+        rows = [f"delta <= {most!r} at epsilon = {epsilon:g}" for epsilon, most in zip(at, upper, strict=True)]
+        return notebook.lines("Profile", rows)
 
     def tradeoff(self, alpha: ArrayLike) -> Curve:
         """The smallest type II error at each type I error: f(alpha) = sup over epsilon of 1 - delta - e^epsilon alpha.

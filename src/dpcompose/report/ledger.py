@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from dpcompose.account.in_epsilon import balance_in_epsilon
-from dpcompose.account.scope import target_in_words, target_of
+from dpcompose.account.scope import target_of
 from dpcompose.errors import few_digits
 from dpcompose.ledger import Amount, Amounts, Anchor, Balance, Entry, Kind, Receipt, Verification
 from dpcompose.ledger.ledger import is_at_or_below
@@ -21,7 +21,7 @@ _UNSTATED = "not said"
 Epsilons = tuple[float, float] | None
 _ROUNDED = (
     "Left is what the scope and all above it leave. Spent is rounded up, left is rounded down; --json has the exact "
-    "amounts. An epsilon is that of the amount alone: two of them do not add up to that of both."
+    "amounts. An epsilon is that of the amount alone, at the delta of the scope: two do not add up to that of both."
 )
 
 
@@ -77,7 +77,7 @@ def _currencies(balance: Balance, left: Amounts) -> Iterator[tuple[str, ...]]:
     if target is not None and "epsilon" not in balance.scope.caps:
         known = balance_in_epsilon(balance, left)
         both = ("", "") if known is None else (above(known[0], 4), below(known[1], 4))
-        yield "epsilon", *map(trimmed, both), target_in_words(target).removeprefix("epsilon "), ""
+        yield "epsilon", *map(trimmed, both), " at ".join(few_digits(each, up=False) for each in target), ""
     for name, amount in balance.spent.items():
         if name in balance.scope.caps:
             cap = balance.scope.caps[name]
