@@ -60,7 +60,7 @@ def test_a_scope_of_before_targets_were_kept_is_the_same_scope(ledger: Ledger) -
 def test_the_whole_budget_is_its_target(filter: type) -> None:
     made = filter.for_target(1, delta=1e-6)
     assert epsilon_of(made, made.caps, delta=1e-6) == pytest.approx(1, rel=1e-5)
-    assert epsilon_of(made, dict.fromkeys(made.caps, made.caps[next(iter(made.caps))] * 0), delta=1e-6) == 0
+    assert epsilon_of(made, {name: Fraction(0) for name in made.caps}, delta=1e-6) == 0
 
 
 def test_equal_slots_use_what_is_left_and_need_a_filter_that_divides(ledger: Ledger) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
+import subprocess
+import sys
 from collections import Counter
 from contextlib import redirect_stdout
 from functools import partial
@@ -32,6 +35,7 @@ STRANGE = Page(
     (PageTable("Wide", (Heading("e\u0301" * 30), Heading("n", "right")), (("שלום" * 20, "17.000000000001"),) * 30),),
 )  # fmt: skip
 SMALL = 'delta = 1e-6\n[[mechanism]]\nkind = "gaussian"\nsigma = 30.0\ntimes = 5\n'
+COMMAND = "import sys; sys.argv = ['dpcompose']; from dpcompose.cli import main; main()"
 ENVIRONMENT = {"DPCOMPOSE_LEDGER": "l.db", "USER": "Ada", "COLUMNS": "100"}
 LINES = [
     "account small.toml --risk", "account small.toml --delta 1e-6 --epsilon 1", "account small.toml --epsilon 1",
@@ -167,3 +171,12 @@ def test_every_command_with_documents_has_a_schema() -> None:
     assert invoke(["schema"]).stdout.split("\n")[:-1] == list(DOCUMENTS)
     assert json.loads(invoke(["schema", "ledger", "show"]).stdout) == schema("ledger show")
     assert invoke(["schema", "nonsense"]).exit_code == 2
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_has_a_script_for_each_shell(shell: str) -> None:
+    found = subprocess.run(
+        [sys.executable, "-c", COMMAND], capture_output=True, text=True, check=False,
+        env=os.environ | {"_DPCOMPOSE_COMPLETE": f"source_{shell}"},
+    )  # fmt: skip
+    assert "complete_" + shell in found.stdout or "_DPCOMPOSE_COMPLETE" in found.stdout, found
