@@ -37,7 +37,7 @@ def test_files_whose_quotes_go_on_over_lines_are_found() -> None:
 @pytest.mark.parametrize("name", audit.QUESTIONS)
 def test_no_event_tells_neighbors_apart_too_well(name: str) -> None:
     # Refuted by chance with probability at most 1e-9.
-    assert audit.audited(audit.QUESTIONS[name], 4000, 1e-9).verdict is Verdict.NOT_REFUTED
+    assert audit.audited(audit.QUESTIONS[name], 1000, 1e-9).verdict is Verdict.NOT_REFUTED
 
 
 @pytest.mark.parametrize("name", audit.QUESTIONS)
@@ -50,13 +50,13 @@ def test_the_neighbors_of_the_audit_differ_as_far_as_is_charged(name: str) -> No
 @pytest.mark.statistical
 def test_whole_sessions_neither() -> None:
     # By chance with probability at most 1e-9.
-    assert audit.sessions(200, 1e-9).verdict is Verdict.NOT_REFUTED
+    assert audit.sessions(48, 1e-9).verdict is Verdict.NOT_REFUTED
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", audit.PLANTED)
 def test_planted_defects_are_found(name: str) -> None:
-    assert audit.PLANTED[name](4000).verdict is Verdict.REFUTED
+    assert audit.PLANTED[name](1000).verdict is Verdict.REFUTED
 
 
 @pytest.mark.slow
