@@ -143,7 +143,7 @@ class Table(Transformations):
 
     def changed(
         self, data: Any, step: str, *, weights: Mapping[str, int] | None = None, bounds: Bounds | None = None,
-        roots: tuple[Self, ...] = (),
+        roots: tuple[Any, ...] = (),
     ) -> Self:  # fmt: skip
         """The table that a transformation made: other rows of the same units."""
         return replace(

@@ -87,7 +87,7 @@ class Transformations(ABC):
         *,
         weights: Mapping[str, int] | None = None,
         bounds: Bounds | None = None,
-        roots: tuple[Self, ...] = (),
+        roots: tuple[Any, ...] = (),
     ) -> Self:
         """The table that a transformation made."""
 
