@@ -9,6 +9,8 @@ The only room where theory, ledger and data meet. ibis and opendp are imported w
 """
 
 from dpcompose.release.answer import Answer, Quote
+from dpcompose.release.catalog import Catalog
+from dpcompose.release.catalog import open_file as open
 from dpcompose.release.contributions import LeftOut, RowsPerUnit
 from dpcompose.release.counting import AccuracyCurve, CountingPlan, accuracy_curves, plan
 from dpcompose.release.counts import Contingency, Count, Distinct, Histogram, Units
@@ -29,6 +31,7 @@ from dpcompose.release.workload import Coordinated
 __all__ = [
     "AccuracyCurve",
     "Answer",
+    "Catalog",
     "Contingency",
     "Coordinated",
     "Count",
@@ -60,6 +63,7 @@ __all__ = [
     "case",
     "col",
     "lit",
+    "open",
     "open_sparse_vector",
     "plan",
     "public",

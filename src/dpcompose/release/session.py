@@ -29,7 +29,7 @@ from dpcompose.release.question import Question, questions_of
 from dpcompose.release.scan import Scans
 from dpcompose.release.spend import Spend
 from dpcompose.release.sql import explains, questions_of_sql
-from dpcompose.release.table import Table
+from dpcompose.release.table import CATALOGUED, Table
 from dpcompose.release.workload import MOST_COUNTS, ROUNDS, Coordinated, read_off, rounds_of
 
 MOST_QUESTIONS = 100
@@ -278,7 +278,9 @@ class Session(Asking):
         """The views that the keeper said to trust when the scope was opened."""
         note = cast("dict[str, Any]", self.account.chain[-1].scope.description.get("note", {}))
         named = note.get("trust_view", [])
-        return cast("list[str]", named) if isinstance(named, list) else [str(named)]
+        views = cast("list[str]", named) if isinstance(named, list) else [str(named)]
+        views = [each for each in views if not each.startswith(CATALOGUED)]
+        return [*views, f"{CATALOGUED}{note['catalog']['version']}"] if "catalog" in note else views
 
     def _scans(self, designs: Sequence[Design], binding: Binding) -> Scans:
         return Scans.of([(design.table, design.wanted) for design in designs], binding.sampling)

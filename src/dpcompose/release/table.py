@@ -22,6 +22,8 @@ from dpcompose.release.source import opened
 from dpcompose.release.transformation import Transformations
 
 Key = tuple[Any, ...]
+CATALOGUED = "catalog:"
+"""How the sources of a catalog's tables begin, and what its version is told by among the views that are trusted."""
 
 
 @dataclass(frozen=True)
@@ -185,6 +187,10 @@ class Table(Transformations):
         """
         for root in self.opened:
             root.require_plain(trusted)
+        catalog = next((each for each in trusted if each.startswith(CATALOGUED)), None)
+        if catalog is not None and not (self.opened or self.source.startswith(f"{catalog} ")):
+            domain, remedy = "a table of the scope's catalog", "Use release.Catalog(ledger, scope).table(name)"
+            raise DomainError("table", self.name, domain, remedy)
         if self.opened or self.relation is None:
             return
         backend, now = self.data.get_backend(), None

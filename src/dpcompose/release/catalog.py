@@ -1,0 +1,180 @@
+"""The catalog of a scope: which tables it has, written by its keeper when it is opened.
+
+    definition = {"source": "visits.csv", "unit": "patient", "max_rows_per_unit": 5}
+    release.Catalog.define(ledger, "world", {"visits": definition}, filter=BasicFilter(3), actor="keeper")
+    visits = release.Catalog(ledger, "world").table("visits")
+
+Analysts name a table. Its source, unit and bounds are those of the catalog; the scope answers for no other table.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from dpcompose.account import open_scope
+from dpcompose.adaptive import BasicFilter, Filter
+from dpcompose.errors import DomainError, ReleaseError, ScopeExistsError, UnknownScopeError
+from dpcompose.ledger import Ledger
+from dpcompose.ledger.text import line_of_text
+from dpcompose.numerics import check
+from dpcompose.release.session import Session
+from dpcompose.release.table import CATALOGUED, Table, table
+
+_NEEDED = {"source", "unit", "max_rows_per_unit"}
+_POSSIBLE = _NEEDED | {"max_groups_per_unit", "max_rows_per_group", "name", "schema", "line_breaks"}
+
+
+@dataclass(frozen=True, init=False)
+class Catalog:
+    """The tables that the keeper of a scope defined.
+
+    Args:
+        ledger: The ledger of the scope.
+        scope: The scope that its questions are charged to.
+
+    Raises:
+        UnknownScopeError: If there is no such scope.
+        DomainError: If it was opened without a catalog.
+    """
+
+    ledger: Ledger
+    scope: str
+    version: str
+    tables: Mapping[str, Mapping[str, Any]] = field(repr=False)
+
+    def __init__(self, ledger: Ledger, scope: str) -> None:
+        note = cast("dict[str, Any]", ledger.balance(scope).scope.description.get("note", {}))
+        said = note.get("catalog")
+        if said is None:
+            raise DomainError("scope", scope, "a scope that was opened with a catalog", "Use release.Catalog.define")
+        try:
+            found = {
+                "version": str(said["version"]),
+                "tables": {str(name): said["tables"][name] for name in said["tables"]},
+            }
+        except (KeyError, TypeError):
+            raise ReleaseError(f"{scope}: its catalog cannot be read. Open another scope") from None
+        for name, value in ({"ledger": ledger, "scope": scope} | found).items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def define(
+        cls,
+        ledger: Ledger,
+        scope: str,
+        tables: Mapping[str, Mapping[str, Any]],
+        *,
+        filter: Filter,
+        actor: str,
+        trust_view: Sequence[str] = (),
+    ) -> Catalog:
+        """Open a scope with its catalog, for keepers; a scope has one for good.
+
+        Args:
+            ledger: Where.
+            scope: Its path.
+            tables: For each name the arguments of `release.table`: its source, a path or a URL without a password, its
+                unit, and its bounds.
+            filter: The filter of its budget.
+            actor: Who opens it.
+            trust_view: Views of the database that may be asked.
+
+        Raises:
+            DomainError: If a definition is not complete, or its table cannot be opened.
+            ScopeExistsError: If the scope exists.
+        """
+        if not isinstance(tables, Mapping) or not tables:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("tables", type(tables).__name__, "a mapping from names to definitions, at least one")
+        said: dict[str, dict[str, Any]] = {}
+        for name, given in tables.items():
+            label = line_of_text("tables", name)
+            if not isinstance(given, Mapping) or not _NEEDED <= {*given} <= _POSSIBLE:  # pyright: ignore[reportUnnecessaryIsInstance]
+                domain = f"{', '.join(sorted(_NEEDED))}, and perhaps {', '.join(sorted(_POSSIBLE - _NEEDED))}"
+                raise DomainError(f"tables[{label!r}]", [*given], domain)
+            definition: dict[str, Any] = dict(given) | {"source": _place(given["source"])}
+            made = table(**definition)
+            definition["unit"] = list(made.unit)
+            said[label] = definition | {"types": [[each.name, each.type] for each in made.columns]}
+            made.close()
+        note = {"catalog": {"version": secrets.token_hex(16), "tables": said}, "trust_view": list(trust_view)}
+        open_scope(ledger, scope, filter=filter, note=note, actor=actor)
+        return cls(ledger, scope)
+
+    def table(self, name: str) -> Table:
+        """A table of the catalog, by its name.
+
+        Raises:
+            DomainError: If there is none, or its columns are no longer those that were catalogued.
+        """
+        if name not in self.tables:
+            raise DomainError("name", name, f"one of {', '.join(self.tables)}")
+        definition = dict(self.tables[name])
+        types = definition.pop("types")
+        made = table(**definition)
+        now = [[each.name, each.type] for each in made.columns]
+        if now != types:
+            raise DomainError(name, [each for each, _ in now], f"the columns catalogued, {types}", "Ask the keeper")
+        return replace(made, name=name, source=f"{CATALOGUED}{self.version} {name}")
+
+
+def open_file(
+    source: str | Path, *, person: str, budget: Any, delta: Any = 0, max_rows_per_person: int = 10
+) -> Session:
+    """A session for one person with one file; its ledger stands beside the file, and is told of on standard error.
+
+    Opened again, what was spent stays spent. It is `release.open`.
+
+    Args:
+        source: A CSV or Parquet file.
+        person: The column that names the person of a row.
+        budget: The epsilon that all answers may cost together.
+        delta: The delta that they may cost, for private keys.
+        max_rows_per_person: Rows kept of one person; more rows mean more noise.
+
+    Raises:
+        DomainError: If the file cannot be opened, or was opened in other words.
+    """
+    check.count("max_rows_per_person", max_rows_per_person)
+    path = Path(_place(source))
+    definition = {
+        "source": str(path),
+        "unit": [line_of_text("person", person)],
+        "max_rows_per_unit": max_rows_per_person,
+    }
+    filter = BasicFilter(budget, delta=delta)
+    table(**definition).close()
+    beside = path.with_name(f"{path.name}.ledger")
+    ledger = Ledger.open(beside)
+    scope = "file"
+    try:
+        found = Catalog(ledger, scope)
+        note = ledger.balance(scope).scope.description["note"]
+        if {name: found.tables["file"][name] for name in definition} != definition:
+            raise ScopeExistsError(scope)
+        # In other words, of another budget, it is refused; in the same ones nothing happens.
+        open_scope(ledger, scope, filter=filter, note=cast("dict[str, Any]", note), actor="owner")
+    except UnknownScopeError:
+        found = Catalog.define(ledger, scope, {"file": definition}, filter=filter, actor="owner")
+    except ScopeExistsError:
+        ledger.close()
+        domain = f"the words in which {beside.name} was opened before"
+        raise DomainError("budget", str(budget), domain, "A budget, person and bound stay as they are") from None
+    sys.stderr.write(f"The budget of {path.name} is kept in {beside}\n")
+    return Session(found.table("file"), ledger=ledger, scope=scope, actor="owner")
+
+
+def _place(source: object) -> str:
+    """A path in full, or a URL, without a password, that will be written down."""
+    if not isinstance(source, str | Path):
+        raise DomainError("source", type(source).__name__, "a path or the URL of a database: a frame has no place")
+    if "://" not in str(source):
+        return str(Path(source).resolve())
+    if urlsplit(str(source)).password is not None or "password" in str(source).lower():
+        raise DomainError("source", "a URL with a password", "one without", "libpq reads passwords from its own file")
+    return str(source)

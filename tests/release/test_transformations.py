@@ -1,0 +1,206 @@
+"""Transformed tables: what would break stability is refused, and no unit moves more than is charged."""
+# ruff: noqa: PLW0108, RUF001
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ibis
+import pyarrow as pa
+import pytest
+
+import dpcompose.release as release
+from campaigns.release import transformations
+from dpcompose.adaptive import BasicFilter
+from dpcompose.errors import DomainError, OverdrawnError, UnsupportedError
+from dpcompose.ledger import Ledger
+from tests.release import world
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+col, lit = release.col, release.lit
+TABLE = world.table()
+WHOLE = ibis.window()
+COUNTRIES = release.public(pa.table({"city": ["rome", "oslo", "rome", None], "country": ["it", "no", "va", "?"]}))
+
+REFUSED: dict[str, Callable[[], Any]] = {
+    "order_by": lambda: TABLE.order_by("age"),
+    "limit": lambda: TABLE.limit(1),
+    "distinct": lambda: TABLE.distinct(),
+    "aggregate": lambda: TABLE.aggregate(n=1),
+    "group_by": lambda: TABLE.group_by("city"),
+    "window": lambda: TABLE.window(),
+    "cross_join": lambda: TABLE.cross_join(TABLE),
+    "semi_join": lambda: TABLE.semi_join(TABLE, "person"),
+    "anti_join": lambda: TABLE.anti_join(TABLE, "person"),
+    "asof_join": lambda: TABLE.asof_join(TABLE, "age"),
+    "intersect": lambda: TABLE.intersect(TABLE),
+    "difference": lambda: TABLE.difference(TABLE),
+    "sample": lambda: TABLE.sample(0.5),
+    "sql": lambda: TABLE.sql("SELECT 1"),
+    "map": lambda: TABLE.map(str),
+    "unnest": lambda: TABLE.unnest("city"),
+    "pivot": lambda: TABLE.pivot_wider(),
+    "fill from other rows": lambda: TABLE.fill_forward(),
+    "where by ibis": lambda: TABLE.where(ibis._.age > 3),  # pyright: ignore[reportArgumentType]
+    "where by an ibis window": lambda: TABLE.where(TABLE.data.age.max().over(WHOLE) > 3),
+    "where by a scalar subquery": lambda: TABLE.where(TABLE.data.age > TABLE.data.age.mean().as_scalar()),
+    "where by text": lambda: TABLE.where("age > 3"),  # pyright: ignore[reportArgumentType]
+    "where by a function": lambda: TABLE.where(lambda row: row.age > 3),  # pyright: ignore[reportArgumentType]
+    "where by a number": lambda: TABLE.where(col("age")),
+    "mutate by ibis": lambda: TABLE.mutate(x=ibis.row_number()),
+    "mutate by random": lambda: TABLE.mutate(x=ibis.random()),
+    "mutate by now": lambda: TABLE.mutate(x=ibis.now()),
+    "mutate by the any of a window": lambda: TABLE.mutate(hit=(TABLE.data.person == "ann").any().over(WHOLE)),
+    "mutate the unit": lambda: TABLE.mutate(person=lit("nobody")),
+    "mutate the unit in capitals": lambda: TABLE.mutate(PERSON=lit("nobody")),
+    "mutate another column in capitals": lambda: TABLE.mutate(Age=lit(1)),
+    "mutate to two names alike": lambda: TABLE.mutate(x=lit(1), X=lit(2)),
+    "mutate to a name that is cut off": lambda: TABLE.mutate(**{"x" * 64: lit(1)}),
+    "mutate to a name with a quote": lambda: TABLE.mutate(**{'x", 1 --': lit(1)}),
+    "mutate to a name of another script": lambda: TABLE.mutate(**{"ſ": lit(1)}),
+    "mutate nothing": lambda: TABLE.mutate(),
+    "sum": lambda: col("age").sum(),
+    "max over": lambda: col("age").max(),
+    "over": lambda: col("age").over(WHOLE),
+    "any": lambda: (col("person") == "ann").any(),
+    "rank": lambda: col("age").rank(),
+    "lag": lambda: col("age").lag(),
+    "count distinct": lambda: col("age").nunique(),
+    "regular expression": lambda: col("city").re_search("(a+)+$"),
+    "like": lambda: col("city").like("%a%"),
+    "random": lambda: col("age").random(),
+    "row number": lambda: col("age").row_number(),
+    "hash": lambda: col("age").hash(),
+    "apply": lambda: col("age").apply(str),
+    "float to text": lambda: TABLE.mutate(x=col("amount").cast("text")),
+    "text to integer": lambda: TABLE.mutate(x=col("city").cast("integer")),
+    "cast to a date": lambda: col("city").cast("date"),
+    "and of Python": lambda: (col("age") > 1) and (col("age") < 5),
+    "chained comparison": lambda: 1 < col("age") < 5,
+    "another kind": lambda: TABLE.where(col("city") > 3),
+    "a column that is not there": lambda: TABLE.where(col("AGE") > 3),
+    "modulo a column": lambda: TABLE.mutate(x=col("age") % col("age")),
+    "a NULL constant": lambda: lit(None),
+    "an infinite constant": lambda: lit(float("inf")),
+    "a NaN": lambda: lit(float("nan")),
+    "an integer too large": lambda: lit(2**63),
+    "text with a zero": lambda: lit("a\0b"),
+    "half a surrogate pair": lambda: lit("\ud800"),
+    "a very long text": lambda: lit("a" * 10_001),
+    "deep expression": lambda: TABLE.mutate(x=_deep(12)),
+    "join on another key": lambda: TABLE.join(TABLE, on="city"),
+    "join on another key with a bound": lambda: TABLE.join(TABLE, on="city", at_most=2),
+    "join with names alike": lambda: TABLE.join(TABLE, on="person"),
+    "right join": lambda: TABLE.join(TABLE.select(), on="person", how="right"),
+    "full join": lambda: TABLE.join(COUNTRIES, on="city", how="outer", at_most=2),
+    "join with ibis": lambda: TABLE.join(TABLE.data, on="person"),
+    "join of two connections": lambda: TABLE.join(world.table().select(), on="person"),
+    "public key that is not unique": lambda: TABLE.join(COUNTRIES, on="city"),
+    "public key of another kind": lambda: TABLE.join(release.public(pa.table({"age": ["1"]})), on="age"),
+    "public key that is a float": lambda: TABLE.join(release.public(pa.table({"amount": [1.0]})), on="amount"),
+    "public column of the unit": lambda: TABLE.join(
+        release.public(pa.table({"city": ["rome"], "Person": ["ann"]})), on="city"
+    ),
+    "union of two connections": lambda: TABLE.union(world.table()),
+    "union of other columns": lambda: TABLE.union(TABLE.select("city")),
+    "union of another unit": lambda: TABLE.union(world.table(unit="city")),
+    "union of other bounds": lambda: TABLE.union(world.table(max_rows_per_unit=9)),
+}
+
+
+def _deep(levels: int) -> Any:
+    found = col("age")
+    for _ in range(levels):
+        found = found * found
+    return found
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_an_expression_that_would_break_stability_is_refused(name: str) -> None:
+    with pytest.raises((DomainError, UnsupportedError)) as error:
+        REFUSED[name]()
+    assert "Traceback" not in str(error.value) and len(str(error.value)) > 20
+
+
+def test_at_least_sixty_are_refused() -> None:
+    assert len(REFUSED) >= 60
+
+
+def test_rows_are_joined_with_public_ones_up_to_the_bound() -> None:
+    joined = TABLE.join(COUNTRIES, on="city", at_most=2)
+    assert (joined.bounds.rows, joined.steps) != (TABLE.bounds.rows, TABLE.steps)
+    rows = joined.data.execute()
+    assert sorted(rows[rows.person == "ann"].country) == ["it", "it", "no", "va", "va"]
+
+
+def test_a_table_joins_what_is_made_of_it_on_the_unit_alone() -> None:
+    other = TABLE.where(col("age") > 1).mutate(twice=col("age") * 2).select("twice")
+    rows = TABLE.join(other, on="person").data.execute()
+    assert set(zip(rows.person, rows.twice, strict=True)) == {
+        ("ann", 4),
+        ("ann", 6),
+        ("bob", 8),
+        ("bob", 10),
+        ("cyd", 12),
+    }
+
+
+def test_functions_are_total() -> None:
+    made = TABLE.mutate(
+        a=col("age") / 0, b=col("age") * 2**62, c=(col("amount") / 1e-150 * 1e150), d=col("city").upper(), e=-col("age")
+    )
+    rows = made.data.execute()
+    assert rows.a.isna().all() and rows.c.isna().all()
+    assert [each for each in rows.b if each == each and each is not None] == [2**62]
+    assert set(rows.d.dropna()) == {"ROME", "OSLO"} and list(rows.e) == [-age for age in rows.age]
+
+
+def test_trees_are_equal_where_they_are_written_alike() -> None:
+    one, other = (TABLE.where(col("age") >= 18).select("city") for _ in range(2))
+    assert one == other and one.identity == other.identity
+    assert one != TABLE.where(col("age") >= 19).select("city")
+    assert one.identity != TABLE.identity
+
+
+def test_no_unit_moves_more_than_is_charged() -> None:
+    assert transformations.run("duckdb", 12, seed=3) == []
+
+
+@pytest.mark.parametrize("defect", transformations.DEFECTS)
+def test_a_wrong_stability_is_found(defect: str) -> None:
+    assert transformations.run("duckdb", 4, seed=1, defect=defect)
+
+
+def test_a_scope_with_a_catalog_answers_for_its_tables_alone(tmp_path: Path) -> None:
+    path = tmp_path / "visits.csv"
+    path.write_text("patient,minutes\nann,3\nbob,5\n")
+    with Ledger.open("memory:") as ledger:
+        definition = {"source": str(path), "unit": "patient", "max_rows_per_unit": 2}
+        release.Catalog.define(ledger, "world", {"visits": definition}, filter=BasicFilter(9, delta=0), actor="keeper")
+        catalog = release.Catalog(ledger, "world")
+        visits = catalog.table("visits")
+        session = release.Session(visits.where(col("patient") != "x"), ledger=ledger, scope="world", actor="ana")
+        assert session.count(spend={"epsilon": 1}).table.num_rows == 1
+        typed = release.table(path, unit="patient", max_rows_per_unit=2, name="visits")
+        with pytest.raises(DomainError, match="scope's catalog"):
+            release.Session(typed, ledger=ledger, scope="world", actor="ana").count(spend={"epsilon": 1})
+        assert catalog.version not in str(visits)
+        with pytest.raises(DomainError, match="one of visits"):
+            catalog.table("other")
+
+
+def test_one_person_opens_one_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "visits.csv"
+    path.write_text("patient,minutes\nann,3\nbob,5\n")
+    session = release.open(path, person="patient", budget=1)
+    assert "visits.csv.ledger" in capsys.readouterr().err
+    session.count(spend={"epsilon": 0.75})
+    session.ledger.close()
+    again = release.open(path, person="patient", budget=1)
+    with pytest.raises(OverdrawnError):
+        again.count(spend={"epsilon": 0.3})
+    again.ledger.close()
+    with pytest.raises(DomainError, match="opened before"):
+        release.open(path, person="patient", budget=2)
