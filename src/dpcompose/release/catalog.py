@@ -142,7 +142,7 @@ def open_file(
     """
     check.count("max_rows_per_person", max_rows_per_person)
     path = Path(_place(source))
-    definition = {
+    definition: dict[str, Any] = {
         "source": str(path),
         "unit": [line_of_text("person", person)],
         "max_rows_per_unit": max_rows_per_person,
