@@ -57,7 +57,7 @@ def test_whole_sessions_neither() -> None:
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(
-    "name", [name for name in audit.PLANTED if not name.endswith(("keys", "table", "unit", "ratio"))]
+    "name", [*list(audit.PLANTED)[:4], "wrong sensitivity: variance", "wrong sensitivity: distinct"]
 )
 def test_planted_defects_are_found(name: str) -> None:
     assert audit.PLANTED[name](1000).verdict is Verdict.REFUTED
