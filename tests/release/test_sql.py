@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from datetime import date
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from sqlglot import exp
 
@@ -14,6 +16,7 @@ from dpcompose.account import open_scope
 from dpcompose.adaptive import BasicFilter
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
 from dpcompose.ledger import Ledger
+from dpcompose.release import case, col, lit
 from dpcompose.release.sql_nodes import ALLOWED, require_allowed
 from dpcompose.release.sql_syntax import parsed
 from tests.release import world
@@ -115,6 +118,79 @@ def test_an_allowed_node_has_no_other_parts_and_no_subclasses() -> None:
 )  # fmt: skip
 def test_sql_asks_the_same_question_as_python(text: str, question: release.Question) -> None:
     assert read(text) == (question,)
+
+
+SCALARS = [
+    ("age >= 18 AND NOT city = 'x'", (col("age") >= 18, ~(col("city") == "x"))),
+    ("age < -1.5 OR (city <> 'x')", ((col("age") < -1.5) | (col("city") != "x"),)),
+    ("age BETWEEN 1 AND 5", (col("age").between(1, 5),)),
+    ("age NOT IN (1, 2)", (~col("age").is_in([1, 2]),)),
+    ("city IS NULL", (col("city").is_null(),)),
+    ("city IS NOT NULL", (~col("city").is_null(),)),
+    ("(age > 1) IS TRUE", ((col("age") > 1).fill_null(False),)),
+    ("(age > 1) IS NOT FALSE", (~~(col("age") > 1).fill_null(True),)),
+    ("age + 2 * age - age / 3 > 0", (col("age") + lit(2) * col("age") - col("age") / 3 > 0,)),
+    ("age % 2 = 1", (col("age") % 2 == 1,)),
+    ("-amount > 1e3", (-col("amount") > 1000.0,)),
+    ("LOWER(city) = UPPER('x')", (col("city").lower() == lit("x").upper(),)),
+    ("LENGTH(city) > 3 AND STARTS_WITH(city, 'r')", (col("city").length() > 3, col("city").starts_with("r"))),
+    ("city LIKE '%m%'", (col("city").contains("m"),)),
+    ("city LIKE 'r%' AND city NOT LIKE '%o'", (col("city").starts_with("r"), ~col("city").ends_with("o"))),
+    ("CASE WHEN age > 2 THEN 1 ELSE 0 END = 1", (case((col("age") > 2, 1), else_=0) == 1,)),
+    ("IF(age > 2, 'a', 'b') = 'a'", (case((col("age") > 2, "a"), else_="b") == "a",)),
+    ("COALESCE(age, 0, 1) = 0", (col("age").fill_null(0).fill_null(1) == 0,)),
+    ("CAST(age AS DOUBLE) > 1 AND ABS(age) = FLOOR(amount)",
+     (col("age").cast("float") > 1, col("age").abs() == col("amount").floor())),
+    ("\"age\" > 1 AND people.\"age\" > 2", (col("age") > 1, col("age") > 2)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "wanted"), SCALARS, ids=lambda each: each if isinstance(each, str) else "")
+def test_conditions_are_the_same_as_in_python(text: str, wanted: tuple[Any, ...]) -> None:
+    table = expected = world.table()
+    for each in wanted:
+        expected = expected.where(each)
+    found = release.questions_of_sql(f"SELECT COUNT(*) FROM people WHERE {text}", table)
+    assert found == (release.Count(table=expected),)
+    assert found != (release.Count(table=table.where(col("age") > 99)),)
+
+
+def test_expressions_are_columns_and_dates_have_parts() -> None:
+    table = world.table()
+    (found,) = release.questions_of_sql("SELECT SUM(CLAMP(age * 2, 0, 9)) AS twice FROM people WHERE age > 1", table)
+    changed = table.where(col("age") > 1).mutate(twice=col("age") * 2)
+    assert found == release.Sum("twice", lower=0, upper=9, table=changed)
+    (found,) = release.questions_of_sql("SELECT UPPER(city), COUNT(*) FROM people GROUP BY 1", table)
+    assert found == release.Count(by="_upper_city", table=table.mutate(_upper_city=col("city").upper()))
+    days = pa.table({"person": ["a"], "day": [date(2026, 1, 31)]})
+    visits = release.table(days, unit="person", max_rows_per_unit=1, name="visits")
+    text = "SELECT MONTH(day) AS month, COUNT(*) FROM visits WHERE day >= DATE '2026-01-01' {} GROUP BY month"
+    first = visits.where(col("day") >= date(2026, 1, 1)).where(col("day").year() == 2026)
+    wanted = release.Count(by="month", keys=[1, 2], table=first.mutate(month=col("day").month()))
+    read = text.format("AND EXTRACT(YEAR FROM day) = 2026 AND MONTH(day) IN (1, 2)")
+    assert release.questions_of_sql(read, visits) == (wanted,)
+
+
+def test_public_tables_are_joined() -> None:
+    table = world.table()
+    cities = release.public(pa.table({"city": ["rome", "oslo"], "country": ["it", "no"]}))
+    wanted = release.Count(by="country", keys=["it"], table=table.join(cities, on="city"))
+    for join in ("JOIN cities USING (city)", "INNER JOIN cities ON cities.city = people.city"):
+        text = f"SELECT country, COUNT(*) FROM people {join} WHERE country IN ('it') GROUP BY country"
+        assert release.questions_of_sql(text, table, tables={"cities": cities}) == (wanted,)
+    text = "SELECT COUNT(*) FROM people AS p LEFT JOIN cities AS c ON p.city = c.city WHERE c.country IS NULL"
+    joined = table.join(cities, on="city", how="left").where(col("country").is_null())
+    assert release.questions_of_sql(text, table, tables={"cities": cities}) == (release.Count(table=joined),)
+    for wrong in (
+        "ON p.age = c.city",
+        "ON p.city > c.city",
+        "ON p.city = c.city OR TRUE",
+        "ON TRUE",
+        "USING (nothing)",
+    ):
+        with pytest.raises((UnsupportedError, DomainError)):
+            text = f"SELECT COUNT(*) FROM people AS p JOIN cities AS c {wrong}"
+            release.questions_of_sql(text, table, tables={"cities": cities})
 
 
 def test_keys_may_be_given_and_several_aggregates_are_several_questions() -> None:
@@ -240,6 +316,19 @@ CLAMP             | SELECT MEDIAN(CLAMP(age, 0, 9)) FROM people
 COUNT(age)        | SELECT COUNT(age) FROM people
 BIN               | SELECT BIN(age, 0, 1, 2), AVG(CLAMP(age, 0, 9)) FROM people GROUP BY 1
 SELECT            | SELECT COUNT(*) FROM people WHERE
+LIKE              | SELECT COUNT(*) FROM people WHERE city LIKE 'a%b'
+LIKE              | SELECT COUNT(*) FROM people WHERE city LIKE '%'
+CASE              | SELECT COUNT(*) FROM people WHERE CASE WHEN age > 1 THEN 1 END = 1
+NULL              | SELECT COUNT(*) FROM people WHERE age = NULL
+NULL              | SELECT COUNT(*) FROM people WHERE age NOT IN (1, NULL)
+Cast              | SELECT COUNT(*) FROM people WHERE CAST(age AS DECIMAL) = 1
+a value           | SELECT COUNT(*) FROM people WHERE age > 99999999999999999999
+a value           | SELECT COUNT(*) FROM people WHERE age > 1e999
+Sum               | SELECT COUNT(*) FROM people WHERE SUM(age) > 1
+Count             | SELECT SUM(CLAMP(COUNT(*), 0, 9)) FROM people
+Star              | SELECT COUNT(*) FROM people WHERE * = 1
+table             | SELECT COUNT(*) FROM people WHERE other.age = 1
+CLAMP             | SELECT COUNT(*) FROM people WHERE CLAMP(age, 0, 1) = 1
 SELECT            | SELECT COUNT(*) FROM people WHERE city = 'rome
 """.strip().splitlines()
 

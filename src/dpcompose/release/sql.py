@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -14,7 +15,7 @@ from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.file import KINDS
 from dpcompose.release.question import Question
 from dpcompose.release.sql_nodes import CALLS, refusal
-from dpcompose.release.sql_scalar import column_name, conjuncts, literal
+from dpcompose.release.sql_scalar import column_name, conjuncts, literal, scalar
 from dpcompose.release.sql_syntax import number, parsed, shown
 from dpcompose.release.table import Table
 
@@ -99,7 +100,7 @@ class _Reader:
         where = self.root.args.get("where")
         kept, listed = self._split(conjuncts(where.this) if where is not None else [], grouped, keys)
         for each in kept:
-            raise UnsupportedError(f"sql: WHERE {shown(each)}", "only lists of groups are read", "column IN (...)")
+            self.table = self.table.where(scalar(each, self.named))
         aggregates = [each for each in self.root.expressions if not self._grouping(each, grouped)]
         bins = [name for name, node in grouped.items() if _called(node, "BIN")]
         by = tuple(self._column(node, name) for name, node in grouped.items() if name not in bins)
@@ -114,15 +115,14 @@ class _Reader:
             raise UnsupportedError("sql: no aggregate", "rows are never shown", "Ask with COUNT(*), SUM, AVG, ...")
         found = [self._ordered(each, len(found)) for each in found]
         if self.made:
-            node = next(iter(self.made.values()))
-            raise UnsupportedError(f"sql: {shown(node)}", "only columns are read", "Name a column")
+            self.table = self.table.mutate(**{name: scalar(node, self.named) for name, node in self.made.items()})
         return tuple(replace(each, table=None if self.table is self.base else self.table) for each in found)
 
     # FROM, WHERE, GROUP BY
 
     def _join(self, join: Any, known: Mapping[str, Any]) -> None:
         side, kind = str(join.args.get("side") or "").lower(), str(join.args.get("kind") or "").lower()
-        alias, _ = _table(join.this, known)
+        alias, other = _table(join.this, known)
         using, condition = join.args.get("using") or [], join.args.get("on")
         pairs = [(each.name, each.name) for each in using]
         for each in conjuncts(condition) if condition is not None else []:
@@ -131,7 +131,11 @@ class _Reader:
             what = " ".join(each for each in (side.upper(), kind.upper(), "JOIN") if each)
             reason = "rows of the joined table alone belong to nobody" if pairs else "rows are joined on equal keys"
             raise UnsupportedError(f"sql: {what}", reason, "JOIN ... USING (column), or LEFT JOIN ... USING (column)")
-        raise UnsupportedError("sql: JOIN", "one table is read", "Ask the joined table")
+        if any(own != theirs for own, theirs in pairs):
+            raise UnsupportedError("sql: ON", "a key has one name in both tables", "Rename the column, and use USING")
+        on = [own for own, _ in pairs]
+        self.table = self.table.join(other, on=on[0] if len(on) == 1 else on, how=side or "inner")
+        self.named = {**self.named, alias: other}
 
     def _matched(self, node: Any, alias: str) -> tuple[str, str]:
         """The columns of `left.a = right.b`."""
@@ -194,8 +198,9 @@ class _Reader:
         """The column that a node is, or that it makes under this name."""
         if type(node).__name__ == "Column":
             return column_name(node, self.named)
-        taken = {column.name for column in self.table.columns}
-        name = name if name and name not in taken else shown(node)
+        taken = {column.name.casefold() for column in self.table.columns}
+        if not re.fullmatch(r"[A-Za-z_]\w*", name, flags=re.ASCII) or name.casefold() in taken:
+            name = re.sub(r"\W+", "_", f"_{shown(node)}", flags=re.ASCII).lower()[:60].rstrip("_")
         if self.made.setdefault(name, node) != node:
             raise DomainError("sql: AS", name, "another name; it stands for something else already")
         return name

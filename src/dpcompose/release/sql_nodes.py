@@ -19,7 +19,7 @@ DEEPEST = 100
 # The parts that a node may have, and the classes of nodes that may have them and no others.
 _ALLOWED = """
 expressions from from_ joins where group order limit: Select
-this: From TableAlias Where Star Paren Boolean Null DataTypeParam Var
+this: From TableAlias Where Star Paren Boolean Null Var
 this alias: Table Alias
 this side kind using on: Join
 expressions: Group Order Distinct Array
@@ -32,21 +32,16 @@ this big_int: Count
 this: Sum Avg Variance VariancePop Stddev StddevPop StddevSamp Median Min Max PercentileCont PercentileDisc
 this quantile: Quantile
 this expression: WithinGroup
-this expressions: Anonymous In Coalesce Greatest Least
-this expression: Add Sub Mul Mod And Or EQ NEQ GT GTE LT LTE Is Nullif StartsWith EndsWith Contains Like Extract
+this expressions: Anonymous In Coalesce
+this expression: Add Sub Mul Mod And Or EQ NEQ GT GTE LT LTE Is StartsWith EndsWith Contains Extract
+this expression negate: Like
 this expression typed safe: Div
-this: Neg Abs Ceil Floor Sqrt Exp Ln Sign Not Lower Upper Trim Length
-this: Year Month Day Quarter DayOfWeek DayOfYear Hour Minute Second
-this decimals: Round
+this: Neg Abs Floor Not Lower Upper Length Year Month Day
 this low high: Between
 ifs default: Case
 this true false: If
 this to: Cast TryCast
-this nested expressions: DataType
-this start length: Substring
-expressions safe coalesce: Concat
-this expression safe: DPipe
-this unit: DateTrunc TimestampTrunc
+this nested: DataType
 """
 ALLOWED: Mapping[str, frozenset[str]] = {
     name: frozenset(parts.split())

@@ -4,11 +4,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from datetime import date
+from decimal import Decimal
 from typing import Any
 
-from dpcompose.errors import DomainError
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.release.expression import RowExpression, case, col, lit
+from dpcompose.release.public import PublicTable
+from dpcompose.release.sql_nodes import refusal
 from dpcompose.release.sql_syntax import number, shown
 
 
@@ -23,7 +28,10 @@ def column_name(node: Any, named: Mapping[str, Any]) -> str:
     if node.table:
         if node.table not in named:
             raise DomainError("sql: table", node.table, f"one of {', '.join(named)}")
-        named[node.table].column(node.name)
+        table = named[node.table]
+        there = list(table.kinds) if isinstance(table, PublicTable) else [each.name for each in table.columns]
+        if node.name not in there:
+            raise DomainError("sql: column", node.name, f"one of {', '.join(there)}")
     return node.name
 
 
@@ -60,3 +68,117 @@ def literal(node: Any, what: str) -> Any:
         except ValueError:
             raise DomainError(f"sql: {what}", shown(node), "a date such as DATE '2026-01-31'") from None
     return number(node, what)
+
+
+def _constant(node: Any, what: str) -> Any:
+    """A literal that is no NULL; a decimal as the nearest float."""
+    value = literal(node, what)
+    if value is None:
+        raise UnsupportedError("sql: NULL as a value", "nothing is equal to NULL", "Use x IS NULL")
+    return float(value) if isinstance(value, Decimal) else value
+
+
+def scalar(node: Any, named: Mapping[str, Any]) -> RowExpression:
+    """An expression of SQL as one of Python; its functions are those of `release.function`.
+
+    Raises:
+        UnsupportedError: If it has a function that is not in the list.
+        DomainError: If a name or a number is outside its domain.
+    """
+    kind = type(node).__name__
+    if kind == "Column":
+        return col(column_name(node, named))
+    if kind in ("Literal", "Boolean", "Null") or (kind == "Cast" and type(node.this).__name__ == "Literal"):
+        return lit(_constant(node, "a value"))
+    if kind == "Neg" and type(node.this).__name__ == "Literal":
+        return lit(_constant(node, "a value"))
+    if kind == "Paren":
+        return scalar(node.this, named)
+    if kind in _CALLS:
+        parts = [node.args[part] for part in ("this", "expression") if node.args.get(part) is not None]
+        return _CALLS[kind](*(scalar(each, named) for each in parts))
+    return _special(node, lambda each: scalar(each, named))
+
+
+_CALLS: Mapping[str, Callable[..., Any]] = {
+    "Neg": operator.neg,
+    "Add": operator.add,
+    "Sub": operator.sub,
+    "Mul": operator.mul,
+    "Div": operator.truediv,
+    "Mod": operator.mod,
+    "And": operator.and_,
+    "Or": operator.or_,
+    "Not": operator.invert,
+    "EQ": operator.eq,
+    "NEQ": operator.ne,
+    "LT": operator.lt,
+    "LTE": operator.le,
+    "GT": operator.gt,
+    "GTE": operator.ge,
+    "Abs": RowExpression.abs,
+    "Floor": RowExpression.floor,
+    "Lower": RowExpression.lower,
+    "Upper": RowExpression.upper,
+    "Length": RowExpression.length,
+    "Year": RowExpression.year,
+    "Month": RowExpression.month,
+    "Day": RowExpression.day,
+}
+_TYPES = {"DOUBLE": "float", "FLOAT": "float", "INT": "integer", "BIGINT": "integer", "TEXT": "text", "VARCHAR": "text"}
+
+
+def _special(node: Any, read: Callable[[Any], RowExpression]) -> RowExpression:
+    """The functions whose arguments are constants, lists or branches."""
+    match type(node).__name__:
+        case "Is" if type(node.expression).__name__ == "Null":
+            return read(node.this).is_null()
+        case "Is" if type(node.expression).__name__ == "Boolean":
+            wanted = bool(node.expression.this)
+            truth = read(node.this).fill_null(not wanted)
+            return truth if wanted else ~truth
+        case "In":
+            return read(node.this).is_in([_constant(each, "IN") for each in node.expressions])
+        case "Between":
+            return read(node.this).between(read(node.args["low"]), read(node.args["high"]))
+        case "Coalesce":
+            found = read(node.this)
+            for each in node.expressions:
+                found = found.fill_null(read(each))
+            return found
+        case "Case" if node.args.get("default") is not None:
+            branches = [(read(each.this), read(each.args["true"])) for each in node.args["ifs"]]
+            return case(*branches, else_=read(node.args["default"]))
+        case "If" if node.args.get("false") is not None:
+            return case((read(node.this), read(node.args["true"])), else_=read(node.args["false"]))
+        case "StartsWith" | "EndsWith" | "Contains":
+            method = {"S": RowExpression.starts_with, "E": RowExpression.ends_with, "C": RowExpression.contains}
+            return method[type(node).__name__[0]](read(node.this), literal(node.expression, "a text"))
+        case "Like":
+            found = _like(read(node.this), literal(node.expression, "LIKE"))
+            return ~found if node.args.get("negate") else found
+        case "Extract" if str(node.this.this).upper() in ("YEAR", "MONTH", "DAY"):
+            return _CALLS[str(node.this.this).capitalize()](read(node.expression))
+        case "Cast" | "TryCast" if node.to.this.name == "DATE":
+            return read(node.this).date()
+        case "Cast" | "TryCast" if node.to.this.name in _TYPES:
+            return read(node.this).cast(_TYPES[node.to.this.name])
+        case "Case" | "If":
+            raise UnsupportedError("sql: CASE without ELSE", "rows for which none holds have no value", "Add ELSE")
+        case _:
+            raise refusal(node, f"{shown(node)[:60]} is no function of one row that is in the list")
+
+
+def _like(text: RowExpression, pattern: object) -> RowExpression:
+    """Patterns with % at the ends and nothing else."""
+    inner = pattern.strip("%") if isinstance(pattern, str) else ""
+    if isinstance(pattern, str) and inner and not set(inner) & set("%_\\"):
+        ways = {
+            inner: text.__eq__,
+            f"{inner}%": text.starts_with,
+            f"%{inner}": text.ends_with,
+            f"%{inner}%": text.contains,
+        }
+        if pattern in ways:
+            return ways[pattern](inner)
+    raise UnsupportedError("sql: LIKE", "only % at the ends is read", "Use 'a%', '%a' or '%a%'")
