@@ -105,6 +105,10 @@ def test_an_allowed_node_has_no_other_parts_and_no_subclasses() -> None:
         (f"SELECT STDDEV({ENDS}) FROM people", release.StandardDeviation("age", lower=0, upper=10)),
         (f"SELECT SUM(CLAMP(amount, 0, 9)) / SUM({ENDS}) FROM people",
          release.Ratio("amount", per="age", lower=0, upper=9, per_lower=0, per_upper=10)),
+        (
+            "SELECT city, BIN(age, 0, 2, 4) AS bin, COUNT(*) FROM people WHERE city IN ('rome') GROUP BY city, bin",
+            release.Histogram("age", edges=[0, 2, 4], by="city", keys=["rome"]),
+        ),
         ("SELECT COUNT(DISTINCT city) FROM people", release.Distinct("city")),
         ("SELECT city, COUNT(*) AS n FROM people GROUP BY city ORDER BY n DESC LIMIT 2",
          release.Top(2, by="city")),
@@ -219,6 +223,9 @@ def test_a_session_answers_and_explains() -> None:
     private = asked.explain("SELECT city, MEDIAN(CLAMP(age, 0, 9, 1)) FROM people GROUP BY city",
                             spend={"epsilon": 1, "delta": 1e-3})  # fmt: skip
     assert "keys out" in str(private) and "exponential" in str(private)
+    changed = asked.explain("SELECT STDDEV(CLAMP(age * 2, 0, 9)) AS x FROM people WHERE age > 1", spend=SPEND)
+    table = "people; where less(1, col('age')); mutate x=multiply(col('age'), 2)"
+    assert changed.rows[0]["table"] == table and changed.rows[0]["noise"].count("laplace") == 3
 
 
 # Refusals
@@ -314,6 +321,7 @@ CLAMP             | SELECT SUM(CLAMP(age, 0, age)) FROM people
 CLAMP             | SELECT SUM(DISTINCT CLAMP(age, 0, 9)) FROM people
 CLAMP             | SELECT MEDIAN(CLAMP(age, 0, 9)) FROM people
 COUNT(age)        | SELECT COUNT(age) FROM people
+BIN               | SELECT BIN(age, 0, 1, 2), BIN(amount, 0, 1, 2), COUNT(*) FROM people GROUP BY 1, 2
 BIN               | SELECT BIN(age, 0, 1, 2), AVG(CLAMP(age, 0, 9)) FROM people GROUP BY 1
 SELECT            | SELECT COUNT(*) FROM people WHERE
 LIKE              | SELECT COUNT(*) FROM people WHERE city LIKE 'a%b'

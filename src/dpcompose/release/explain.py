@@ -33,7 +33,7 @@ class Explanation:
         return [
             {
                 "question": _asked(quote),
-                "table": str(quote.design.plain["table"]),
+                "table": "; ".join([str(quote.design.plain["table"]), *quote.design.table.steps]),
                 "unit": f"{', '.join(quote.design.table.unit)}: neighbors differ in all rows of one",
                 "stability": _stability(quote),
                 "noise": "; ".join(_noise(plain) for plain in _steps(quote)),
@@ -67,7 +67,7 @@ def _steps(quote: Quote) -> list[dict[str, object]]:
 
 def _noise(plain: Mapping[str, Any]) -> str:
     """One step in words, with how far one unit moves the exact numbers that it takes."""
-    names = {"scale": "scale", "sigma": "sigma", "threshold": "keys out from units"}
+    names = {"scale": "scale", "sigma": "sigma", "threshold": "keys out from"}
     size = ", ".join(f"{word} {_rounded(plain[name])}" for name, word in names.items() if name in plain)
     moves = {"l1": "L1", "l2 squared": "L2 squared", "change": "a score"}
     change = ", ".join(f"{word} {plain[name]:,}" for name, word in moves.items() if name in plain)

@@ -98,17 +98,20 @@ class _Reader:
     def questions(self, keys: Sequence[Any] | None) -> tuple[Question, ...]:
         grouped = self._grouped()
         where = self.root.args.get("where")
-        kept, listed = self._split(conjuncts(where.this) if where is not None else [], grouped, keys)
+        bins = [name for name, node in grouped.items() if _called(node, "BIN")]
+        if len(bins) > 1:
+            raise UnsupportedError("sql: BIN", "one column is binned", "CASE makes bins of another one")
+        keyed = {name: node for name, node in grouped.items() if name not in bins}
+        kept, listed = self._split(conjuncts(where.this) if where is not None else [], keyed, keys)
         for each in kept:
             self.table = self.table.where(scalar(each, self.named))
         aggregates = [each for each in self.root.expressions if not self._grouping(each, grouped)]
-        bins = [name for name, node in grouped.items() if _called(node, "BIN")]
-        by = tuple(self._column(node, name) for name, node in grouped.items() if name not in bins)
+        by = tuple(self._column(node, name) for name, node in keyed.items())
         options: dict[str, Any] = {"by": by[0] if len(by) == 1 else by, "keys": listed}
         if not by:
             options = {} if listed is None else {"keys": listed}
         if bins:
-            found = [self._histogram(grouped[name], aggregates, options) for name in bins[:1]]
+            found = [self._histogram(grouped[name], aggregates, options) for name in bins]
         else:
             found = [self._question(each, options) for each in aggregates]
         if not found:
