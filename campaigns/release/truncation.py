@@ -3,7 +3,8 @@
 python -m campaigns.release.truncation [ENGINE] [CASES] [SEED]      (duckdb, postgresql or spark; 10,000 cases)
 
 A case is a table and the same table, shuffled, without one unit, under random bounds and a random key. The unit has
-up to 200 odd rows, or 50 in each of 12 groups. On DuckDB every other table has columns declared with a collation.
+up to 200 odd rows, or 50 in each of 12 groups; every fifth question is asked beside two others. On DuckDB every other
+table has columns declared with a collation.
 The control chooses by a key that follows from the rows, and has to be found.
 """
 
@@ -28,6 +29,7 @@ from dpcompose.release.aggregate import exact, statement
 from dpcompose.release.bounding import Sampling
 from dpcompose.release.bounds import Change
 from dpcompose.release.design import Design, NoiseStep, PeelingStep, RankStep, SelectionStep
+from dpcompose.release.scan import Scan
 from dpcompose.release.table import Table
 
 Rows = Sequence[tuple[Any, ...]]
@@ -83,8 +85,12 @@ def _vectors(found: Any, design: Design, keys: Sequence[Any]) -> list[list[int]]
     return vectors
 
 
-def integers(table: Table, design: Design, key: bytes) -> Any:
-    return exact(table, design.aggregation, statement(table, design.aggregation, Sampling(key)))
+def integers(table: Table, design: Design, key: bytes, beside: Sequence[release.Question] = ()) -> Any:
+    """The exact aggregates of a design, asked alone, or in one statement with other questions."""
+    if not beside:
+        return exact(table, design.aggregation, statement(table, design.aggregation, Sampling(key)))
+    whole = [design.aggregation, *(question.design(table).aggregation for question in beside)]
+    return Scan.of(table, whole, Sampling(key)).exact()[0]
 
 
 def case(rng: random.Random, source: Source, *, key_of_rows: bool = False) -> list[str]:
@@ -101,12 +107,13 @@ def case(rng: random.Random, source: Source, *, key_of_rows: bool = False) -> li
         unit = [(*unit[0][:at], month, *unit[0][at + 1 :]) for month in MONTHS for _ in range(50)]
     name = rng.choice([*ASKED])
     key = rng.randbytes(8)
+    beside = [ASKED[each] for each in rng.sample([*ASKED], 2)] if rng.random() < 0.2 else []
     found: list[Any] = []
     for rows in (without, [*without, *unit]):
         shuffled = rng.sample(rows, len(rows))
         table = release.table(source(shuffled), **bounds)
         design = ASKED[name].design(table)
-        found.append(integers(table, design, key + bytes(len(rows)) if key_of_rows else key))
+        found.append(integers(table, design, key + bytes(len(rows)) if key_of_rows else key, beside))
         if table.engine.name != "Spark":
             # To close a table of Spark's would stop its session.
             table.close()

