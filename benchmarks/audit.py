@@ -117,13 +117,7 @@ def subject(row: Row, seed: int) -> Subject:
 
 def anytime(source: Source, claim: BlackBox, pair: Pair, *, most: int) -> int:
     """The samples until the claim is refuted."""
-    features = None
-    if isinstance(source, Subject):
-        # What every number is read for: its value, and the last bits of its mantissa.
-        first = source.draw(pair, np.zeros(2, dtype=np.uint8))
-        features = (*source.features(first), *((BITS,) if first.ndim == 1 else ()))
-        features = tuple({feature.name: feature for feature in features}.values())
-    found = audit(source, [pair], claim=claim, alpha=ALPHA, samples=most, features=features, ladder=False)
+    found = audit(source, [pair], claim=claim, alpha=ALPHA, samples=most, ladder=False)
     return found.samples if found.verdict is Verdict.REFUTED else sys.maxsize
 
 

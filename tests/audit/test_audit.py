@@ -87,11 +87,12 @@ def test_bad_input_is_one_clear_error(given: dict[str, object]) -> None:
         audit(laplace(1.0, 1), arguments.pop("pairs"), **arguments)  # pyright: ignore
 
 
-def test_shuffled_coins_win_nothing() -> None:
+def test_shuffled_coins_win_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stakes from the past, then new coins that know nothing of the rows: the mean factor of a batch is at most 1.
 
     A control that cuts its cells from the batch's own coins wins.
     """
+    monkeypatch.setattr("dpcompose.audit.arm.WORTH", -math.inf)
     rng, subject, pair = np.random.default_rng(0), laplace(0.5, 6), Pair(0.0, 1.0)
     arm = Arm(pair, points(BlackBox(1.0)), None)
     honest, cheating = [], []

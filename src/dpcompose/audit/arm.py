@@ -14,11 +14,15 @@ from dpcompose.audit.claim import Point
 from dpcompose.audit.feature import Feature, Learner
 from dpcompose.audit.outcome import Outcomes
 from dpcompose.audit.pair import Pair
-from dpcompose.audit.stakes import Stakes, stakes
+from dpcompose.audit.stakes import Stakes, hopes, stakes
 from dpcompose.audit.wealth import WEIGHTS, Member, tally
 
 FIRST, SHARE, FINE, FEW = 24, 8, 20, 1 << 14
 """The first batch of an arm, and later ones as a fraction of its past: a finer one while it has few rows."""
+WORTH = 0.0
+"""The evidence of an arm below which its rows only teach."""
+MANY = 12
+"""Features that bets are made on at once; an arm with more has larger batches, since each of them costs time."""
 KEPT = 1 << 18
 """Rows that are kept to cut cells anew whenever their number has doubled; later rows are only counted."""
 IDLE = 0.1
@@ -53,6 +57,16 @@ class Book:
         zeros, ones = self.counts.astype(np.float64)
         return stakes(ones, zeros, points, self.cells.prior)
 
+    def hope(self, points: Sequence[Point]) -> float:
+        """What its best event would have gained."""
+        zeros, ones = self.counts.astype(np.float64)
+        return hopes(ones, zeros, points)
+
+
+def leaders(books: Sequence[Book], points: Sequence[Point], number: int) -> list[Book]:
+    """The books with the highest hopes, that one first: on the others nothing is bet, which saves their stakes."""
+    return sorted(books, key=lambda book: -book.hope(points))[:number]
+
 
 def tallies(books: Sequence[Book], outcomes: Outcomes, coins: NDArray[np.uint8]) -> list[NDArray[np.intp]]:
     """The counts of rows in the cells of each book."""
@@ -77,6 +91,7 @@ class Arm:
     rows: int = 0
     books: list[Book] = field(default_factory=list[Book])
     evidence: float = 0.0
+    hope: float = 0.0
     _outcomes: list[Outcomes] = field(default_factory=list[Outcomes])
     _coins: list[NDArray[np.uint8]] = field(default_factory=list[NDArray[np.uint8]])
     _cut: int = 0
@@ -84,18 +99,23 @@ class Arm:
     @property
     def next_rows(self) -> int:
         """The size of the next batch."""
-        return max(FIRST, self.rows // (FINE if self.rows < FEW else SHARE))
+        share = FINE if self.rows < FEW and len(self.books) <= MANY else SHARE
+        return max(FIRST, 2 * len(self.books), self.rows // share)
 
     @property
     def promise(self) -> float:
         """An optimistic growth of the wealth for each row, by which arms are chosen."""
-        return (max(self.evidence, 0.0) + 4.0) / (self.rows + 1)
+        return (self.hope + 2.0) / (self.rows + 1)
 
     def members(self) -> list[Member]:
         """The members of the next batch: the posterior weights of the features."""
-        found = [(book, *book.stakes(self.points)) for book in self.books]
-        logs = [math.log((1 - IDLE) / len(found)) + evidence for _, evidence, _ in found]
+        chosen = leaders(self.books, self.points, MANY)
+        self.hope = chosen[0].hope(self.points) if chosen else 0.0
+        found = [(book, *book.stakes(self.points)) for book in chosen]
+        logs = [math.log((1 - IDLE) / len(self.books)) + evidence for _, evidence, _ in found]
         self.evidence = float(np.logaddexp.reduce([math.log(IDLE), *logs]))
+        if self.evidence < WORTH:
+            return []
         weights = [math.floor(math.exp(log - self.evidence) * WEIGHTS) for log in logs]
         return [
             Member(book.feature, book.cells, weight, bets)
@@ -123,7 +143,7 @@ class Arm:
             counted: Their counts in the cells of each book.
         """
         self.rows += rows
-        if self.rows >= 2 * self._cut and self._cut < KEPT:
+        if self._cut < KEPT and self.rows >= min(2 * self._cut, KEPT):
             self._cut_anew()
             return
         for book, counts in zip(self.books, counted, strict=True):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.audit.arm import Arm, Book
+from dpcompose.audit.arm import Arm, Book, leaders
 from dpcompose.audit.claim import Point
 from dpcompose.audit.outcome import Outcomes, Reals
 from dpcompose.audit.wealth import tally
@@ -24,6 +24,8 @@ RUNGS = (0.125, 0.25, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1,
 """Multiples of the claim's epsilon."""
 LEAST = 0.05
 """The epsilon that takes its place, if the claim's is smaller."""
+LEAST_ROWS = 64
+"""Rows of an arm that no rung bets on."""
 FEATURES = 2
 """Each rung bets on so many features, those with most evidence."""
 
@@ -80,11 +82,14 @@ class Ladder:
     def bind(self, arm: Arm) -> None:
         """Set stakes for the next batch, from the past of the arm that answers it."""
         self._bets = []
-        books = arm.books
+        if arm.rows < LEAST_ROWS:
+            return
+        books = list[Book]()
         for rung in range(self.crossed, len(self.rungs)):
             point = self.rungs[rung].group(arm.pair.distance)
             if self.peak[rung] >= self.goal or not point.testable:
                 continue
+            books = books or leaders(arm.books, (point,), 2 * FEATURES)
             found = sorted(((book, *book.stakes((point,))) for book in books), key=lambda each: -each[1])[:FEATURES]
             if not found or found[0][1] < 0.5:
                 return

@@ -9,6 +9,9 @@ the mean under the posterior weights. A convex combination of stakes is again Th
 and the charge for delta is convex.
 
 The union of cells with a common stake is summed over all unions at once: each cell is in or out with probability 1/2.
+
+What paid on past rows is believed more than its evidence says: the weight of an event has `LEADING` times the
+evidence, while the size of its stake follows the evidence itself. Weights come from the past alone: any are allowed.
 """
 
 from __future__ import annotations
@@ -36,6 +39,8 @@ FREE, APART, MIRRORED = 0.15, 0.5, 0.4
 """The prior weights of a stake of its own for each cell, of one for each coin, and of mirrored tails in the rest."""
 GRID = np.log(np.concatenate([np.full(3, 0.06), np.full(len(FRACTIONS) - 3, 0.82 / (len(FRACTIONS) - 3))]))
 """ln of the prior weights of the grid: an event that isolates a world wants one of the first."""
+LEADING = 1.5
+"""The power of the evidence by which events that paid lead the others."""
 LEAST_FACTOR = 1e-3
 """No factor is smaller: a bet never loses everything."""
 
@@ -88,6 +93,20 @@ def stakes(ones: Reals, zeros: Reals, points: Sequence[Point], single: Reals) ->
     return total - float(np.log(len(points))), Stakes(whole[0], whole[1])
 
 
+def hopes(ones: Reals, zeros: Reals, points: Sequence[Point]) -> float:
+    """What the best tail or cell would have gained with its best stake: a cheap measure of the worth of a feature."""
+    growth = min(point.growth for point in points)
+    hope = 0.0
+    for wins, losses in ((ones, zeros), (zeros, ones)):
+        each = np.array([wins, losses])
+        events = np.concatenate([np.cumsum(each, axis=1), np.cumsum(each[:, ::-1], axis=1), each], axis=1)
+        won, lost = events[:, events[0] > growth * events[1]]
+        rows = won + lost
+        gains = won * np.log(won / rows * (1 + 1 / growth)) + lost * np.log(np.maximum(lost, 0.5) / rows * (1 + growth))
+        hope += float(np.max(gains, initial=0.0))
+    return hope
+
+
 @dataclass(frozen=True)
 class Side:
     """The simple bets on one coin, by their stakes on the grid.
@@ -118,20 +137,24 @@ def _side(wins: Reals, losses: Reals, point: Point, prior: Reals) -> Side:
     cells = len(log)
     tails = np.array([np.cumsum(log, axis=0), np.cumsum(log[::-1], axis=0)[::-1]]) - cost
     cuts = _ruler(cells)[:, None]
-    kinds = [tails[0] + cuts + np.log(TAILS / 2), tails[1] + cuts[::-1] + np.log(TAILS / 2)]
-    kinds.append(log - cost + np.log(SINGLE * prior)[:, None])
+    alone = log - cost
+    prior_logs = [cuts + np.log(TAILS / 2), cuts[::-1] + np.log(TAILS / 2), np.log(SINGLE * prior)[:, None]]
+    events = np.concatenate([*tails, alone])
+    events = events + _lead(events) + np.concatenate(prior_logs)
     unions: list[Reals] = []
     within: list[Reals] = []
     for width in MERGED:
         merged = np.add.reduceat(log, np.arange(0, cells, width), axis=0)
         for odds in ODDS:
             each = np.logaddexp(0.0, merged + np.log(odds)) - np.log1p(odds)
-            unions.append(np.sum(each, axis=0) - cost + np.log(UNIONS / len(MERGED) / len(ODDS)))
+            unions.append(np.sum(each, axis=0) - cost)
             within.append(np.repeat(_logistic(merged + np.log(odds)), width, axis=0)[:cells])
-    evidence = np.logaddexp.reduce(np.concatenate([*kinds, unions, np.full((1, len(size)), np.log(IDLE))]), axis=0)
-    lower, upper, alone = (np.exp(each - evidence) for each in kinds)
-    inside = np.cumsum(lower[::-1], axis=0)[::-1] + np.cumsum(upper, axis=0) + alone
-    for weight, each in zip(unions, within, strict=True):
+    united = np.array(unions)
+    united = united + _lead(united) + np.log(UNIONS / len(unions))
+    evidence = np.logaddexp.reduce(np.concatenate([events, united, np.full((1, len(size)), np.log(IDLE))]), axis=0)
+    lower, upper, single = np.exp(events - evidence).reshape(3, cells, len(size))
+    inside = np.cumsum(lower[::-1], axis=0)[::-1] + np.cumsum(upper, axis=0) + single
+    for weight, each in zip(united, within, strict=True):
         inside += np.exp(weight - evidence) * each
     mean = np.logaddexp.reduce(log, axis=1) - np.log(len(size))
     own = np.exp(log - np.logaddexp(0.0, mean)[:, None] - np.log(len(size))) @ size
@@ -153,8 +176,8 @@ def _both(one: Side, zero: Side) -> tuple[float, Reals, Reals]:
         stake = side.inside @ (side.size * np.exp(evidence + np.log1p(-FREE) - total))
         alone.append((total, stake + np.exp(side.free - total) * side.own))
     common = one.evidence + zero.evidence + GRID + np.log1p(-MIRRORED) + np.log1p(-APART)
-    mirrored = [one.tails[side][:-1] + zero.tails[1 - side][:-1][::-1] for side in (0, 1)]
-    mirrored = np.array(mirrored) + GRID + _ruler(cells - 1)[:, None] + np.log((1 - APART) * MIRRORED / 2)
+    mirrored = np.array([one.tails[side][:-1] + zero.tails[1 - side][:-1][::-1] for side in (0, 1)])
+    mirrored = mirrored + _lead(mirrored) + GRID + _ruler(cells - 1)[:, None] + np.log((1 - APART) * MIRRORED / 2)
     apart = alone[0][0] + alone[1][0] + np.log(APART)
     total = _log_sum(np.concatenate([[apart], common, mirrored.ravel()]))
     shared, twins = np.exp(common - total), np.exp(mirrored - total)
@@ -164,6 +187,11 @@ def _both(one: Side, zero: Side) -> tuple[float, Reals, Reals]:
     # The mirror image of the lower tail up to cell i is the upper tail from cell (cells - 2 - i) on.
     g[:-1] += np.cumsum(twins[0][::-1] @ zero.size) + np.cumsum(twins[1] @ zero.size)[::-1]
     return total, f, g
+
+
+def _lead(logs: Reals) -> Reals:
+    """What is added to the evidence of an event, for every stake on it: of an event that paid, more of the same."""
+    return (LEADING - 1) * np.maximum(_log_sums(logs + GRID), 0.0)[..., None]
 
 
 def _ruler(count: int) -> Reals:
