@@ -18,6 +18,9 @@ from typing import Any
 
 FORMAT = "dpcompose-audit-1"
 UNIT, WEIGHTS = 1 << 50, 1 << 20
+MOST_ROWS = 1 << 30
+"""Rows of one batch: more are no audit's, and their coins alone would take minutes."""
+NAMES = {"format", "header", "seed", "batches", "samples", "log_wealth", "digest"}
 ROUNDING = 1e-15
 """More than the relative error of `math.log`, and of a correctly rounded quotient."""
 
@@ -43,21 +46,34 @@ def check(text: str) -> dict[str, Any]:
         return _checked(certificate, text)
     except CertificateError:
         raise
-    except (ValueError, TypeError, KeyError, IndexError, ArithmeticError, AttributeError, RecursionError) as error:
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        IndexError,
+        ArithmeticError,
+        AttributeError,
+        RecursionError,
+        MemoryError,
+    ) as error:
         raise CertificateError(f"it is malformed: {type(error).__name__}: {error}") from None
 
 
 def _checked(certificate: dict[str, Any], text: str) -> dict[str, Any]:
     _require(certificate["format"] == FORMAT, f"its format is not {FORMAT}")
-    _require(text.strip() == _canonical(certificate).decode(), "it is not in canonical form")
+    _require(set(certificate) == NAMES, "its fields are others")
+    _require(text.removesuffix("\n") == _canonical(certificate).decode(), "it is not in canonical form")
     body = {key: value for key, value in certificate.items() if key != "digest"}
     _require(hashlib.sha256(_canonical(body)).hexdigest() == certificate["digest"], "its digest is another")
     header, seed = certificate["header"], bytes.fromhex(certificate["seed"])
     _require(len(seed) == 32 and hashlib.sha256(seed).hexdigest() == header["seed_sha256"], "the seed is another")
+    # A float as Python writes it: a long power of ten would take for ever.
+    _require(repr(float(header["alpha"])) == header["alpha"], "alpha is not a number in its shortest form")
     alpha = Fraction(header["alpha"])
     _require(0 < alpha < 1, "alpha is not between 0 and 1")
-    claims = {claim["distance"]: [_point(point) for point in claim["points"]] for claim in header["claims"]}
+    claims = {_count(claim["distance"]): [_point(point) for point in claim["points"]] for claim in header["claims"]}
     _require(len(claims) == len(header["claims"]), "a distance has two claims")
+    _require(type(header["one_point"]) is bool, "one_point is neither true nor false")
     if header["one_point"]:
         for distance, points in claims.items():
             _require(len(points) == 1, "the claim is not one point")
@@ -67,14 +83,14 @@ def _checked(certificate: dict[str, Any], text: str) -> dict[str, Any]:
         stakes, counts = batch["stakes"], batch["counts"]
         points = claims[stakes["distance"]]
         used = _count(counts["rows"])
-        _require(used <= _count(stakes["rows"]), "a batch has more rows than coins")
+        _require(used <= _count(stakes["rows"]) <= MOST_ROWS, "a batch has more rows than coins, or than any has")
         drawn = hashlib.shake_256(seed + link + _canonical(stakes)).digest(-(-used // 8))
         heads = (int.from_bytes(drawn, "little") & ((1 << used) - 1)).bit_count()
         wealth += _batch(stakes["members"], counts["members"], points, used, heads)
         rows += used
         link = hashlib.sha256(link + _canonical([stakes, counts])).digest()
         _require(link.hex() == batch["chain"], "the chain of digests breaks")
-    _require(rows == certificate["samples"], "the number of rows is another")
+    _require(rows == _count(certificate["samples"]), "the number of rows is another")
     _require(
         abs(wealth - float.fromhex(certificate["log_wealth"])) <= 1e-6 * (1 + abs(wealth)), "the wealth is another"
     )
@@ -137,9 +153,21 @@ def _point(point: dict[str, str]) -> tuple[float, Fraction, Fraction]:
 def _grouped(point: tuple[float, Fraction, Fraction], one: tuple[float, Fraction, Fraction], distance: int) -> None:
     """A point for databases a distance apart is at least what the claim gives there."""
     _require(Fraction(point[0]) >= distance * Fraction(one[0]), "epsilon at a distance is too small")
-    powers = sum(Context(prec=60).exp(Decimal(one[0]) * step) for step in range(distance))
+    powers = _powers(Decimal(one[0]), distance)
     delta = Decimal(one[2].numerator) / Decimal(one[2].denominator)
     _require(Decimal(float(point[2])) * (1 + Decimal("1e-25")) >= delta * powers, "delta at a distance is too small")
+
+
+def _powers(epsilon: Decimal, number: int) -> Decimal:
+    """The sum of e^(i epsilon) for i < number, by doubling: S(2m) = S(m) (1 + e^(m epsilon))."""
+    exponential, total, reached = Context(prec=60).exp, Decimal(0), 0
+    for bit in f"{number:b}":
+        total *= 1 + exponential(epsilon * reached)
+        reached *= 2
+        if bit == "1":
+            total += exponential(epsilon * reached)
+            reached += 1
+    return total
 
 
 def _count(value: Any) -> int:
