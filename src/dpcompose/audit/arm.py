@@ -58,7 +58,7 @@ class Book:
         return stakes(ones, zeros, points, self.cells.prior)
 
     def hope(self, points: Sequence[Point]) -> float:
-        """What its best event would have gained."""
+        """The gain of its best event."""
         zeros, ones = self.counts.astype(np.float64)
         return hopes(ones, zeros, points)
 

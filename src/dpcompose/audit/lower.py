@@ -25,7 +25,7 @@ RUNGS = (0.125, 0.25, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1,
 LEAST = 0.05
 """The epsilon that takes its place, if the claim's is smaller."""
 LEAST_ROWS = 64
-"""Rows of an arm that no rung bets on."""
+"""Before so many rows of an arm, rungs bet only where there is evidence against the claim."""
 FEATURES = 2
 """Each rung bets on so many features, those with most evidence."""
 
@@ -82,7 +82,7 @@ class Ladder:
     def bind(self, arm: Arm) -> None:
         """Set stakes for the next batch, from the past of the arm that answers it."""
         self._bets = []
-        if arm.rows < LEAST_ROWS:
+        if arm.rows < LEAST_ROWS and arm.evidence <= 0:
             return
         books = list[Book]()
         for rung in range(self.crossed, len(self.rungs)):

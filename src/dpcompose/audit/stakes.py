@@ -94,7 +94,7 @@ def stakes(ones: Reals, zeros: Reals, points: Sequence[Point], single: Reals) ->
 
 
 def hopes(ones: Reals, zeros: Reals, points: Sequence[Point]) -> float:
-    """What the best tail or cell would have gained with its best stake: a cheap measure of the worth of a feature."""
+    """The gain of the best tail or cell at its best stake: a cheap measure of the worth of a feature."""
     growth = min(point.growth for point in points)
     hope = 0.0
     for wins, losses in ((ones, zeros), (zeros, ones)):
@@ -190,7 +190,7 @@ def _both(one: Side, zero: Side) -> tuple[float, Reals, Reals]:
 
 
 def _lead(logs: Reals) -> Reals:
-    """What is added to the evidence of an event, for every stake on it: of an event that paid, more of the same."""
+    """The addition to the evidence of an event, for every stake on it: of an event that paid, more of the same."""
     return (LEADING - 1) * np.maximum(_log_sums(logs + GRID), 0.0)[..., None]
 
 

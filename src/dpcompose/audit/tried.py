@@ -19,7 +19,7 @@ from dpcompose.audit.claim import Point
 from dpcompose.audit.outcome import Outcomes, Reals
 from dpcompose.audit.verdict import Tried
 
-AFTER = 4096
+AFTER = 512
 """Rows of an arm after which its events are chosen."""
 EVENTS = 4
 """Events of each feature and direction."""

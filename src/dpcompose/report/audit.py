@@ -44,8 +44,16 @@ def audit_page(found: Found, *, subject: str, claim: str, alpha: float, notes: S
     if found.verdict is not Verdict.REFUTED:
         facts.append(Fact("unseen", f"an isolating event of probability below {near(found.unseen)}"))
     tone = "bad" if found.verdict is Verdict.REFUTED else "plain"
-    remarks = (*(() if found.verdict is Verdict.REFUTED else (BLIND,)), *notes)
-    return Page("The audit", f"{_WORDS[found.verdict]} {exactly(alpha)}", tone, tuple(facts), (_tried(found),), remarks)
+    few = () if found.tried else ("No pair had rows enough to say of single events whether a violation is excluded.",)
+    remarks = (*few, *(() if found.verdict is Verdict.REFUTED else (BLIND,)), *notes)
+    return Page(
+        "The audit",
+        f"{_WORDS[found.verdict]} {exactly(alpha)}",
+        tone,
+        tuple(facts),
+        (_tried(found),) if found.tried else (),
+        remarks,
+    )
 
 
 def _tried(found: Found) -> PageTable:
