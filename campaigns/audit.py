@@ -1,6 +1,6 @@
 """How often an audit refutes what is correct, stopped at the most favorable moment, and how often what is broken.
 
-    python -m campaigns.audit [--runs 1000] [--samples 100000] [--alpha 0.05] [--only TEXT] [--seed 1]
+    python -m campaigns.audit [--runs 1000] [--samples 100000] [--alpha 0.05] [--only TEXT] [--seed 1] [--share 1/10]
 
 Ten correct mechanisms at the exact boundary of their claims. An alarm is a run whose wealth was ever at least 1/alpha.
 Per mechanism at most alpha of the runs may end so, plus three standard errors; for every mechanism the control, the
@@ -13,7 +13,7 @@ import argparse
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,10 +115,10 @@ def cases() -> dict[str, tuple[Case, Case]]:
     return found
 
 
-def alarms(case: Case, *, runs: int, samples: int, alpha: float, seed: int) -> int:
+def alarms(case: Case, *, runs: Iterable[int], samples: int, alpha: float, seed: int) -> int:
     """The runs whose wealth was ever at least 1/alpha."""
     found = 0
-    for run in range(runs):
+    for run in runs:
         asked: dict[str, Any] = {"claim": case.claim, "alpha": alpha, "samples": samples, "ladder": False}
         each = audit(case.source(1_000_003 * seed + run), [case.pair], **asked)
         found += each.verdict is Verdict.REFUTED or each.peak >= -math.log(alpha)
@@ -132,21 +132,25 @@ def main() -> int:
     parser.add_argument("--alpha", type=float, default=0.05)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
+    parser.add_argument("--share", default="1/1", help="2/10: the second tenth of the runs; counts of shares add up")
     options = parser.parse_args()
-    most = options.alpha + 3 * math.sqrt(options.alpha * (1 - options.alpha) / options.runs)
-    failed, controls = False, max(10, options.runs // 50)
+    share, shares = map(int, options.share.split("/"))
+    asked_runs = range(share - 1, options.runs, shares)
+    most = options.alpha + 3 * math.sqrt(options.alpha * (1 - options.alpha) / len(asked_runs))
+    failed, controls = False, max(10, len(asked_runs) // 50)
     asked: dict[str, Any] = {"samples": options.samples, "alpha": options.alpha, "seed": options.seed}
     for name, (right, small) in cases().items():
         if options.only not in name:
             continue
         start = time.process_time()
-        false = alarms(right, runs=options.runs, **asked)
-        caught = alarms(small, runs=controls, **asked)
-        good = false <= most * options.runs and caught > 2 * most * controls
+        false = alarms(right, runs=asked_runs, **asked)
+        caught = alarms(small, runs=range(controls), **asked)
+        good = false <= most * len(asked_runs) and caught > 2 * most * controls
         failed |= not good
         seconds = time.process_time() - start
         print(
-            f"{name:<24} {false:>4} of {options.runs}, control {caught:>3} of {controls}, {seconds:.0f} s", flush=True
+            f"{name:<24} {false:>4} of {len(asked_runs)}, control {caught:>3} of {controls}, {seconds:.0f} s",
+            flush=True,
         )
     print("FAILED" if failed else f"none above {most:.4f}")
     return int(failed)
