@@ -2,8 +2,9 @@
 
     python -m benchmarks.ledger_scale [--scopes 100000] [--entries 1000000] [--folder DIRECTORY]
 
-fills a new SQLite ledger (two minutes at full size where a sync costs little, such as in /dev/shm), then prints milliseconds
-of processor: balances of one scope, its log, the exposure of a person in ten scopes, a plain and a scheduled charge.
+fills a new SQLite ledger (two minutes at full size where a sync costs little, such as in /dev/shm), then prints
+milliseconds of processor: balances of one scope, its log, the exposure of a person in ten scopes, a plain and a
+scheduled charge.
 """
 
 from __future__ import annotations

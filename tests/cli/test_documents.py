@@ -50,8 +50,9 @@ LINES = [
     "ledger charge world/a --cost rho=9 --cost delta=0 --key two",
     "ledger price world small.toml", "ledger scope world/s --split 3", "ledger scope world/s/x", "ledger show",
     "ledger log world", "ledger exposure world/a --delta 1e-6", "ledger verify", "ledger export",
-    "ledger close world/a", "ledger key acme.example --out secret.key", "ledger check-proof entry.proof --trust key.txt",
-    "ledger check-proof secret.key --trust key.txt", "audit zoo", "audit scores scores.csv --epsilon 1",
+    "ledger close world/a", "ledger key acme.example --out secret.key",
+    "ledger check-proof entry.proof --trust key.txt", "ledger check-proof secret.key --trust key.txt",
+    "audit zoo", "audit scores scores.csv --epsilon 1",
     "release table.csv --unit id --max-rows 1 --scope r --count --spend epsilon=0.1 --quote",
     "release table.csv --unit id --max-rows 1 --scope r --count --spend epsilon=0.1",
 ]  # fmt: skip
@@ -62,7 +63,9 @@ ERRORS = [
     "ledger scope /", "ledger charge world", "ledger charge nowhere --cost rho=1 --key x", "ledger redeem nowhere.json",
     "ledger price nowhere small.toml", "ledger exposure nowhere --delta 1", "ledger verify --anchor nowhere",
     "ledger export nowhere", "ledger close nowhere", "ledger init --nonsense", "audit scores nowhere.csv --epsilon 1",
-    "ledger key acme.example", "ledger check-proof nowhere", "audit check nowhere", "audit zoo nobody", "audit nothing --epsilon 1", "release nowhere.csv --count",
+    "ledger key acme.example",
+    "ledger check-proof nowhere", "audit check nowhere", "audit zoo nobody", "audit nothing --epsilon 1",
+    "release nowhere.csv --count",
 ]  # fmt: skip
 
 
