@@ -113,6 +113,7 @@ class Game:
             "peak": max(self.peak, paid.peak).hex(),
             "factors": [each.hex() for each in paid.factors],
             "evidence": arm.evidence.hex(),
+            "hope": arm.hope.hex(),
             "ladder": self.ladder.written(),
             "learned": learned,
         }
@@ -142,7 +143,7 @@ class Game:
         events.bind()
         known = entry["learned"]
         self.ladder.restore(entry["ladder"])
-        arm.evidence = float.fromhex(entry["evidence"])
+        arm.evidence, arm.hope = float.fromhex(entry["evidence"]), float.fromhex(entry["hope"])
         self._advance(entry)
         if "outcomes" in known:
             outcomes = outcomes_of(known["outcomes"], stakes["rows"])

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from itertools import accumulate
 
 from dpcompose.release.noise import DiscreteLaplaceNoise, Noise
 
 SUMMED = 16.0
 """Up to this spread the denominator's noise is summed value by value; beyond it, half a step is a few percent of it."""
-SCANNED, HALVINGS = 16, 30
+SCANNED, HALVINGS = 16, 26
 
 
 def quotient_interval(
@@ -28,10 +29,10 @@ def quotient_interval(
     numerator, denominator = released
     if denominator <= 0:
         return ends
-    beyond = partial(_beyond, noises[0], noises[1])
+    exceeds = partial(_exceeds, failure * (1 - 1e-6), noises[0], noises[1])
 
     def plausible(quotient: float) -> bool:
-        return beyond(quotient, abs(numerator - quotient * denominator)) > failure * (1 - 1e-6)
+        return exceeds(quotient, abs(numerator - quotient * denominator))
 
     low, high = ends
     middle = min(max(numerator / denominator, low), high)
@@ -54,20 +55,25 @@ def _edge(plausible: Callable[[float], bool], far: float, near: float) -> float:
     return outside
 
 
-def _beyond(noise: Noise, other: Noise, weight: float, reach: float) -> float:
-    """P(|noise + weight * other noise| >= reach), both of one kind, to the steps of the noise."""
+def _exceeds(chance: float, noise: Noise, other: Noise, weight: float, reach: float) -> bool:
+    """Whether P(|noise + weight * other noise| >= reach) is above a chance, to steps of the noise; both of one kind."""
     size, laplace = abs(weight), isinstance(noise, DiscreteLaplaceNoise)
-    if other.spread <= SUMMED:
-        tail = _laplace_tail if laplace else _gaussian_tail
+    if other.spread > SUMMED:
+        return _beyond(noise.spread, size * other.spread, max(reach - (1 + size) / 2, 0.0), laplace=laplace) > chance
+    tail, spread, found = _laplace_tail if laplace else _gaussian_tail, noise.spread, 0.0
+    for y, mass, rest in _masses(other.spread, laplace):
         # The noise is as likely at y as at -y, so one tail is enough; where both overlap they are 1.
-        return sum(
-            mass * min(tail(noise.spread, reach - size * y) + tail(noise.spread, reach + size * y), 1.0)
-            for y, mass in _masses(other.spread, laplace)
-        )
-    within = max(reach - (1 + size) / 2, 0.0)
+        found += mass * min(tail(spread, reach - size * y) + tail(spread, reach + size * y), 1.0)
+        if found > chance or found + rest <= chance:
+            break
+    return found > chance
+
+
+def _beyond(spread: float, other: float, within: float, *, laplace: bool) -> float:
+    """P(|x + y| >= within) for continuous noise of these spreads."""
     if not laplace:
-        return math.erfc(within / math.hypot(noise.spread, size * other.spread) / math.sqrt(2))
-    wide, narrow = sorted((noise.spread, size * other.spread), reverse=True)
+        return math.erfc(within / math.hypot(spread, other) / math.sqrt(2))
+    wide, narrow = sorted((spread, other), reverse=True)
     ratio, place = min(narrow / wide, 1 - 1e-6), within / wide
     inner = ratio * ratio * math.exp(-place * (1 / ratio - 1)) if ratio > 1e-3 else 0.0
     return math.exp(-place) * (1 - inner) / (1 - ratio * ratio)
@@ -78,13 +84,13 @@ def _shape(spread: float, place: float, laplace: bool) -> float:
 
 
 @cache
-def _masses(spread: float, laplace: bool) -> Sequence[tuple[int, float]]:
-    """The probabilities of 0, 1, 2, ..., those of two signs together, as far as they matter."""
-    masses = [
-        _shape(spread, y, laplace) * (2 if y else 1) for y in range(math.ceil(spread * (30 if laplace else 8)) + 2)
-    ]
+def _masses(spread: float, laplace: bool) -> Sequence[tuple[int, float, float]]:
+    """The probabilities of 0, 1, 2, ..., those of two signs together, as far as they matter, and that of all beyond."""
+    reach = math.ceil(spread * (30 if laplace else 8)) + 2
+    masses = [_shape(spread, y, laplace) * (2 if y else 1) for y in range(reach)]
     whole = math.fsum(masses)
-    return [(y, mass / whole) for y, mass in enumerate(masses)]
+    rests = list(accumulate(reversed(masses)))[::-1]
+    return [(y, mass / whole, (rests[y] - mass) / whole) for y, mass in enumerate(masses)]
 
 
 def _laplace_tail(scale: float, reach: float) -> float:
@@ -110,6 +116,6 @@ def _tails(sigma: float) -> Sequence[float]:
     """P(x >= t) for t = 0, 1, 2, ..."""
     masses = _masses(sigma, False)
     found = [0.0]
-    for y, mass in reversed(masses):
+    for y, mass, _ in reversed(masses):
         found.append(found[-1] + (mass / 2 if y else mass))
     return found[::-1]

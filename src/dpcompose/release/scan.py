@@ -135,7 +135,9 @@ class Scans:
         """
         places: dict[object, list[int]] = {}
         for place, (table, _) in enumerate(asked):
-            places.setdefault((table.data.op(), table.unit, table.bounds), []).append(place)
+            # Tables of one name and schema are equal to ibis, whatever connection they are on.
+            where = id(table.data.get_backend()), table.data.op()
+            places.setdefault((where, table.unit, table.bounds), []).append(place)
         return cls(
             tuple(
                 (tuple(each), Scan.of(asked[each[0]][0], [asked[place][1] for place in each], sampling))

@@ -241,7 +241,7 @@ class _Reader:
             return _made(_ENDS[kind], inner, column=column, **ends, **options)
         if len(shares) == 1:
             return _made("quantile", inner, column=column, q=shares[0], **ends, **options)
-        return _made("quantiles", inner, column=column, q=shares, **ends, **options)
+        return _made("quantiles", inner, column=column, qs=shares, **ends, **options)
 
     def _count(self, node: Any, options: Mapping[str, Any]) -> Question:
         if type(node.this).__name__ == "Star":
@@ -290,7 +290,7 @@ class _Reader:
             remedy = "ORDER BY COUNT(*) DESC LIMIT k, with one COUNT(*); else sort the answer: its numbers are yours"
             raise UnsupportedError("sql: ORDER BY or LIMIT", "the engine's order is private", remedy)
         options = {"by": question.by, "keys": question.keys}
-        return _made("top", self.root, k=number(limit.expression, "LIMIT"), **options)
+        return _made("top", self.root, number=number(limit.expression, "LIMIT"), **options)
 
 
 def _quantile(node: Any) -> tuple[Any, list[Any]] | None:
