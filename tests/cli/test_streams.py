@@ -87,7 +87,7 @@ def test_a_reader_that_went_away_is_no_defect(home: Path) -> None:
 def test_a_closed_standard_error_does_not_mix_with_what_is_printed(home: Path) -> None:
     assert json.loads(shell("account plan.toml --json 2>&-").stdout)["command"] == "account"
     missing = shell("account missing.toml --json 2>&-")
-    assert (missing.returncode, missing.stdout) == (2, "")
+    assert missing.returncode == 2 and json.loads(missing.stdout)["error"]["status"] == 2
 
 
 @pytest.mark.parametrize("option", ["--html", "--plot"])

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from dpcompose.errors import DomainError
 from dpcompose.numerics import check
-from dpcompose.release.aggregate import Aggregation
+from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.design import Design, Released
 from dpcompose.release.grid import MOST_BINS, RowNumbers
 from dpcompose.release.interval import quotient_interval

@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any, ClassVar, cast
 
 from dpcompose.errors import DomainError
-from dpcompose.release.aggregate import Aggregation
+from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.design import Design, Released, digest
 from dpcompose.release.grid import Edges
 from dpcompose.release.question import (

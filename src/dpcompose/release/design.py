@@ -11,7 +11,8 @@ from itertools import accumulate, pairwise
 from typing import Protocol
 
 from dpcompose.composition.composition import Composable, compose
-from dpcompose.release.aggregate import Aggregation, Numbers
+from dpcompose.release.aggregate import Numbers
+from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.noise import Noise
 from dpcompose.release.selection import Selection
 from dpcompose.release.spend import Spend

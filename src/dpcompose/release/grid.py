@@ -206,6 +206,9 @@ class RowNumbers:
 
         return ibis.least(column, self.count).cast("int64") - 1
 
+    def holds(self, column: Expression) -> Expression:
+        return column.notnull()
+
 
 @dataclass(frozen=True)
 class GridPoints:

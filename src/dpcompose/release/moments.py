@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.ledger.text import line_of_text
-from dpcompose.release.aggregate import Aggregation, Term
+from dpcompose.release.aggregation import Aggregation, Term
 from dpcompose.release.design import Design, Released
 from dpcompose.release.interval import quotient_interval
 from dpcompose.release.question import Interval, OfColumn, Values, measured, noise_of

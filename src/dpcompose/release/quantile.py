@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any, ClassVar, cast
 
 from dpcompose.errors import DomainError
-from dpcompose.release.aggregate import Aggregation
+from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.bounds import Change
 from dpcompose.release.decimals import exact
 from dpcompose.release.design import Design, RankStep, Released, SelectionStep

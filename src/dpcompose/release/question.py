@@ -13,7 +13,7 @@ from dpcompose.errors import DomainError
 from dpcompose.ledger.text import line_of_text
 from dpcompose.mechanism import Concentrated
 from dpcompose.numerics import check
-from dpcompose.release.aggregate import Aggregation
+from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.bounds import Change
 from dpcompose.release.design import Design, NoiseStep, Released, ReleaseStep, digest
 from dpcompose.release.noise import Noise, noise_for

@@ -18,7 +18,6 @@ from typing import Any
 from dpcompose.release.aggregate import (
     ANY,
     LARGEST_SUM,
-    Aggregation,
     Numbers,
     added,
     columns_of,
@@ -29,6 +28,7 @@ from dpcompose.release.aggregate import (
     of_one,
     projected,
 )
+from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.bounding import Sampling, bounded
 from dpcompose.release.engine import EngineStatement, Expression, run, without_warnings
 from dpcompose.release.grid import FixedPointGrid, GridPoints

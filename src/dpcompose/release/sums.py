@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from dpcompose.release.aggregate import Aggregation
+from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.design import Design, Released
 from dpcompose.release.grid import STEPS, FixedPointGrid
 from dpcompose.release.interval import quotient_interval

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from dpcompose.errors import DomainError
 from dpcompose.numerics import check
-from dpcompose.release.aggregate import Aggregation
+from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.counts import Count
 from dpcompose.release.design import Design, NoiseStep, PeelingStep, Released
 from dpcompose.release.noise import noise_for

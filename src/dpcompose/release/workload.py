@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from dpcompose.composition.composition import Composable, compose
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.numerics import check
-from dpcompose.release.aggregate import Aggregation
+from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.answer import Answer
 from dpcompose.release.bounds import Change
 from dpcompose.release.counts import Count
