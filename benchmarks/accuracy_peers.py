@@ -5,6 +5,8 @@ python benchmarks/accuracy_peers.py opendp|smartnoise ROWS.json EPSILON DRAWS
 It imports nothing of dpcompose, so that any environment that has the peer can run it.
 """
 
+# pyright: reportPrivateImportUsage=false, reportMissingImports=false
+
 import json
 import statistics
 import sys

@@ -135,7 +135,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as home:
         path = Path(home) / "people.parquet"
         made(path, given.rows)
-        asked = dict.fromkeys((*FORMS, "release"), given.question)
+        asked: dict[str, str] = dict.fromkeys((*FORMS, "release"), str(given.question))
         if given.question == "batch":
             asked = {"count": "count", "sum": "sum", "mean": "mean", "release": "batch"}
         runs = [

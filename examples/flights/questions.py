@@ -60,7 +60,8 @@ def questions(flights: Any, planes: Any, airports: tuple[str, ...]) -> list[Aske
 
     late = flights.where(col("dep_delay") > 60)
     kilometers = flights.mutate(km=col("distance") * 1.609)
-    delays, steps = {"lower": -30, "upper": 180}, {"lower": -60, "upper": 180, "granularity": 1}
+    delays: dict[str, Any] = {"lower": -30, "upper": 180}
+    steps: dict[str, Any] = {"lower": -60, "upper": 180, "granularity": 1}
     listed = ", ".join(f"'{each}'" for each in CARRIERS)
     cells = list(product(AIRPORTS, CARRIERS[:4], range(1, 13)))
     return [

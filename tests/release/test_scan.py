@@ -55,7 +55,8 @@ def test_units_with_rows_that_count_for_some_questions_only_are_bounded_for_each
 def test_a_batch_sorts_the_rows_of_questions_that_share_once() -> None:
     schema = pa.schema([pa.field("p", pa.int64(), nullable=False), pa.field("x", pa.int64())])
     table = release.table(pa.table({"p": [1, 1, 2], "x": [1, 2, None]}, schema=schema), unit="p", max_rows_per_unit=1)
-    spend, ends = {"epsilon": 1}, {"lower": 0, "upper": 9}
+    spend: dict[str, Any] = {"epsilon": 1}
+    ends: dict[str, Any] = {"lower": 0, "upper": 9}
     questions = [release.Sum("x", **ends, spend=spend), release.Mean("x", **ends, spend=spend)]
     words = Scan.of(table, [question.design(table).aggregation for question in questions]).made.words
     one = statement(table, questions[0].design(table).aggregation).words

@@ -49,9 +49,9 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "where by text": lambda: TABLE.where("age > 3"),  # pyright: ignore[reportArgumentType]
     "where by a function": lambda: TABLE.where(lambda row: row.age > 3),  # pyright: ignore[reportArgumentType]
     "where by a number": lambda: TABLE.where(col("age")),
-    "mutate by ibis": lambda: TABLE.mutate(x=ibis.row_number()),
-    "mutate by random": lambda: TABLE.mutate(x=ibis.random()),
-    "mutate by now": lambda: TABLE.mutate(x=ibis.now()),
+    "mutate by ibis": lambda: TABLE.mutate(x=ibis.row_number()),  # pyright: ignore[reportArgumentType]
+    "mutate by random": lambda: TABLE.mutate(x=ibis.random()),  # pyright: ignore[reportArgumentType]
+    "mutate by now": lambda: TABLE.mutate(x=ibis.now()),  # pyright: ignore[reportArgumentType]
     "mutate by the any of a window": lambda: TABLE.mutate(hit=(TABLE.data.person == "ann").any().over(WHOLE)),
     "mutate the unit": lambda: TABLE.mutate(person=lit("nobody")),
     "mutate the unit in capitals": lambda: TABLE.mutate(PERSON=lit("nobody")),
