@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -25,12 +25,12 @@ import pyarrow as pa
 
 import dpcompose.release as release
 from dpcompose.audit import Found, Verdict, audit
-from dpcompose.release import session as asking
-from dpcompose.release.aggregate import exact, statement
+from dpcompose.release.aggregate import exact
 from dpcompose.release.audited import AuditedRelease, World, audited_question, audited_session, audited_worlds
 from dpcompose.release.bounds import Change
-from dpcompose.release.design import NoiseStep
+from dpcompose.release.design import Design, NoiseStep, PeelingStep, RankStep, SelectionStep
 from dpcompose.release.noise import DiscreteLaplaceNoise
+from dpcompose.release.scan import Scans
 from dpcompose.release.spend import Spend
 from dpcompose.release.table import Table
 
@@ -41,6 +41,8 @@ ROWS = 2
 _SPEND = {"epsilon": 1}
 _PRIVATE = {"epsilon": 1, "delta": DELTA}
 _CITIES = ["a", "b", "c"]
+
+_STEPS: dict[str, Any] = {"granularity": 1, "per_granularity": 1}
 
 QUESTIONS: dict[str, release.Question] = {
     "count": release.Count(spend=_SPEND),
@@ -53,18 +55,35 @@ QUESTIONS: dict[str, release.Question] = {
     "mean": release.Mean("amount", lower=0, upper=4, granularity=1, spend=_SPEND),
     "histogram": release.Histogram("amount", edges=[0, 2, 4, "1e21"], by="city", keys=_CITIES, spend=_SPEND),
     "quantile": release.Quantile("amount", 0.5, lower=0, upper=4, granularity=1, spend=_SPEND),
+    "variance": release.Variance("amount", lower=0, upper=4, granularity=1, spend=_SPEND),
+    "deviation by keys": release.StandardDeviation(
+        "amount", lower=0, upper=2, granularity=1, by="city", keys=_CITIES, spend=_SPEND
+    ),
+    "ratio": release.Ratio("amount", per="age", lower=0, upper=2, per_lower=0, per_upper=1, spend=_SPEND, **_STEPS),
+    "quantiles": release.Quantiles("amount", [0.25, 0.75], lower=0, upper=4, granularity=1, spend=_SPEND),
+    "minimum": release.Minimum("amount", lower=0, upper=3, granularity=1, spend=_SPEND),
+    "maximum": release.Maximum("amount", lower=0, upper=3, granularity=1, spend=_SPEND),
+    "top by counts": release.Top(2, by="city", keys=_CITIES, method="counts", spend=_SPEND),
+    "top by peeling": release.Top(2, by="city", keys=_CITIES, method="peeling", spend=_SPEND),
+    "top of private keys": release.Top(2, by="city", spend=_PRIVATE),
+    "distinct": release.Distinct("city", spend=_SPEND),
+    "distinct by keys": release.Distinct("age", by="city", keys=_CITIES, spend=_SPEND),
+    "contingency table": release.Contingency(by=["city", "age"], keys=[["a", "c"], [1, 7]], spend=_SPEND),
+    "rows per unit": release.RowsPerUnit(spend=_SPEND),
+    "rows per unit by keys": release.RowsPerUnit(by="city", keys=_CITIES, most=2, spend=_SPEND),
+    "left out": release.LeftOut(release.Count(), spend=_SPEND),
 }
 
 
 def neighbors() -> tuple[Table, Table]:
     """A table, and the same with a unit that alone holds a key, shares another, and pulls every number one way."""
-    rows = [("p1", "a", 1.0), ("p2", "a", 2.0), ("p2", "b", 0.0), ("p3", "b", 4.0)]
-    unit = [("q", "c", 9.0), ("q", "a", 1e20)]
+    rows = [("p1", "a", 1.0, 1), ("p2", "a", 2.0, 1), ("p2", "b", 0.0, 2), ("p3", "b", 4.0, 3)]
+    unit = [("q", "c", 9.0, 7), ("q", "a", 1e20, 7)]
     return _table(rows), _table(rows + unit)
 
 
-def _table(rows: Sequence[tuple[str, str, float]]) -> Table:
-    names = ("person", "city", "amount")
+def _table(rows: Sequence[tuple[str, str, float, int]]) -> Table:
+    names = ("person", "city", "amount", "age")
     frame = pa.table(dict(zip(names, (list(cells) for cells in zip(*rows, strict=True)), strict=True)))
     return release.table(frame, unit="person", max_rows_per_unit=ROWS)
 
@@ -88,11 +107,17 @@ def _found(what: AuditedRelease, draws: int, alarm: float, journal: Path | None 
 def sessions(count: int, alarm: float) -> Found:
     """The audit of whole sessions: a batch of three questions, charged and answered, on both tables."""
     asked = [QUESTIONS["count"], QUESTIONS["units by keys"], QUESTIONS["sum"]]
-    # To write the same statements again takes most of a session's time, and tells nothing.
-    tables = neighbors()
-    made = {id(table): cache(partial(statement, table)) for table in tables}
+    tables, made, write = neighbors(), dict[int, Scans](), Scans.of
     small = [replace(each, spend={"epsilon": "0.5"}) for each in asked]
-    with patch.object(asking, "statement", lambda table, what, _sampling: made[id(table)](what)):
+
+    def written(wanted: Sequence[tuple[Table, Any]], _sampling: object) -> Scans:
+        """To write the same statements again takes most of a session's time, and tells nothing."""
+        place = id(wanted[0][0])
+        if place not in made:
+            made[place] = write(wanted)
+        return made[place]
+
+    with patch.object(Scans, "of", written):
         return _found(audited_session(small, *tables), count, alarm)
 
 
@@ -152,11 +177,50 @@ def float_sum(draws: int) -> Found:
     return _planted("sum", draws, [World(honest, {(): {0: (1, added(rows))}}) for rows in (others, unit + others)])
 
 
+def weakened(design: Design, parts: float = 4) -> Design:
+    """The same design with noise for a sensitivity so many times too small."""
+
+    def quieter(noise: Any) -> Any:
+        return replace(noise, scale=noise.scale / parts)
+
+    steps: list[Any] = []
+    for step in design.steps:
+        match step:
+            case NoiseStep():
+                steps.append(replace(step, noise=quieter(step.noise)))
+            case RankStep():
+                # From above, a rank that so few rows reach.
+                rank = 2 if step.above else step.rank
+                steps.append(replace(step, selection=quieter(step.selection), rank=rank))
+            case SelectionStep():
+                steps.append(replace(step, selection=quieter(step.selection)))
+            case PeelingStep():
+                steps.append(replace(step, noise=quieter(step.noise), selection=quieter(step.selection)))
+            case _:
+                raise AssertionError(step)
+    threshold = design.threshold
+    if threshold is not None:
+        threshold = replace(threshold, noise=quieter(threshold.noise))
+    return replace(design, steps=tuple(steps), threshold=threshold)
+
+
+def wrong_sensitivity(name: str, draws: int, parts: float = 4) -> Found:
+    """A question whose noise is for a quarter of the sensitivity."""
+    first, second = neighbors()
+    honest = QUESTIONS[name].design(first)
+    weak = weakened(honest, parts)
+    worlds = [World(weak, exact(table, weak.aggregation)) for table in (first, second)]
+    return _found(audited_worlds(*worlds, claim=honest.mechanism, name=name), draws, ALARM)
+
+
+NEW = list(QUESTIONS)[list(QUESTIONS).index("variance") :]
 PLANTED: dict[str, Callable[[int], Found]] = {
     "sensitivity 1 where 2 is due": too_little_noise,
     "a missing group dropped": missing_group_dropped,
     "noise before clamping": noise_before_clamping,
     "a float sum": float_sum,
+    # Of so few rows no private key comes out.
+    **{f"wrong sensitivity: {name}": partial(wrong_sensitivity, name) for name in NEW if "private" not in name},
 }
 
 

@@ -19,7 +19,7 @@ from dpcompose.composition.composition import Composable, compose
 from dpcompose.ledger import Ledger
 from dpcompose.release.aggregate import exact
 from dpcompose.release.answer import Answer
-from dpcompose.release.design import Aggregates, Design
+from dpcompose.release.design import Aggregates, Design, PeelingStep
 from dpcompose.release.question import Question
 from dpcompose.release.session import Session
 from dpcompose.release.table import Key, Table
@@ -90,6 +90,9 @@ def audited_worlds(zero: World, one: World, *, claim: Composable, name: str) -> 
 
 
 def _drawn(world: World, keys: dict[Key, int], copies: int) -> list[list[float]]:
+    if copies > 1 and any(isinstance(step, PeelingStep) for step in world.design.steps):
+        # It chooses among all groups, so that copies cannot be drawn together.
+        return [row for _ in range(copies) for row in _drawn(world, keys, 1)]
     design, aggregation = world.design, world.design.aggregation
     groups = (
         None if aggregation.public is None else tuple((i, *key) for i in range(copies) for key in aggregation.public)
@@ -97,7 +100,8 @@ def _drawn(world: World, keys: dict[Key, int], copies: int) -> list[list[float]]
     many = {(copy, *key): numbers for copy in range(copies) for key, numbers in world.found.items()}
     drawn = replace(design, aggregation=replace(aggregation, public=groups)).draw(many)
     bins = 1 if aggregation.bins is None else aggregation.bins[1].count
-    width = 1 + max(1, sum(len(step.draw([[0] * bins])[0]) for step in design.steps))
+    sizes = [2 if isinstance(step, PeelingStep) else len(step.draw([[0] * bins])[0]) for step in design.steps]
+    width = 1 + max(1, sum(sizes))
     rows = [[0.0, *[math.nan] * (width - 1)] * len(keys) for _ in range(copies)]
     for place, (copy, *key) in enumerate(drawn.keys):
         numbers = [float(number) for step in drawn.released for number in step[place]]
