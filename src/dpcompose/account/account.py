@@ -196,6 +196,10 @@ class Account:
 
             raise refusal_in_words(refusal, self.ledger, self.scope, asked=amounts) from None
 
+    def redeem(self, receipt: Receipt, *, actor: str, nonce: str | None = None) -> None:
+        """Use up a receipt before any noise is drawn, wherever the ledger is; see `Ledger.redeem`."""
+        self.ledger.redeem(receipt, actor=actor, nonce=nonce)
+
     def _description(self, mechanism: Priced, delta: NumericLiteral | None) -> dict[str, Any]:
         """The description in its entry: its text, and what an odometer and the sum along the path will need."""
         text = serialize(mechanism) if isinstance(mechanism, Composable) else None

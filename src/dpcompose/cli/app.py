@@ -29,6 +29,7 @@ from dpcompose.cli.output import (
 from dpcompose.cli.plan import account, calibrate
 from dpcompose.cli.release import release
 from dpcompose.cli.schema import schema
+from dpcompose.cli.serve import serve
 from dpcompose.cli.statement import statement, verify
 from dpcompose.cli.streams import UnprintedError, stderr, stdout
 from dpcompose.cli.theorem import theorem
@@ -80,6 +81,7 @@ app.command("import")(import_document)
 app.command()(statement)
 app.command()(verify)
 app.command()(schema)
+app.command()(serve)
 app.add_typer(adaptive, name="adaptive")
 app.add_typer(audit, name="audit")
 app.add_typer(ledger, name="ledger")

@@ -1,0 +1,133 @@
+"""An account on a ledger behind a service: the same calls as `Account`, over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from dpcompose import errors
+from dpcompose.composition.composition import Composable
+from dpcompose.errors import DPComposeError, LedgerError, StoreError, UnsupportedError
+from dpcompose.ledger import Amount, Amounts, Receipt
+from dpcompose.mechanism.text import serialize
+from dpcompose.numerics.exact import exact
+
+if TYPE_CHECKING:
+    import httpx
+
+_KINDS: Mapping[str, type[DPComposeError]] = {
+    kind.__name__: kind
+    for kind in (
+        errors.DomainError,
+        errors.UnsupportedError,
+        errors.UnknownScopeError,
+        errors.OverdrawnError,
+        errors.KeyReusedError,
+        errors.ClosedScopeError,
+        errors.CurrencyError,
+        errors.ScopeKindError,
+        errors.ReceiptError,
+        errors.AlreadyRedeemedError,
+    )
+}
+
+
+@dataclass(frozen=True)
+class RemoteAccount:
+    """A scope of a ledger that a service keeps. Prices are the service's, the actor is whoever has the token.
+
+    Args:
+        url: Of the service.
+        token: As the keeper gave it.
+        scope: Its path.
+        client: Another way to the service; by default httpx, with a time limit of ten seconds.
+    """
+
+    url: str
+    token: str = field(repr=False)
+    _: KW_ONLY
+    scope: str
+    client: httpx.Client | None = field(default=None, repr=False, compare=False)
+
+    def price(self, mechanism: Composable, *, delta: Any = None) -> dict[str, Amount]:
+        """The cost of a mechanism here, by currency; see `Account.price`."""
+        return dict(Amounts.read(self._asked("POST", "price", **_named(mechanism, delta))["cost"]))
+
+    def left(self) -> dict[str, Amount]:
+        """The most that a charge could still ask, each currency by itself."""
+        return dict(Amounts.read(self._asked("GET", "left")["left"]))
+
+    def charge(
+        self,
+        mechanism: Composable,
+        *,
+        actor: str = "",
+        key: str,
+        delta: Any = None,
+        description: Mapping[str, Any] | None = None,
+    ) -> Receipt:
+        """Charge a mechanism, durably, before it runs; see `Account.charge`.
+
+        Args:
+            mechanism: What is to run.
+            actor: Taken so that a program need not change; the entry names the identity of the token.
+            key: The idempotency key, one's own: nobody else's key is the same.
+            delta: Where on its curve it is charged.
+            description: Anything else to keep with it.
+        """
+        named = {**_named(mechanism, delta), "key": key}
+        if description is not None:
+            named["description"] = dict(description)
+        return Receipt.read(self._asked("POST", "charge", **named)["receipt"])
+
+    def redeem(self, receipt: Receipt, *, actor: str = "", nonce: str) -> None:
+        """Use up a receipt before any noise is drawn; see `Ledger.redeem` for the nonce."""
+        self._asked("POST", "redeem", receipt=receipt.to_json(), nonce=nonce)
+
+    @cached_property
+    def _http(self) -> httpx.Client:
+        import httpx
+
+        return httpx.Client(base_url=self.url, timeout=10.0) if self.client is None else self.client
+
+    def _asked(self, method: str, route: str, **fields: Any) -> dict[str, Any]:
+        import httpx
+
+        sent: dict[str, Any] = {"params": {"scope": self.scope}} if method == "GET" else {}
+        if method == "POST":
+            sent["json"] = {"scope": self.scope, **fields}
+        headers = {"authorization": f"Bearer {self.token}"}
+        try:
+            response = self._http.request(method, f"/v1/{route}", headers=headers, **sent)
+            answer = response.json()
+        except (httpx.HTTPError, ValueError):
+            raise StoreError(self.url, "the service cannot be reached", "Ask again alike", uncertain=True) from None
+        if response.status_code == 200:
+            return answer
+        raise _error(self.url, response.status_code, answer)
+
+
+def _named(mechanism: Composable, delta: Any) -> dict[str, Any]:
+    text = serialize(mechanism)
+    if text is None:
+        raise UnsupportedError(f"a charge of {mechanism!r}", "it cannot be written down", "Charge the ledger itself")
+    return {"mechanism": text} if delta is None else {"mechanism": text, "delta": str(exact("delta", delta))}
+
+
+def _error(url: str, status: int, answer: Mapping[str, Any]) -> DPComposeError:
+    """The error that the ledger raised, with the service's sentence."""
+    reason = str(answer.get("reason", "no reason given"))
+    kind = _KINDS.get(str(answer.get("error")))
+    if kind is None:
+        if status < 500:
+            return LedgerError(f"{url}: {reason}")
+        return StoreError(url, reason, uncertain=bool(answer.get("uncertain", True)))
+    error: DPComposeError = kind.__new__(kind)
+    error.args = (reason,)
+    found = {name: answer[name] for name in ("scope", "currency", "asked", "left") if name in answer}
+    error.__dict__.update(
+        {name: Amount.of(text) if name in ("asked", "left") else text for name, text in found.items()}
+    )
+    return error

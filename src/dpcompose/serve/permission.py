@@ -1,0 +1,65 @@
+"""Who may ask what: one table of every route of the service."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    """The part that an identity has in its subtree."""
+
+    KEEPER = "keeper"
+    """Opens and closes budgets, and invites."""
+    ANALYST = "analyst"
+    """Asks prices, charges and redeems; reads own entries."""
+    AUDITOR = "auditor"
+    """Reads everything, writes nothing."""
+
+
+@dataclass(frozen=True)
+class Permission:
+    """One route, and who may ask it of scopes in their subtree; of other scopes nobody may.
+
+    >>> PERMISSIONS["charge"].allows(Role.AUDITOR)
+    False
+
+    Args:
+        method: Of HTTP.
+        path: Of the URL.
+        roles: Who may ask it; None for everybody, also without a token.
+        scoped: Whether it is about one scope, which must lie in the subtree; else about the caller alone.
+    """
+
+    method: str
+    path: str
+    roles: frozenset[Role] | None
+    scoped: bool = True
+
+    def allows(self, role: Role) -> bool:
+        """Whether that role may ask it, of its own subtree."""
+        return self.roles is None or role in self.roles
+
+
+_KEEPER, _ANALYST, _AUDITOR = frozenset({Role.KEEPER}), frozenset({Role.ANALYST}), frozenset({Role.AUDITOR})
+
+PERMISSIONS = {
+    "price": Permission("POST", "/v1/price", _KEEPER | _ANALYST),
+    "charge": Permission("POST", "/v1/charge", _ANALYST),
+    "redeem": Permission("POST", "/v1/redeem", _ANALYST),
+    "left": Permission("GET", "/v1/left", _KEEPER | _ANALYST | _AUDITOR),
+    "history": Permission("GET", "/v1/history", _ANALYST),
+    "balances": Permission("GET", "/v1/balances", _KEEPER | _AUDITOR),
+    "entries": Permission("GET", "/v1/entries", _KEEPER | _AUDITOR),
+    "verify": Permission("GET", "/v1/verify", _AUDITOR),
+    "open": Permission("POST", "/v1/open", _KEEPER),
+    "close": Permission("POST", "/v1/close", _KEEPER),
+    "invite": Permission("POST", "/v1/invite", _KEEPER),
+    "revoke": Permission("POST", "/v1/revoke", _KEEPER),
+    "page": Permission("GET", "/", None, scoped=False),
+    "login": Permission("POST", "/login", None, scoped=False),
+    "logout": Permission("POST", "/logout", None, scoped=False),
+    "style": Permission("GET", "/style.css", None, scoped=False),
+    "metrics": Permission("GET", "/metrics", None, scoped=False),
+}
+"""Every route by name. The application is built from this table, so no other route answers."""

@@ -1,0 +1,209 @@
+"""The answers of the service, route by route; who may ask was decided before (`permission`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import sha256
+from itertools import islice
+from typing import Any
+
+from dpcompose.account import Account
+from dpcompose.account.opening import BudgetArguments
+from dpcompose.errors import DomainError, ScopeExistsError, TamperedError
+from dpcompose.ledger import Amount, Entry, Ledger, Receipt
+from dpcompose.ledger.entry import GRANTED, REFUSED
+from dpcompose.ledger.scope import root_of
+from dpcompose.mechanism.text import parse
+from dpcompose.serve.identity import YEAR, Identities, Identity
+from dpcompose.serve.permission import Role
+
+Fields = Mapping[str, Any]
+Answer = dict[str, Any]
+MOST_ENTRIES = 1000
+MOST_ACCOUNTS = 1024
+parsed = lru_cache(maxsize=512)(parse)
+"""A mechanism that is asked again is the same object, whose price an account remembers."""
+
+
+@dataclass(frozen=True)
+class Service:
+    """A ledger, and the people who share it.
+
+    Args:
+        ledger: Where charges are kept.
+        people: Who may ask.
+    """
+
+    ledger: Ledger
+    people: Identities
+    _accounts: dict[str, Account] = field(default_factory=dict[str, Account])
+
+    def account(self, path: str) -> Account:
+        """The account on a scope, remembered: a scope never changes, and a charge checks that."""
+        found = self._accounts.get(path)
+        if found is None:
+            if len(self._accounts) >= MOST_ACCOUNTS:
+                self._accounts.clear()
+            found = self._accounts[path] = Account(self.ledger, scope=path)
+        return found
+
+    def price(self, who: Identity, scope: str, fields: Fields) -> Answer:
+        """The price of a mechanism here."""
+        mechanism = parsed(text(fields, "mechanism"))
+        return {"cost": texts(self.account(scope).price(mechanism, delta=_delta(fields)))}
+
+    def charge(self, who: Identity, scope: str, fields: Fields) -> Answer:
+        """Charge a mechanism at the server's price, as the identity that asks."""
+        mechanism = parsed(text(fields, "mechanism"))
+        description = fields.get("description")
+        if not (description is None or isinstance(description, dict)):
+            raise DomainError("description", description, "a mapping")
+        named: dict[str, Any] = {"delta": _delta(fields), "description": description}
+        try:
+            receipt = self.account(scope).charge(
+                mechanism, actor=who.actor, key=own_key(who, text(fields, "key")), **named
+            )
+        except ScopeExistsError:
+            self._accounts.clear()
+            raise
+        return {"receipt": receipt.to_json()}
+
+    def redeem(self, who: Identity, scope: str, fields: Fields) -> Answer:
+        """Redeem a receipt of the identity that asks; the nonce is made by the process that draws."""
+        receipt = Receipt.read(text(fields, "receipt"))
+        if receipt.scope != scope:
+            raise DomainError("receipt", receipt.scope, "a receipt of that scope")
+        self.ledger.redeem(receipt, actor=who.actor, nonce=text(fields, "nonce"))
+        return {"redeemed": receipt.sequence}
+
+    def left(self, who: Identity, scope: str, fields: Fields) -> Answer:
+        """The most that a charge could still ask."""
+        return {"left": self.ledger.available(scope).texts()}
+
+    def history(self, who: Identity, scope: str, fields: Fields) -> Answer:
+        """The entries of the identity that asks."""
+        return {"entries": [shown(each) for each in self.own_entries(who, scope)]}
+
+    def own_entries(self, who: Identity, scope: str) -> list[Entry]:
+        """The last entries of one actor at or below a scope, the newest first."""
+        return [each for each in self.entries_of(scope) if each.actor == who.actor][:MOST_ENTRIES]
+
+    def entries_of(self, scope: str) -> list[Entry]:
+        """The entries at or below a scope, the newest first."""
+        with self.ledger.moment() as moment:
+            return list(moment.entries(scope))[::-1]
+
+    def balances(self, who: Identity, scope: str, fields: Fields) -> Answer:
+        """The amounts spent at a scope and below it."""
+        found = self.ledger.balances(scope)
+        return {"balances": [{"scope": each.scope.path, "spent": texts(each.spent)} for each in found]}
+
+    def entries(self, who: Identity, scope: str, fields: Fields) -> Answer:
+        """The newest entries of a scope and below it, with their hashes; an actor, a kind and words may be asked."""
+        actor, kind, words = (fields.get(name, "") for name in ("actor", "kind", "words"))
+        found = (
+            each
+            for each in self.entries_of(scope)
+            if actor in ("", each.actor) and kind in ("", each.kind) and str(words) in each.body
+        )
+        return {"entries": [shown(each) | {"body": each.body} for each in islice(found, MOST_ENTRIES)]}
+
+    def verify(self, who: Identity, scope: str, fields: Fields) -> Answer:
+        """Follow every entry of the ledger; only the head of the own tree is told."""
+        root = root_of(self.ledger.balance(scope).scope.path)
+        try:
+            heads = dict(self.ledger.verify().anchor.heads)
+        except TamperedError:
+            return {"agrees": False}
+        return {"agrees": True, "entries": heads[root].sequence, "hash": heads[root].hash}
+
+    def open(self, who: Identity, scope: str, fields: Fields) -> Answer:
+        """Open a scope, in the words of `dpcompose ledger scope`."""
+        words = {name: value for name, value in fields.items() if name != "scope"}
+        for name in ("filter", "kind", "adjacency", "odometer", "price_delta"):
+            if not isinstance(words.get(name, ""), str):
+                raise DomainError(name, words[name], "text")
+        for name in ("parameters", "target", "note"):
+            _require_texts(name, words.get(name, {}))
+        try:
+            asked = BudgetArguments(**words)
+        except TypeError:
+            raise DomainError("fields", sorted(words), "the words of a budget") from None
+        asked.open(self.ledger, scope, actor=who.actor)
+        return {"scope": scope}
+
+    def close(self, who: Identity, scope: str, fields: Fields) -> Answer:
+        """Close a scope for charges."""
+        self.ledger.close_scope(scope, actor=who.actor, key=own_key(who, text(fields, "key")))
+        return {"closed": scope}
+
+    def invite(self, who: Identity, scope: str, fields: Fields) -> Answer:
+        """A token for somebody, in the own subtree; this answer is the only place where it is ever written."""
+        role, days = text(fields, "role"), fields.get("days", 366)
+        if role not in set(Role):
+            raise DomainError("role", role, ", ".join(Role))
+        if type(days) not in (int, float) or not 0 < days <= YEAR / 86400:
+            raise DomainError("days", days, "more than 0, at most 366")
+        return {"token": self.people.invite(text(fields, "name"), Role(role), scope, seconds=days * 86400.0)}
+
+    def revoke(self, who: Identity, scope: str, fields: Fields) -> Answer:
+        """Revoke the tokens that a name has for exactly that scope."""
+        return {"revoked": self.people.revoke(text(fields, "name"), scope)}
+
+
+Handler = Callable[[Service, Identity, str, Fields], Answer]
+HANDLERS: Mapping[str, Handler] = {
+    each.__name__: each
+    for each in (
+        Service.price,
+        Service.charge,
+        Service.redeem,
+        Service.left,
+        Service.history,
+        Service.balances,
+        Service.entries,
+        Service.verify,
+        Service.open,
+        Service.close,
+        Service.invite,
+        Service.revoke,
+    )
+}
+
+
+def own_key(who: Identity, key: str) -> str:
+    """The ledger's key for the key of an actor: nobody's key is anybody else's."""
+    return f"service-{sha256(json.dumps([who.actor, key]).encode()).hexdigest()}"
+
+
+def text(fields: Fields, name: str) -> str:
+    """A field that must be there, as text of at most 5,000 characters."""
+    value = fields.get(name)
+    if not (isinstance(value, str) and 0 < len(value) <= 5000 and value.isprintable()):
+        raise DomainError(name, value, "text of at most 5000 characters on one line")
+    return value
+
+
+def texts(amounts: Mapping[str, Amount]) -> dict[str, str]:
+    """Amounts as they are stored and shown."""
+    return {name: str(amount) for name, amount in amounts.items()}
+
+
+def shown(entry: Entry) -> Answer:
+    """An entry for a list."""
+    named = {"sequence": entry.sequence, "kind": entry.kind, "scope": entry.scope, "actor": entry.actor}
+    cost = entry.cost.texts() if entry.kind in (GRANTED, REFUSED) else {}
+    mechanism = str(entry.description.get("mechanism", ""))
+    return {**named, "time": entry.time, "hash": entry.hash, "cost": cost, "mechanism": mechanism}
+
+
+def _delta(fields: Fields) -> str | None:
+    return None if fields.get("delta") is None else text(fields, "delta")
+
+
+def _require_texts(name: str, value: object) -> None:
+    if not (isinstance(value, dict) and all(isinstance(each, str) for each in value.values())):  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+        raise DomainError(name, value, "texts by name")

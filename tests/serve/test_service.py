@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import logging
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette")
+from campaigns.service.requests import CONTROLS, TestClient, run
+from dpcompose import Gaussian
+from dpcompose.account import Account, open_scope
+from dpcompose.adaptive import ConcentratedFilter
+from dpcompose.errors import AlreadyRedeemedError, KeyReusedError, LedgerError, OverdrawnError, StoreError
+from dpcompose.ledger import Ledger
+from dpcompose.serve import PERMISSIONS, Identities, RemoteAccount, Role, Service
+from dpcompose.serve.service import HANDLERS
+from dpcompose.serve.web import HEADERS, application
+
+NONCE = "ab" * 32
+
+
+class Town:
+    """A service with a tree, another tree, and a token for each role."""
+
+    def __init__(self, *, url: str = "memory:", **limits: float) -> None:
+        self.now = 1e9
+        self.ledger, self.people = Ledger.open(url), Identities.open(":memory:", clock=lambda: self.now)
+        for path in ("city", "city/health", "other"):
+            open_scope(self.ledger, path, filter=ConcentratedFilter, epsilon=1, delta="1e-6", actor="keeper")
+        self.tokens = {role: self.people.invite("Ada", role, "city") for role in Role}
+        self.app = application(Service(self.ledger, self.people), **{"rate": 1e6, "failures": 1e6, **limits})
+        self.client = TestClient(self.app, raise_server_exceptions=False)
+
+    def ask(self, name: str, token: str, /, **fields: Any) -> Any:
+        permission, headers = PERMISSIONS[name], {"authorization": f"Bearer {token}"}
+        if permission.method == "GET":
+            return self.client.get(permission.path, params=fields, headers=headers)
+        return self.client.post(permission.path, json=fields, headers=headers)
+
+    def account(self, role: Role = Role.ANALYST, token: str = "", scope: str = "city/health") -> RemoteAccount:
+        return RemoteAccount("http://testserver", token or self.tokens[role], scope=scope, client=self.client)
+
+
+@pytest.fixture
+def town() -> Town:
+    return Town()
+
+
+def test_every_route_has_a_permission_and_every_cell_is_tried(town: Town):
+    routes = {(route.path, method) for route in town.app.routes for method in route.methods - {"HEAD"}}
+    assert routes == {(each.path, each.method) for each in PERMISSIONS.values()}
+    scoped = {name for name, each in PERMISSIONS.items() if each.scoped}
+    assert scoped == set(HANDLERS)
+    for name in scoped:
+        assert PERMISSIONS[name].roles, name
+        for role, token in town.tokens.items():
+            own = town.ask(name, token, scope="city").status_code
+            assert (own == 403) == (not PERMISSIONS[name].allows(role)), (name, role, own)
+            for foreign in ("other", "othernone", "city2", "cit"):
+                assert town.ask(name, token, scope=foreign).status_code == 403, (name, role, foreign)
+        assert town.ask(name, "x" * 43, scope="city").status_code == 401
+        for role in Role:  # whoever has every scope, of one that is not there
+            everywhere = town.people.invite("Zoe", role, "")
+            assert town.ask(name, everywhere, scope="none").status_code < 500
+        assert town.ask(name, "", scope="city").status_code == 401
+
+
+def test_a_program_changes_the_place_of_the_ledger_and_nothing_else(town: Town):
+    there, here = town.account(), Account(town.ledger, scope="city/health")
+    assert there.price(Gaussian(30.0)) == here.price(Gaussian(30.0))
+    for account in (there, here):
+        receipt = account.charge(Gaussian(30.0), actor="Ada@city", key="mean")
+        assert receipt == account.charge(Gaussian(30.0), actor="Ada@city", key="mean")
+        account.redeem(receipt, actor="Ada@city", nonce=NONCE)
+        account.redeem(receipt, actor="Ada@city", nonce=NONCE)
+        with pytest.raises(AlreadyRedeemedError):
+            account.redeem(receipt, actor="Ada@city", nonce="cd" * 32)
+        with pytest.raises(KeyReusedError):
+            account.charge(Gaussian(40.0), actor="Ada@city", key="mean")
+        before = account.left()
+        with pytest.raises(OverdrawnError) as refusal:
+            account.charge(Gaussian(0.1), actor="Ada@city", key="much")
+        assert refusal.value.currency == "rho" and refusal.value.asked > refusal.value.left
+        assert account.left() == before
+    assert town.ledger.verify().entries == 9
+
+
+def test_a_price_or_an_actor_that_is_sent_is_not_heard(town: Town):
+    sent = {"scope": "city", "mechanism": "Gaussian(10.0)", "key": "k", "cost": {"rho": "0"}, "actor": "Eve"}
+    assert town.ask("charge", town.tokens[Role.ANALYST], **sent).status_code == 200
+    (entry,) = [each for each in town.ledger.entries("city") if each.kind == "granted"]
+    assert (
+        entry.actor == "Ada@city"
+        and entry.cost["rho"] >= Account(town.ledger, scope="city").price(Gaussian(10.0))["rho"]
+    )
+
+
+def test_a_key_neither_blocks_nor_reveals_that_of_another(town: Town):
+    ben = town.account(token=town.people.invite("Ben", Role.ANALYST, "city/health"))
+    mine, theirs = town.account().charge(Gaussian(30.0), key="k"), ben.charge(Gaussian(31.0), key="k")
+    assert mine.key != theirs.key and mine.sequence != theirs.sequence
+    with pytest.raises(LedgerError):
+        ben.redeem(mine, nonce=NONCE)
+    shown = town.ask("history", ben.token, scope="city/health").json()["entries"]
+    assert [each["actor"] for each in shown] == ["Ben@city/health"]
+
+
+def test_tokens_expire_are_revoked_and_are_kept_nowhere(town: Town, caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.DEBUG)
+    keeper = town.tokens[Role.KEEPER]
+    made = town.ask("invite", keeper, scope="city/health", name="Ben", role="analyst", days=1)
+    token = made.json()["token"]
+    assert town.ask("left", token, scope="city/health").status_code == 200
+    assert town.ask("left", token, scope="city").status_code == 403
+    town.now += 86401
+    assert town.ask("left", token, scope="city/health").status_code == 401
+    town.now -= 86401
+    assert town.ask("revoke", keeper, scope="city/health", name="Ben").json() == {"revoked": 1}
+    assert town.ask("left", token, scope="city/health").status_code == 401
+    assert town.ask("revoke", keeper, scope="city", name="Ada").status_code == 422  # the last keeper
+    assert token not in "".join(town.people.connection.iterdump()) + caplog.text
+    assert token not in repr(town.account(token=token))
+
+
+def test_what_is_too_large_or_too_fast_is_refused(town: Town):
+    headers = {"authorization": f"Bearer {town.tokens[Role.ANALYST]}"}
+
+    def gigabyte():
+        for number in range(16384):
+            assert number < 100, "it is read on"
+            yield b" " * 65536
+
+    assert (
+        town.client.post("/v1/charge", content=b"", headers={**headers, "content-length": "1000000000"}).status_code
+        == 413
+    )
+    assert town.client.post("/v1/charge", content=b" " * 70000, headers=headers).status_code == 413
+    slow = Town(rate=1.0, failures=3.0)
+    answers = [slow.ask("left", slow.tokens[Role.ANALYST], scope="city").status_code for _ in range(5)]
+    assert answers[0] == 200 and answers[-1] == 429
+    guesses = [slow.ask("left", "x" * 43, scope="city").status_code for _ in range(5)]
+    assert guesses == [401, 401, 401, 429, 429]
+
+
+def test_a_store_that_vanishes_is_a_503_and_nothing_is_half_done(tmp_path: Path):
+    town = Town(url=str(tmp_path / "city.db"))
+    town.account().charge(Gaussian(30.0), key="before")
+    shutil.copytree(tmp_path, tmp_path / "kept")
+    for each in tmp_path.glob("city.db*"):
+        each.unlink()
+    for name, fields in {"charge": {"mechanism": "Gaussian(30.0)", "key": "k"}}.items():
+        answer = town.ask(name, town.tokens[Role.ANALYST], scope="city/health", **fields)
+        assert answer.status_code == 503 and str(tmp_path) not in answer.text
+    with pytest.raises(StoreError):
+        town.account().charge(Gaussian(30.0), key="k")
+    town.people.connection.close()
+    assert town.ask("left", town.tokens[Role.ANALYST], scope="city").status_code == 503
+
+
+def test_pages_escape_names_and_carry_their_headers(town: Town):
+    town.account().charge(Gaussian(30.0), key="k", description={"note": "<b>"})
+    name = "<script>alert(1)</script>"
+    for role in Role:
+        token = town.people.invite(name, role, "city")
+        client = TestClient(town.app)
+        assert client.post("/login", data={"token": token}, follow_redirects=False).status_code == 303
+        page = client.get("/", params={"scope": "city", "mechanism": name, "words": name, "verify": "now"})
+        assert page.status_code == 200 and "<script" not in page.text and "&lt;script&gt;" in page.text
+        assert "other" not in page.text and HEADERS.items() <= dict(page.headers).items()
+        assert client.post("/v1/charge", json={"scope": "city"}).status_code == 401  # a cookie writes nothing
+    crossed = TestClient(town.app).post("/login", data={"token": "x"}, headers={"sec-fetch-site": "cross-site"})
+    assert crossed.status_code == 403
+    assert HEADERS.items() <= dict(town.client.get("/nowhere").headers).items()
+    assert "city" not in town.client.get("/metrics").text
+
+
+def test_fuzzed_requests_find_nothing_and_controls_are_caught():
+    statuses, problems = run(2000, seed=1)
+    assert not problems and statuses[200] > 200 and statuses[409] > 10 and statuses[403] > 100, statuses
+    for control in CONTROLS.values():
+        with control():
+            assert run(300, seed=2)[1]
