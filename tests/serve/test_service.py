@@ -70,6 +70,7 @@ def test_every_route_has_a_permission_and_every_cell_is_tried(town: Town):
 def test_a_program_changes_the_place_of_the_ledger_and_nothing_else(town: Town):
     there, here = town.account(), Account(town.ledger, scope="city/health")
     assert there.price(Gaussian(30.0)) == here.price(Gaussian(30.0))
+    assert there.price(Gaussian(30.0), delta=1e-9) == here.price(Gaussian(30.0), delta=1e-9)
     for account in (there, here):
         receipt = account.charge(Gaussian(30.0), actor="Ada@city", key="mean")
         assert receipt == account.charge(Gaussian(30.0), actor="Ada@city", key="mean")

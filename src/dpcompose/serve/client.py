@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dpcompose import errors
+from dpcompose.account.scope import exact
 from dpcompose.composition.composition import Composable
 from dpcompose.errors import DPComposeError, LedgerError, StoreError, UnsupportedError
 from dpcompose.ledger import Amount, Amounts, Receipt
 from dpcompose.mechanism.text import serialize
-from dpcompose.numerics.exact import exact
 
 if TYPE_CHECKING:
     import httpx
