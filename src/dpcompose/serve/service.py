@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import lru_cache
 from hashlib import sha256
 from itertools import islice
@@ -23,6 +25,7 @@ from dpcompose.serve.permission import Role
 Fields = Mapping[str, Any]
 Answer = dict[str, Any]
 MOST_ENTRIES = 1000
+_FRACTION = re.compile(r"[0-9]{1,400}/[1-9][0-9]{0,399}", re.ASCII)
 MOST_ACCOUNTS = 1024
 parsed = lru_cache(maxsize=512)(parse)
 """A mechanism that is asked again is the same object, whose price an account remembers."""
@@ -200,8 +203,15 @@ def shown(entry: Entry) -> Answer:
     return {**named, "time": entry.time, "hash": entry.hash, "cost": cost, "mechanism": mechanism}
 
 
-def _delta(fields: Fields) -> str | None:
-    return None if fields.get("delta") is None else text(fields, "delta")
+def _delta(fields: Fields) -> str | Fraction | None:
+    """A delta as it was typed, or as a fraction such as 1/1000, which is how a client writes any number exactly."""
+    if fields.get("delta") is None:
+        return None
+    typed = text(fields, "delta")
+    if _FRACTION.fullmatch(typed) is None:
+        return typed
+    numerator, denominator = typed.split("/")
+    return Fraction(int(numerator), int(denominator))
 
 
 def _require_texts(name: str, value: object) -> None:
