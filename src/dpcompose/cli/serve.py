@@ -44,7 +44,8 @@ def serve(
             return
         if demo:
             service, tokens = demo_service(Path(tempfile.mkdtemp(prefix="dpcompose-demo-")))
-            stderr("".join(f"{who}: {token}\n" for who, token in tokens.items()))
+            for who, token in tokens.items():
+                stderr(f"{who}: {token}")
         elif ledger is None:
             raise DomainError("--ledger", None, "a ledger, or --demo")
         else:
