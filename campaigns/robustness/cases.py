@@ -512,6 +512,7 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
     },
     "Ledger.charge": {"description": lambda: None},
     "Ledger.redeem": {"receipt": lambda: None},
+    "Account.redeem": {"receipt": lambda: None, "nonce": lambda: None},
     "Account.charge": {"description": lambda: None, "delta": lambda: None},
     "PlanRisk.power": {"rate": lambda: 1e-3},
     "Experiment.step": {"position": lambda: game().start(5)},

@@ -235,6 +235,8 @@ a comment         | SELECT COUNT(*) FROM people -- WHERE age > 1
 a comment         | SELECT COUNT(*) /* all */ FROM people
 a comment         | SELECT /*! COUNT(*), */ COUNT(*) FROM people
 a comment         | /* first */ SELECT COUNT(*) FROM people
+VAR_SAMP          | SELECT VAR_SAMP(CLAMP(age, 0, 10)) FROM people
+STDDEV_SAMP       | SELECT stddev_samp(CLAMP(age, 0, 10)) FROM people
 a hint            | SELECT /*+ BROADCAST(people) */ COUNT(*) FROM people
 several statements| SELECT COUNT(*) FROM people; DELETE FROM people
 several statements| SELECT COUNT(*) FROM people; SELECT COUNT(*) FROM people

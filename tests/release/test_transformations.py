@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,12 @@ def test_an_expression_that_would_break_stability_is_refused(name: str) -> None:
     with pytest.raises((DomainError, UnsupportedError)) as error:
         REFUSED[name]()
     assert "Traceback" not in str(error.value) and len(str(error.value)) > 20
+
+
+@pytest.mark.parametrize("terms", [400, 20_000])
+def test_an_expression_of_many_levels_is_refused_where_it_is_made(terms: int) -> None:
+    with pytest.raises(UnsupportedError, match="inside each other"):
+        reduce(lambda found, number: found | (col("age") == number), range(terms), col("age") == 1)
 
 
 def test_at_least_sixty_are_refused() -> None:

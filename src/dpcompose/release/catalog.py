@@ -164,7 +164,8 @@ def open_file(
     except ScopeExistsError:
         ledger.close()
         domain = f"the words in which {beside.name} was opened before"
-        raise DomainError("budget", str(budget), domain, "A budget, person and bound stay as they are") from None
+        said = f"person={person!r}, budget={budget}, delta={delta}, max_rows_per_person={max_rows_per_person}"
+        raise DomainError("release.open", said, domain, "A budget, person and bound stay as they are") from None
     sys.stderr.write(f"The budget of {path.name} is kept in {beside}\n")
     return Session(found.table("file"), ledger=ledger, scope=scope, actor="owner")
 

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, NoReturn
 
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.ledger.text import line_of_text
 
+DEEPEST = 150
+"""Functions inside each other."""
 LARGEST = 1e150
 MOST_VALUES = 1_000
 MOST_TEXT = 10_000
@@ -245,6 +247,14 @@ class FunctionCall(RowExpression):
 
     name: str
     arguments: tuple[RowExpression, ...]
+    depth: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        depths = [each.depth for each in self.arguments if isinstance(each, FunctionCall)]
+        object.__setattr__(self, "depth", 1 + max(depths, default=0))
+        if self.depth > DEEPEST:
+            reason, remedy = "engines would take long to read it", "Say it in fewer steps, such as is_in([...])"
+            raise UnsupportedError(f"an expression of more than {DEEPEST} functions inside each other", reason, remedy)
 
     @property
     def text(self) -> str:

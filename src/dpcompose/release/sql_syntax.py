@@ -64,6 +64,11 @@ def _check(text: str, tokens: Sequence[Any]) -> None:
         raise UnsupportedError(f"sql: {what}", "programs differ in what they read in it", "Leave it out")
     if not words:
         raise _unreadable(text)
+    for token, word in zip(tokens, words, strict=True):
+        # The parser reads them as the same node as those that divide by n.
+        if word in ("VAR_SAMP", "STDDEV_SAMP", "STDEV", "VARIANCE_SAMP") and token.token_type.name != "STRING":
+            reason, remedy = "variances are divided by n here", "Use VARIANCE, VAR_POP, STDDEV or STDDEV_POP"
+            raise UnsupportedError(f"sql: {word}", reason, remedy)
     if "SEMICOLON" in kinds[:-1] or kinds == ["SEMICOLON"]:
         raise UnsupportedError("sql: several statements", "one SELECT is read", "Ask for each by itself")
     if len(words) > MOST_TOKENS:
