@@ -25,7 +25,7 @@ from dpcompose.adaptive.amount import Number, mapping, read, written
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import Adjacency, Priced
 from dpcompose.guarantee.pure import concentrated
-from dpcompose.numerics import check
+from dpcompose.numerics import check, notebook
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
 from dpcompose.numerics.exact import double_below, rounded_up
 
@@ -319,6 +319,12 @@ class Odometer:
     def reading(self, state: Distance) -> Reading:
         """The bound now; the sum of pure epsilons, which holds along every path, where it is smaller."""
         return self.read(state.mileage)
+
+    def _repr_html_(self) -> str:
+        """For a notebook: how sure its readings are, and its boundary."""
+        kept = f"of that for mechanisms with a delta of their own: {self.mechanism_delta!r}"
+        rows = [f"boundary: {self.boundary!r}", *([kept] if self.mechanism_delta else [])]
+        return notebook.lines(f"Odometer, every reading right except with probability {self.delta!r}", rows)
 
     def read(self, mileage: Mileage) -> Reading:
         """The reading after that mileage."""
