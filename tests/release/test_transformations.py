@@ -193,6 +193,9 @@ def test_a_scope_with_a_catalog_answers_for_its_tables_alone(tmp_path: Path) -> 
         typed = release.table(path, unit="patient", max_rows_per_unit=2, name="visits")
         with pytest.raises(DomainError, match="scope's catalog"):
             release.Session(typed, ledger=ledger, scope="world", actor="ana").count(spend={"epsilon": 1})
+        for foreign in (typed, typed.where(col("patient") != "x")):
+            with pytest.raises(DomainError, match="scope's catalog"):
+                session.quote(release.Count(table=foreign, spend={"epsilon": 1}))
         assert catalog.version not in str(visits)
         with pytest.raises(DomainError, match="one of visits"):
             catalog.table("other")

@@ -96,7 +96,7 @@ def _checked(certificate: dict[str, Any], text: str) -> dict[str, Any]:
     )
     goal = -math.log(alpha.numerator / alpha.denominator) * (1 + ROUNDING)
     return {"refuted": wealth >= goal, "log_wealth": wealth, "samples": rows, "alpha": header["alpha"],
-            "claims": header["claims"], "subject": header["subject"]}  # fmt: skip
+            "claim": header["claim"], "claims": header["claims"], "subject": header["subject"]}  # fmt: skip
 
 
 def _batch(members: list[Any], counts: list[Any], points: list[Any], rows: int, heads: int) -> float:

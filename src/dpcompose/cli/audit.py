@@ -145,7 +145,8 @@ def check(
 ) -> None:
     """Check the arithmetic of a certificate: what it shows, not where its counts came from.
 
-    Somebody who makes up counts can compute every digest anew: only new draws of the mechanism find that.
+    Somebody who makes up counts, or another claim, can compute every digest anew: read the claim that is printed, and
+    draw from the mechanism again.
     """
     with error_boundary():
         from dpcompose.audit import CertificateError
@@ -163,6 +164,14 @@ def check(
         else:
             verdict = "refutes its claim" if found["refuted"] else "does not refute its claim"
             stdout(f"{found['subject']}: it {verdict} at alpha = {found['alpha']}: {found['samples']} samples\n")
+            stdout(f"The claim as it is written there: {found['claim']}\n")
+            for claimed in found["claims"]:
+                points = [
+                    f"({float.fromhex(each['epsilon']):.6g}, {float.fromhex(each['delta']):.3g})"
+                    for each in claimed["points"]
+                ]
+                shown = ", ".join(points[:4]) + (", ..." if len(points) > 4 else "")
+                stdout(f"  {claimed['distance']} apart, epsilon and delta: {shown}\n")
             stdout("Its arithmetic holds. That its counts came from the mechanism is not shown: draw again.\n")
             if repeated is not None:
                 stdout(f"New draws {'refute the claim too' if repeated else 'do not refute the claim'}.\n")

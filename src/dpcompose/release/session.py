@@ -179,6 +179,7 @@ class Session(Asking):
             DomainError, UnsupportedError: As `ask` would, before the charge.
         """
         (design,) = self._designed([question], spend)
+        design.table.require_catalogued(self._trusted)
         mechanism = design.mechanism
         price = self.account.price(mechanism, delta=_delta([design]))
         left = self.account.left()

@@ -177,6 +177,17 @@ class Table(Transformations):
         named = [self.source, columns, roots, list(self.steps)] if self.steps else [self.source, columns]
         return sha256(json.dumps(named).encode()).hexdigest()[:16]
 
+    def require_catalogued(self, trusted: Collection[str]) -> None:
+        """Refuse a table that is none of the catalog whose version is among what is trusted.
+
+        Raises:
+            DomainError: If there is a catalog, and it does not have this table.
+        """
+        catalog = next((each for each in trusted if each.startswith(CATALOGUED)), None)
+        if catalog is not None and not all(root.source.startswith(f"{catalog} ") for root in self.roots):
+            domain, remedy = "a table of the scope's catalog", "Use release.Catalog(ledger, scope).table(name)"
+            raise DomainError("table", self.name, domain, remedy)
+
     def require_plain(self, trusted: Collection[str]) -> None:
         """Refuse a view that no keeper trusts, and what was changed in the database since the table was opened.
 
@@ -187,10 +198,7 @@ class Table(Transformations):
         """
         for root in self.opened:
             root.require_plain(trusted)
-        catalog = next((each for each in trusted if each.startswith(CATALOGUED)), None)
-        if catalog is not None and not (self.opened or self.source.startswith(f"{catalog} ")):
-            domain, remedy = "a table of the scope's catalog", "Use release.Catalog(ledger, scope).table(name)"
-            raise DomainError("table", self.name, domain, remedy)
+        self.require_catalogued(trusted)
         if self.opened or self.relation is None:
             return
         backend, now = self.data.get_backend(), None

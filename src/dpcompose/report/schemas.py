@@ -134,7 +134,7 @@ DOCUMENTS: dict[str, Schema] = {
         tried=listed(record(event=TEXT, excess=NUMBER, excluded=NUMBER)), notes=listed(TEXT),
     ),
     "audit check": record(
-        refuted=FLAG, log_wealth=NUMBER, samples=INTEGER, alpha=TEXT, claims=listed(ANYTHING), subject=TEXT,
+        refuted=FLAG, log_wealth=NUMBER, samples=INTEGER, alpha=TEXT, claim=TEXT, claims=listed(ANYTHING), subject=TEXT,
         again=maybe(FLAG),
     ),
     "audit replay": record(
