@@ -19,7 +19,7 @@ from campaigns.release import tables
 from dpcompose.errors import DomainError, MissingExtraError, PlanError, UnsupportedError
 from dpcompose.release import parquet
 from dpcompose.release.aggregate import exact
-from dpcompose.release.engines import of_parquet
+from dpcompose.release.embedded import of_parquet
 from dpcompose.release.file import questions
 from tests.release import world
 

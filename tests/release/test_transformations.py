@@ -10,6 +10,7 @@ from typing import Any
 
 import ibis
 import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 
 import dpcompose.release as release
@@ -24,6 +25,14 @@ col, lit = release.col, release.lit
 TABLE = world.table()
 WHOLE = ibis.window()
 COUNTRIES = release.public(pa.table({"city": ["rome", "oslo", "rome", None], "country": ["it", "no", "va", "?"]}))
+
+
+def _elsewhere() -> release.Table:
+    """A table over a connection of somebody else's."""
+    connection = ibis.duckdb.connect()
+    connection.raw_sql("CREATE TABLE people (person TEXT, city TEXT, amount DOUBLE, age BIGINT)")
+    return release.table(connection.table("people"), unit="person", max_rows_per_unit=2, name="people")
+
 
 REFUSED: dict[str, Callable[[], Any]] = {
     "order_by": lambda: TABLE.order_by("age"),
@@ -97,14 +106,15 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "right join": lambda: TABLE.join(TABLE.select(), on="person", how="right"),
     "full join": lambda: TABLE.join(COUNTRIES, on="city", how="outer", at_most=2),
     "join with ibis": lambda: TABLE.join(TABLE.data, on="person"),
-    "join of two connections": lambda: TABLE.join(world.table().select(), on="person"),
+    "join of two connections": lambda: TABLE.join(_elsewhere().select(), on="person"),
+    "join of a connection with a frame": lambda: _elsewhere().join(TABLE.select(), on="person"),
     "public key that is not unique": lambda: TABLE.join(COUNTRIES, on="city"),
     "public key of another kind": lambda: TABLE.join(release.public(pa.table({"age": ["1"]})), on="age"),
     "public key that is a float": lambda: TABLE.join(release.public(pa.table({"amount": [1.0]})), on="amount"),
     "public column of the unit": lambda: TABLE.join(
         release.public(pa.table({"city": ["rome"], "Person": ["ann"]})), on="city"
     ),
-    "union of two connections": lambda: TABLE.union(world.table()),
+    "union of two connections": lambda: TABLE.union(_elsewhere()),
     "union of other columns": lambda: TABLE.union(TABLE.select("city")),
     "union of another unit": lambda: TABLE.union(world.table(unit="city")),
     "union of other bounds": lambda: TABLE.union(world.table(max_rows_per_unit=9)),
@@ -152,6 +162,31 @@ def test_a_table_joins_what_is_made_of_it_on_the_unit_alone() -> None:
         ("bob", 10),
         ("cyd", 12),
     }
+
+
+def test_files_and_frames_are_asked_over_one_connection(tmp_path: Path) -> None:
+    parquet.write_table(world.frame(), tmp_path / "visits.parquet")
+    (tmp_path / "people.csv").write_text("person,born\nann,1970\nbob,1980\n")
+    visits, people = (
+        release.table(tmp_path / each, unit="person", max_rows_per_unit=3) for each in ("visits.parquet", "people.csv")
+    )
+    joined = visits.join(people, on="person")
+    other_way = people.join(visits, on="person").select("city", "amount", "age", "born")
+    assert {(row.person, row.born) for row in joined.data.execute().itertuples()} == {("ann", "1970"), ("bob", "1980")}
+    both = joined.union(other_way)
+    assert len(both.data.execute()) == 2 * len(joined.data.execute())
+    counted = world.session_of(both.union(joined.where(col("age") > 2))).count(spend={"epsilon": 50})
+    assert counted.value == pytest.approx(13, abs=2)
+    frames = world.table().union(world.table([("dan", "rome", 1.0, 9)]))
+    assert len(frames.data.execute()) == len(world.ROWS) + 1
+
+
+def test_a_file_that_has_other_columns_by_now_is_not_joined(tmp_path: Path) -> None:
+    parquet.write_table(world.frame(), tmp_path / "visits.parquet")
+    visits = release.table(tmp_path / "visits.parquet", unit="person", max_rows_per_unit=2)
+    parquet.write_table(world.frame().drop_columns(["age"]), tmp_path / "visits.parquet")
+    with pytest.raises(DomainError, match="had when it was opened"):
+        TABLE.select().join(visits.select("city"), on="person")
 
 
 def test_functions_are_total() -> None:

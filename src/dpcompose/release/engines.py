@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -148,34 +147,6 @@ def _plain(name: str, kind: str, words: str) -> bool:
         heads = tuple(f"CREATE TEMP VIEW {each} AS SELECT * FROM " for each in quoted)
         return words.startswith(heads) and _FRAME.fullmatch(words) is not None
     return kind == "table" and "GENERATED ALWAYS AS" not in words
-
-
-def of_arrow(frame: Any) -> Expression:
-    """An Arrow table, without a copy, as a table of a DuckDB in memory.
-
-    Raises:
-        DomainError: If DuckDB holds no such types.
-    """
-    import duckdb
-    import ibis
-
-    connection = ibis.duckdb.connect()
-    found = None
-    with suppress(duckdb.Error):
-        connection.con.register("frame", frame)
-        found = connection.table("frame")
-    if found is None:
-        connection.disconnect()
-        types = ", ".join(sorted({str(each.type) for each in frame.schema}))
-        raise DomainError("source", types, "a frame whose types DuckDB holds", "Cast the columns, or leave some out")
-    return found
-
-
-def of_parquet(path: str) -> Expression:
-    """Parquet files, read when they are asked."""
-    import ibis
-
-    return ibis.duckdb.connect().read_parquet(path)
 
 
 _RELATION = """

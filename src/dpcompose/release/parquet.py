@@ -12,8 +12,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dpcompose.errors import DomainError
+from dpcompose.release.embedded import of_parquet
 from dpcompose.release.engine import Expression
-from dpcompose.release.engines import of_parquet
 
 OBJECT_STORES = ("s3", "gs", "gcs", "r2")
 """Schemes that DuckDB's extension httpfs reads."""

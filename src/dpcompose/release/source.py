@@ -16,8 +16,9 @@ from urllib.parse import urlsplit
 
 from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
 from dpcompose.release.arrow import of_frame, read_csv
+from dpcompose.release.embedded import of_arrow, of_parquet
 from dpcompose.release.engine import Engine, Expression, Relation, base, turn, without_warnings
-from dpcompose.release.engines import OnDuckDB, OnPostgreSQL, OnSpark, of_arrow, of_parquet
+from dpcompose.release.engines import OnDuckDB, OnPostgreSQL, OnSpark
 from dpcompose.release.parquet import (
     in_object_store,
     is_spark_frame,

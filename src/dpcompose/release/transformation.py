@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.bounds import MOST_ROWS, Bounds
+from dpcompose.release.embedded import together
 from dpcompose.release.engine import Engine, without_warnings
 from dpcompose.release.expression import LiteralValue, RowExpression, col
 from dpcompose.release.function import Rows, compiled
@@ -154,7 +155,9 @@ class Transformations(ABC):
             return self.changed(self.data.select(*kept), f"select {kept}")
 
     def union(self, other: Self) -> Self:
-        """The rows of this table and of another with the same unit, columns and connection, bounded together.
+        """The rows of this table and of another with the same unit and columns, bounded together.
+
+        Two files or frames are asked over one connection; else both have to be on one already.
 
         A unit's rows become its rows here and its rows there, so its bounds add up.
 
@@ -170,7 +173,7 @@ class Transformations(ABC):
         one, two = self.bounds, other.bounds
         bounds = _bounds(one.rows + two.rows, one.groups + two.groups, one.rows_per_group + two.rows_per_group)
         with without_warnings():
-            data = self.data.union(theirs.data, distinct=False)
+            data = self.data.union(theirs, distinct=False)
         weights = {name: max(self.weights.get(name, 1), other.weights.get(name, 1)) for name, _ in here}
         return self.changed(data, f"union {other.identity}", weights=weights, bounds=bounds, roots=other.roots)
 
@@ -213,8 +216,8 @@ class Transformations(ABC):
         with without_warnings():
             names = [each.name for each in other.columns if each.name not in self.unit]
             units = {f"dpcompose_{at}": _same(self, self.data, name) for at, name in enumerate(self.unit)}
-            theirs_of = {f"dpcompose_right_{at}": _same(self, theirs.data, name) for at, name in enumerate(self.unit)}
-            right = theirs.data.select(*names, **theirs_of)
+            theirs_of = {f"dpcompose_right_{at}": _same(self, theirs, name) for at, name in enumerate(self.unit)}
+            right = theirs.select(*names, **theirs_of)
             # By name on either side: a table may be joined with one made of it, whose columns are its own.
             data = self.data.mutate(**units).join(right, list(zip(units, theirs_of, strict=True)), how=how)
             data = data.select(*(each.name for each in self.columns), *names)
@@ -255,8 +258,8 @@ class Transformations(ABC):
                 raise DomainError("column", each.name, "names that do not begin with dpcompose_")
         return Rows(self.data, self.columns, self.engine, self.weights)
 
-    def _other(self, what: str, other: object) -> Self:
-        """The other table, of the same unit, bounds and connection."""
+    def _other(self, what: str, other: object) -> Any:
+        """The rows of the other table, of the same unit and bounds, over the connection of this one."""
         if not isinstance(other, type(self)):
             reason = "what is not known to be sound is refused"
             raise UnsupportedError(f"{what} with {type(other).__name__}", reason, "Give a table of the same unit")
@@ -267,10 +270,12 @@ class Transformations(ABC):
             raise DomainError(what, other.unit, f"a table of the same unit: {own}")
         if {root.bounds for root in (*self.roots, *other.roots)} != {self.roots[0].bounds}:
             raise DomainError(what, str(other.roots[0].bounds), f"a table opened with {self.roots[0].bounds}")
-        if other.data.get_backend() is not self.data.get_backend():
-            remedy = "Open both over one connection, or both files in one ibis.duckdb.connect()"
+        with without_warnings():
+            data = together(other.data, self.data.get_backend()) if self.engine == other.engine else None
+        if data is None:
+            remedy = "Open both over one connection, or give files or frames: those are asked together"
             raise UnsupportedError(f"{what} of tables on two connections", "no statement can ask both", remedy)
-        return other  # pyright: ignore[reportReturnType]
+        return data
 
     def _require_new(self, name: str, taken: set[str], *, replaces: bool = True) -> None:
         """Refuse names that some engine takes for another one: cut off, or folded."""
