@@ -17,9 +17,11 @@ from pathlib import Path
 from dpcompose.plan import Plan, PlanAccount, Question, account, over_delta, over_times
 from dpcompose.report import Fact, Page, account_page, html
 from dpcompose.report.exposure import exposure_page
+from dpcompose.report.html import contents
 from dpcompose.report.ledger import tree_page
 from dpcompose.report.number import above, below, digits_of
 from dpcompose.report.picture import save, svgs
+from dpcompose.report.words import answer
 from examples.bob import make_plan as bob
 from examples.bob.page import bob_page
 from examples.census.make_plans import DATA, HERE, RELEASES, Release
@@ -27,6 +29,32 @@ from examples.city import city as analysts
 from examples.flights import analysts as flights
 
 OUT = Path("out")
+_CENSUS = (
+    "Every query about {} in the redistricting data of the 2020 Census, composed and set beside the epsilon that was "
+    "published for the same delta. The table shows which query uses most of it, largest first."
+)
+LINKS = (
+    ("census_us_persons.html", "2020 Census: persons, United States", _CENSUS.format("persons")),
+    ("census_pr_persons.html", "2020 Census: persons, Puerto Rico", _CENSUS.format("persons of Puerto Rico")),
+    ("census_us_housing_units.html", "2020 Census: housing units, United States", _CENSUS.format("housing units")),
+    (
+        "census_pr_housing_units.html",
+        "2020 Census: housing units, Puerto Rico",
+        _CENSUS.format("housing units of Puerto Rico"),
+    ),
+    (
+        "bob.html",
+        "Bob in the published deployments",
+        "What one person is exposed to who is in every deployment that states its privacy parameters. It lists what "
+        "each organization adds, what had to be assumed, and which deployments state no number.",
+    ),
+    (
+        "city.html",
+        "A city's ledger",
+        "Forty analysts ask nine registers, and one ledger keeps them within their budgets. The page shows what each "
+        "has spent and has left, and what a citizen in several registers is promised.",
+    ),
+)
 
 
 def main() -> None:
@@ -35,7 +63,8 @@ def main() -> None:
     OUT.mkdir(exist_ok=True)
     for line in chain(census(), bob_everywhere(), city(), new_york()):
         print(line, flush=True)
-    print(f"\n{time.perf_counter() - began:.1f} s")
+    (OUT / "index.html").write_text(contents("What dpcompose certifies", LINKS), encoding="utf-8")
+    print(f"\nall pages: {OUT}/index.html\n{time.perf_counter() - began:.1f} s")
 
 
 def census() -> Iterator[str]:
@@ -46,7 +75,9 @@ def census() -> Iterator[str]:
         done = _account(Plan.read(HERE / release.plan))
         published = data[release.table]["published"]
         said = f"epsilon {published['epsilon']} at delta {published['delta']}"
-        page = replace(account_page(done), title=f"2020 Census redistricting data: {release.title}")
+        title = f"2020 Census redistricting data: {release.title}"
+        beside = answer(done, published=float(published["epsilon"])) if float(published["delta"]) == done.delta else ""
+        page = replace(account_page(done), title=title, answer=beside or answer(done))
         _write(f"census_{Path(release.plan).stem}", replace(page, facts=(Fact("published", said), *page.facts)), done)
         yield from _lines(release, done, said)
 
@@ -80,7 +111,14 @@ def city() -> Iterator[str]:
         outcome = analysts.run(Path(folder) / "city.db", questions=3)
     page = tree_page(outcome.balances, where="A city's ledger")
     promised = exposure_page(outcome.bob)
-    bob_too = replace(page, facts=promised.facts, tables=(*page.tables, *promised.tables), notes=promised.notes)
+    bob_too = replace(
+        page,
+        answer=promised.headline,
+        meaning="This holds for a citizen who is in the registers named below, whatever the analysts ask from now on.",
+        facts=promised.facts,
+        tables=(*page.tables, *promised.tables),
+        notes=promised.notes,
+    )
     (OUT / "city.html").write_text(html(bob_too), encoding="utf-8")
     first, *more = analysts.lines(outcome)
     yield f"\n{first}"

@@ -10,6 +10,7 @@ from dpcompose.plan import PlanAccount, PlanCalibration, PlanRisk, Share
 from dpcompose.report.document import bound_document, plan_document
 from dpcompose.report.number import above, below, digits_of, exactly, interval, near
 from dpcompose.report.page import Fact, Heading, Page, PageTable, Tone
+from dpcompose.report.words import answer, in_words, meaning, tolerance
 
 NUMBER = "right"
 _RATES = (1e-4, 1e-3, 1e-2, 1e-1)
@@ -35,6 +36,8 @@ def account_page(account: PlanAccount, *, explain: bool = False, risk: PlanRisk 
         tables=tuple(table for table in tables if table.rows),
         notes=_notes(account, explain),
         source=account.plan.toml(),
+        answer=answer(account),
+        meaning=meaning(account),
     )
 
 
@@ -149,7 +152,11 @@ def _facts(account: PlanAccount) -> tuple[Fact, ...]:
     lower, upper = interval(account.total)
     answers = sum(share.entry.times for share in account.shares)
     return (
-        Fact("certified", f"{lower} <= {account.question.asked} <= {upper}   width {above(account.total.width, 2)}"),
+        Fact(
+            "certified",
+            f"{lower} <= {account.question.asked} <= {upper}   width {above(account.total.width, 2)}",
+            tolerance(account),
+        ),
         Fact("method", account.total.certificate.method),
         Fact("neighbors", account.plan.adjacency.value),
         Fact("mechanisms", f"{len(account.shares):,}, run {answers:,} times in all"),
@@ -179,12 +186,20 @@ def _mechanisms(account: PlanAccount) -> PageTable:
     columns.append(Heading(f"{asked} alone", NUMBER))
     if several:
         columns.append(Heading(f"{asked} without it", NUMBER))
-    rows = tuple(_share_row(share, several) for share in account.shares)
-    return PageTable("What each mechanism contributes", tuple(columns), rows)
+    largest_first = sorted(account.shares, key=lambda share: -share.alone.upper)
+    rows = tuple(_share_row(share, several) for share in largest_first)
+    most = max((share.alone.upper for share in account.shares), default=0.0)
+    parts = tuple(_part(share.alone.upper, most) for share in largest_first)
+    return PageTable("What each mechanism contributes", tuple(columns), rows, shares=parts)
+
+
+def _part(value: float, most: float) -> float:
+    """The length of a bar, between 0 and 1; full only for the largest."""
+    return 1.0 if value == most else 0.0 if most == math.inf else min(value / most, 0.99)
 
 
 def _share_row(share: Share, several: bool) -> tuple[str, ...]:
-    row = (share.entry.name, share.entry.mechanism.label, f"{share.entry.times:,}", above(share.alone.upper))
+    row = (share.entry.name, in_words(share.entry), f"{share.entry.times:,}", above(share.alone.upper))
     if not several:
         return row
     return (*row, "" if share.without is None else above(share.without.upper))

@@ -37,12 +37,18 @@ def tree_page(balances: Sequence[Balance], *, where: str, path: str | None = Non
     left = left_of(balances)
     balances = [balance for balance in balances if path is None or is_at_or_below(balance.scope.path, path)]
     amounts = tuple(Heading(title, "right") for title in ("spent", "left", "of"))
-    columns = (Heading("scope"), Heading("kind"), Heading("currency"), *amounts, Heading(""))
+    columns = (Heading("scope"), Heading("kind"), Heading("currency"), *amounts, Heading("", bar=True))
     shallow = min((balance.scope.path.count("/") for balance in balances), default=0)
     rows = tuple(row for balance in balances for row in _rows(balance, shallow, left[balance.scope.path]))
     notes = (_ROUNDED,) if rows else ()
     headline = headline or f"{where}: {len(balances)} scope{'s' * (len(balances) != 1)}"
-    return Page(where, headline, "plain", (), (PageTable("Scopes", columns, rows, notes),) if rows else ())
+    return Page(
+        where,
+        headline,
+        "plain",
+        (),
+        (PageTable("Scopes", columns, rows, notes, tuple(row[-1].count("#") / BAR for row in rows)),) if rows else (),
+    )
 
 
 def left_of(balances: Sequence[Balance]) -> dict[str, Amounts]:
@@ -87,10 +93,11 @@ def _currencies(balance: Balance, left: Amounts) -> Iterator[tuple[str, ...]]:
 
 
 def bar(spent: Amount, cap: Amount) -> str:
-    """The spent part of a cap as a bar, rounded up; empty where the cap is 0."""
+    """The spent part of a cap as a bar, rounded up, but full only where the cap is spent; empty where the cap is 0."""
     if cap.units == 0:
         return ""
-    filled, share = -(-spent.units * BAR // cap.units), -(-spent.units * 100 // cap.units)
+    filled = min(-(-spent.units * BAR // cap.units), BAR - (spent.units < cap.units))
+    share = -(-spent.units * 100 // cap.units)
     return f"[{'#' * filled}{'.' * (BAR - filled)}] {share:3} %"
 
 

@@ -18,11 +18,13 @@ class Heading:
         title: The text.
         align: Numbers to the right, words to the left.
         wrap: Whether its text may be broken into lines.
+        bar: Whether an HTML page has the bars of the rows in place of its text; without any they are in the first.
     """
 
     title: str
     align: Literal["left", "right"] = "left"
     wrap: bool = False
+    bar: bool = False
 
 
 @dataclass(frozen=True)
@@ -34,20 +36,23 @@ class PageTable:
         columns: Its columns.
         rows: As many cells each as there are columns.
         notes: Sentences below it.
+        shares: Of each row the length of its bar in an HTML page, between 0 and 1.
     """
 
     title: str
     columns: tuple[Heading, ...]
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
+    shares: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
 class Fact:
-    """One line of the summary above the tables: a name and a value."""
+    """One line of the summary above the tables: a name and a value, and the words of an HTML page if they differ."""
 
     name: str
     value: str
+    words: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,8 @@ class Page:
         tables: The tables, most important first.
         notes: Remarks for the reader.
         source: The plan as TOML, or empty.
+        answer: The headline of an HTML page, for readers of all kinds; empty if it is the same.
+        meaning: What the answer means, in a sentence or two, for an HTML page.
     """
 
     title: str
@@ -71,6 +78,8 @@ class Page:
     tables: tuple[PageTable, ...]
     notes: tuple[str, ...] = ()
     source: str = ""
+    answer: str = ""
+    meaning: str = ""
 
 
 def csv_text(page: Page) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import io
 import math
+import re
+from html import escape
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +27,7 @@ INK = "#5a5b5c"
 """The color of text and axes, which no curve has, so that an SVG can take the color of the page instead."""
 # Okabe and Ito's palette for the color-blind, in light and dark, without its yellow, which is invisible on white.
 _COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8a6d3b", "#7a68c8")
+_NO_ATTACK = "No attack is above the line; the shaded rest of the square cannot be reached."
 _DASHES = ("-", "--", "-.", ":")
 
 
@@ -59,11 +62,25 @@ def svgs(
     if risk is not None:
         attacker = figure(7.5)
         _draw_risk(attacker.subplots(), risk)
-        attack = (("No attack is above the line; the shaded rest of the square cannot be reached.", _svg(attacker)),)
+        attack = (
+            _shown(
+                "What an attacker gains",
+                "No attack is above the line; the shaded rest of the square cannot be reached.",
+                attacker,
+            ),
+        )
     return (
         *attack,
-        ("The certified epsilon for every delta; the mark is the question that was asked.", _svg(profile)),
-        (f"Epsilon at delta = {exactly(growth.delta)} under each theorem; dotted lines are estimates.", _svg(theorems)),
+        _shown(
+            "Epsilon over delta",
+            "The certified epsilon for every delta; the mark is the question that was asked.",
+            profile,
+        ),
+        _shown(
+            "How epsilon grows",
+            f"Epsilon at delta = {exactly(growth.delta)} under each theorem; dotted lines are estimates.",
+            theorems,
+        ),
     )
 
 
@@ -174,8 +191,15 @@ def style(axes: Axes) -> None:
         spine.set_color(INK)
 
 
-def _svg(drawing: Figure) -> str:
+def _shown(title: str, caption: str, drawing: Figure) -> tuple[str, str]:
+    return caption, svg(drawing, title=title, description=caption)
+
+
+def svg(drawing: Figure, *, title: str, description: str) -> str:
+    """A figure as an SVG element in the color of its page, named and described for those who do not see it."""
     stream = io.StringIO()
     drawing.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
     text = stream.getvalue()
-    return text[text.index("<svg") :].strip().replace(INK, "currentColor")
+    found = text[text.index("<svg") :].strip().replace(INK, "currentColor")
+    said = f"<title>{escape(title)}</title><desc>{escape(description)}</desc>"
+    return re.sub(r"^<svg([^>]*)>", rf'<svg role="img" aria-label="{escape(title)}"\1>{said}', found, count=1)
