@@ -4,7 +4,7 @@ BIN := $(if $(filter Windows_NT,$(OS)),.venv/Scripts,.venv/bin)
 PYTEST := -m pytest -q -n 2 --dist worksteal
 MARKS := not slow and not server and not statistical
 
-.PHONY: help demo demo-engines check test test-interop lint site test-site wheel-test oldest coverage campaign benchmark clean
+.PHONY: help demo demo-engines check test test-interop lint site test-site test-browser wheel-test oldest coverage campaign benchmark clean
 
 help:
 	@echo "make demo   certify real inputs: prints their totals, writes pages and pictures to out/"
@@ -15,6 +15,7 @@ help:
 	@echo "make lint   check style and types"
 	@echo "make site   build the site, in two languages, strict: out/site/index.html (a minute)"
 	@echo "make test-site   build it, and look into what was built"
+	@echo "make test-browser   open every page of the demo and the site in Chromium (out/screenshots; about 5 minutes)"
 	@echo "make wheel-test   build the wheel, install it elsewhere, and ask it"
 	@echo "make oldest   run the quick tests with the oldest numpy and scipy, in .venv-oldest"
 	@echo "make coverage   measure which branches the quick tests reach"
@@ -47,6 +48,10 @@ site: .venv/.site .venv/.data
 
 test-site: site .venv/.test
 	DPCOMPOSE_REQUIRE=site $(BIN)/python -m pytest -q -p no:cacheprovider tests/website
+
+# Chromium of the system: CHROMIUM=... names another.
+test-browser: demo site .venv/.browser .venv/.test
+	DPCOMPOSE_REQUIRE=browser $(BIN)/python -m pytest -q -p no:cacheprovider tests/browser
 
 wheel-test: .venv/.test
 	$(BIN)/python -m pytest -q tests/test_wheel.py
