@@ -25,7 +25,7 @@ def test_the_demo_prints_totals_and_writes_pages_and_pictures(
     assert "none lost, none twice" in printed
     written = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     census = {"census_us_housing_units.html", "census_us_housing_units.png"}
-    assert set(written) == {*census, "bob.html", "bob.png", "city.html"}
+    assert set(written) == {*census, "bob.html", "bob.png", "city.html", "index.html"}
     for name, content in written.items():
         assert content.startswith(b"<!doctype html>" if name.endswith("html") else b"\x89PNG")
         assert b"<script" not in content
