@@ -1,4 +1,6 @@
 """Pages of the demo and of the site in a browser: wide, narrow, dark, printed, and read by axe (make test-browser)."""
+# Playwright and axe are extras of their own.
+# pyright: reportMissingImports=false, reportUnknownVariableType=false, reportUnknownMemberType=false
 
 from __future__ import annotations
 
