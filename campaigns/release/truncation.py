@@ -26,11 +26,11 @@ import dpcompose.release as release
 from campaigns.release import tables
 from campaigns.release.engines import EPSILON, PRIVATE, QUESTIONS
 from dpcompose.release.aggregate import exact, statement
-from dpcompose.release.bounding import Sampling
 from dpcompose.release.bounds import Change
 from dpcompose.release.design import Design, NoiseStep, PeelingStep, RankStep, SelectionStep
 from dpcompose.release.scan import Scan
 from dpcompose.release.table import Table
+from dpcompose.release.truncation import Sampling
 
 Rows = Sequence[tuple[Any, ...]]
 Source = Callable[[Rows], Any]

@@ -13,8 +13,8 @@ from campaigns.release import tables
 from campaigns.release.engines import BOUNDS, QUESTIONS, odd
 from dpcompose.release import scan
 from dpcompose.release.aggregate import exact, statement
-from dpcompose.release.bounding import Sampling
 from dpcompose.release.scan import Scan
+from dpcompose.release.truncation import Sampling
 
 SAMPLING = Sampling(b"a scope's")
 TOGETHER = [

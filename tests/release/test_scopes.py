@@ -24,8 +24,9 @@ from dpcompose.mechanism import Laplace
 from dpcompose.release.aggregate import exact, statement
 from dpcompose.release.answer import failure_of
 from dpcompose.release.answers import redeemed
-from dpcompose.release.bounding import Binding, Sampling
+from dpcompose.release.bounding import Binding
 from dpcompose.release.engines import OnDuckDB
+from dpcompose.release.truncation import Sampling
 from tests.cli.runner import invoke
 from tests.release import world
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
@@ -18,6 +19,7 @@ from campaigns.release import transformations
 from dpcompose.adaptive import BasicFilter
 from dpcompose.errors import DomainError, OverdrawnError, UnsupportedError
 from dpcompose.ledger import Ledger
+from dpcompose.release import transformation, truncation
 from tests.release import world
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -179,6 +181,40 @@ def test_files_and_frames_are_asked_over_one_connection(tmp_path: Path) -> None:
     assert counted.value == pytest.approx(13, abs=2)
     frames = world.table().union(world.table([("dan", "rome", 1.0, 9)]))
     assert len(frames.data.execute()) == len(world.ROWS) + 1
+
+
+def _joined(rows: list[Any]) -> list[Any]:
+    """The rows of one unit with forty rows, after a join with themselves."""
+    opened = world.table(rows, max_rows_per_unit=3)
+    found = opened.join(opened.mutate(other=col("age")).select("other"), on="person").data.execute()
+    return sorted(zip(found[found.person == "ann"].age, found[found.person == "ann"].other, strict=True))
+
+
+def _shuffled() -> tuple[list[Any], list[Any]]:
+    """Rows, and the same in another order with those of one more unit."""
+    rows = [("ann", "rome", 1.0, at) for at in range(40)] + [("bob", "oslo", 1.0, at) for at in range(9)]
+    more = [("cyd", "rome", 2.0, at) for at in range(30)]
+    return rows, random.Random(1).sample([*more, *rows], len(rows) + len(more))
+
+
+def test_each_side_of_a_join_keeps_the_same_few_rows_of_a_unit_whatever_others_have() -> None:
+    alone, among = (_joined(rows) for rows in _shuffled())
+    assert alone == among and len(alone) == 9 and len({age for age, _ in alone}) == 3
+
+
+def test_a_join_of_unbounded_sides_and_an_order_that_is_not_total_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = truncation.kept
+    monkeypatch.setattr(truncation, "kept", lambda table, rows, of, names, **how: whole(table, rows, of, [], **how))
+    alone, among = (_joined(rows) for rows in _shuffled())
+    assert alone != among
+    monkeypatch.setattr(transformation, "whole_rows", lambda table, data, stage: data)
+    assert len(_joined(_shuffled()[0])) == 1600
+
+
+def test_columns_that_no_question_takes_are_left_out_of_a_join() -> None:
+    frame = pa.table({"person": ["ann"], "blob": [b"x"], "list": [[1]], "at": pa.array([0], pa.timestamp("us"))})
+    odd = release.table(frame, unit="person", max_rows_per_unit=2, name="odd")
+    assert [each.name for each in odd.join(TABLE.select("age"), on="person").columns] == ["person", "at", "age"]
 
 
 def test_a_file_that_has_other_columns_by_now_is_not_joined(tmp_path: Path) -> None:

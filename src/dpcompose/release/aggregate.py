@@ -14,17 +14,15 @@ from typing import Any
 
 from dpcompose.errors import UnsupportedError
 from dpcompose.release.aggregation import Aggregation
-from dpcompose.release.bounding import Sampling, bounded, kept
 from dpcompose.release.engine import EngineStatement, Expression, run, without_warnings
 from dpcompose.release.grid import FixedPointGrid
 from dpcompose.release.table import Key, Table
+from dpcompose.release.truncation import ANY, Sampling, bounded, kept
 
 LARGEST_SUM = 2**62
 """Sums are clamped to this size: 1-Lipschitz, and the noise has room in 64 bits."""
 LARGEST_KEY = 2**63 - 1
 Numbers = tuple[int, ...]
-ANY = Sampling()
-"""For statements that no scope keeps a key for."""
 
 
 def exact(table: Table, what: Aggregation, made: EngineStatement | None = None) -> Mapping[Key, Mapping[int, Numbers]]:

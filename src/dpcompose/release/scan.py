@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpcompose.release.aggregate import (
-    ANY,
     LARGEST_SUM,
     Numbers,
     added,
@@ -29,10 +28,10 @@ from dpcompose.release.aggregate import (
     projected,
 )
 from dpcompose.release.aggregation import Aggregation
-from dpcompose.release.bounding import Sampling, bounded
 from dpcompose.release.engine import EngineStatement, Expression, run, without_warnings
 from dpcompose.release.grid import FixedPointGrid, GridPoints
 from dpcompose.release.table import Key, Table
+from dpcompose.release.truncation import ANY, Sampling, bounded
 
 Found = Mapping[Key, Mapping[int, Numbers]]
 

@@ -24,6 +24,7 @@ from dpcompose.release.engine import Engine, without_warnings
 from dpcompose.release.expression import LiteralValue, RowExpression, col
 from dpcompose.release.function import Rows, compiled
 from dpcompose.release.public import PublicTable
+from dpcompose.release.truncation import whole_rows
 
 MOST_STEPS = 50
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
@@ -79,6 +80,8 @@ class Transformations(ABC):
 
         @property
         def roots(self) -> tuple[Self, ...]: ...
+
+        def column(self, name: object) -> Any: ...
 
     @abstractmethod
     def changed(
@@ -183,7 +186,8 @@ class Transformations(ABC):
         """The rows, each with the rows of another table that agree with it; NULL agrees with nothing.
 
         With a public table on any key: a row meets rows that are public, at most as many as that table has for a key.
-        With a table of the same unit on the unit: a row meets rows of its own unit alone, equal byte for byte. Either
+        With a table of the same unit on the unit: a row meets rows of its own unit alone, equal byte for byte, after
+        both sides kept no more rows of a unit than their bounds say, so that none makes a square of its rows. Either
         way a unit's rows follow from its own rows and public ones, and its bounds are multiplied.
 
         Args:
@@ -214,13 +218,15 @@ class Transformations(ABC):
         most = one.rows * two.rows
         bounds = _bounds(most, min(one.groups * two.groups, most), min(one.rows_per_group * two.rows_per_group, most))
         with without_warnings():
-            names = [each.name for each in other.columns if each.name not in self.unit]
-            units = {f"dpcompose_{at}": _same(self, self.data, name) for at, name in enumerate(self.unit)}
-            theirs_of = {f"dpcompose_right_{at}": _same(self, theirs, name) for at, name in enumerate(self.unit)}
-            right = theirs.select(*names, **theirs_of)
+            left = whole_rows(self, self.data, stage=f"join {len(self.steps)} left")
+            there = whole_rows(other, theirs, stage=f"join {len(self.steps)} right")
+            names = [name for name in there.columns if name not in self.unit]
+            units = {f"dpcompose_{at}": left[name] for at, name in enumerate(self.unit)}
+            theirs_of = {f"dpcompose_right_{at}": there[name] for at, name in enumerate(self.unit)}
+            right = there.select(*names, **theirs_of)
             # By name on either side: a table may be joined with one made of it, whose columns are its own.
-            data = self.data.mutate(**units).join(right, list(zip(units, theirs_of, strict=True)), how=how)
-            data = data.select(*(each.name for each in self.columns), *names)
+            data = left.mutate(**units).join(right, list(zip(units, theirs_of, strict=True)), how=how)
+            data = data.select(*left.columns, *names)
         step = f"join {other.identity} on {sorted(keys)} {how}"
         weights = {**{name: other.weights.get(name, 1) for name in names}, **self.weights}
         return self.changed(data, step, weights=weights, bounds=bounds, roots=other.roots)
@@ -297,11 +303,6 @@ def _expression(name: str, given: object) -> RowExpression:
         remedy = "Use release.col, release.lit, release.case and their methods"
         raise UnsupportedError(f"{name}: {type(given).__name__}", reason, remedy)
     return given
-
-
-def _same(table: Any, data: Any, name: str) -> Any:
-    """A unit's column, equal where it is the same unit to the bounds that are enforced."""
-    return table.engine.binary_collation(data[name]) if table.column(name).kind == "text" else data[name]
 
 
 def _bounds(rows: int, groups: int, rows_per_group: int) -> Bounds:
