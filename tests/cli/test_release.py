@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from dpcompose.adaptive import BasicFilter
 from dpcompose.ledger import Ledger
 
 pytest.importorskip("ibis", reason="the extra `data` is not installed")
 pytest.importorskip("opendp", reason="the extra `data` is not installed")
 
+from dpcompose.release import Catalog
 from tests.cli.runner import invoke
 from tests.release import world
 
@@ -145,3 +147,24 @@ def test_several_columns_and_sql(home: Path) -> None:
         found = run(home, *arguments, *spend)
         assert found.returncode in (2, 3) and said in found.stderr
     assert asked["left"] == left == json.loads(run(home, "--sql", text, "--quote", *spend).stdout)["left"]
+
+
+def test_a_table_of_the_catalog_is_named_and_joined_with_a_public_one(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(world.frame(), tmp_path / "t.parquet")
+    pq.write_table(pa.table({"city": ["rome", "oslo"], "country": ["it", "no"]}), tmp_path / "c.parquet")
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        definition = {"source": tmp_path / "t.parquet", "unit": "person", "max_rows_per_unit": 2}
+        tables = {"people": definition | {"ranges": {"age": (0, 10)}}}
+        public = {"cities": tmp_path / "c.parquet"}
+        Catalog.define(ledger, "world", tables, filter=BasicFilter(3, delta=0), actor="keeper", public=public)
+    text = "SELECT country, SUM(age) FROM people JOIN cities USING (city) WHERE country IN ('it','no') GROUP BY country"
+    always = ["--ledger", "ledger.db", "--scope", "world", "--spend", "epsilon=1"]
+    with chdir(tmp_path):
+        found = invoke(["release", "people", *always, "--sql", text, "--json"])
+        assert json.loads(found.stdout)["answers"][0]["columns"]["country"] == ["it", "no"]
+        for wrong in (["other", "--count"], ["people", "--unit", "person", "--count"], ["people", "--sum", "amount"]):
+            refused = invoke(["release", *wrong, *always])
+            assert refused.exit_code == 2 and "Nothing was charged" in refused.stderr, wrong

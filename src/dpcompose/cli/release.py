@@ -17,6 +17,7 @@ from dpcompose.errors import DomainError, MissingExtraError, PlanError, Unsuppor
 from dpcompose.numerics import check
 
 if TYPE_CHECKING:
+    from dpcompose.ledger import Ledger
     from dpcompose.release import Answer, Question, Session, Table
 
 
@@ -66,11 +67,11 @@ def _question(kinds: Options, grid: Options, **common: Any) -> Question:
 
 
 def release(
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="A Parquet or CSV file, or the URL of a database.")],
-    unit: Annotated[list[str], option("The column of the protected unit; may be repeated.")],
-    max_rows: Annotated[int, option("Rows kept of one unit.")],
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="A file, a database's URL, or a name in the catalog.")],
     ledger: LedgerUrl,
     scope: Annotated[str, option("The scope that is charged.")],
+    unit: Annotated[list[str] | None, option("The column of the protected unit; may be repeated.")] = None,
+    max_rows: Annotated[int | None, option("Rows kept of one unit.")] = None,
     actor: Actor = "analyst",
     count: Annotated[bool, typer.Option("--count", help="Ask how many rows there are.")] = False,
     units: Annotated[bool, typer.Option("--units", help="Ask how many units there are.")] = False,
@@ -106,19 +107,17 @@ def release(
         check.open_probability("--confidence", confidence)
         require_writable("--out", out, ".csv", ".parquet", ".json")
         steps("opening the table", 0, 3)
-        bounds = {"max_groups_per_unit": max_groups, "max_rows_per_group": max_rows_per_group}
-        data = _opened(table, schema, unit=unit, max_rows_per_unit=max_rows, name=name, **bounds)
+        books = _ledger(ledger)
+        given = {"max_groups_per_unit": max_groups, "max_rows_per_group": max_rows_per_group, "name": name}
+        data = _opened(table, schema, books, scope, given | {"unit": unit, "max_rows_per_unit": max_rows})
         kinds = {"count": count, "units": units, "sum": sum, "mean": mean, "histogram": histogram, "quantile": quantile}
         grid = {"lower": lower, "upper": upper, "granularity": granularity, "edges": edges, "q": q}
         named = None if spend is None else pairs("--spend", spend.split(","))
         columns = _columns(data, by or [])
-        common = {
-            "by": columns,
-            "keys": _keys(keys or [], [data.column(each).kind for each in columns]),
-            "spend": named,
-        }
+        listed = _keys(keys or [], [data.column(each).kind for each in columns])
+        common = {"by": columns, "keys": listed, "spend": named}
         asked = _asked(data, kinds, grid, file=questions, sql=sql, out=out, **common)
-        session = _session(data, ledger, scope=scope, actor=actor, answers=answers)
+        session = _session(data, books, scope=scope, actor=actor, answers=answers)
         shared = session.part(asked, named) if named is not None and (questions or sql) else None
         if quote or (sql is not None and explains(sql)):
             _quote(session, asked, shared, confidence, json)
@@ -146,17 +145,29 @@ def _reporting_no_charge() -> Generator[None]:
         raise
 
 
-def _opened(source: str, schema: Sequence[str] | None, **given: Any) -> Table:
-    from dpcompose.release import table
+def _opened(source: str, schema: Sequence[str] | None, ledger: Ledger, scope: str, given: Mapping[str, Any]) -> Table:
+    """The table of the options; without a unit and bounds, the one that the scope's catalog calls so."""
+    from dpcompose.release import Catalog, table
 
-    return table(source, schema=pairs("--schema", schema or []), **given)
+    if schema or any(each is not None for each in given.values()):
+        for option, name in (("--unit", "unit"), ("--max-rows", "max_rows_per_unit")):
+            if given[name] is None:
+                domain = "a value, or no option of the table at all where the scope has a catalog"
+                raise DomainError(option, None, domain)
+        return table(source, schema=pairs("--schema", schema or []), **given)
+    return Catalog(ledger, scope).table(source)
 
 
-def _session(data: Table, url: str, **given: Any) -> Session:
+def _ledger(url: str) -> Ledger:
     from dpcompose.ledger import Ledger
+
+    return Ledger.open(url, create=False)
+
+
+def _session(data: Table, ledger: Ledger, **given: Any) -> Session:
     from dpcompose.release import Session
 
-    return Session(data, ledger=Ledger.open(url, create=False), **given)
+    return Session(data, ledger=ledger, **given)
 
 
 def _quote(session: Session, asked: Sequence[Question], spend: Any, confidence: float, json: bool) -> None:

@@ -1,10 +1,11 @@
 """The catalog of a scope: which tables it has, written by its keeper when it is opened.
 
-    definition = {"source": "visits.csv", "unit": "patient", "max_rows_per_unit": 5}
+    definition = {"source": "visits.parquet", "unit": "patient", "max_rows_per_unit": 5, "ranges": {"age": (0, 120)}}
     release.Catalog.define(ledger, "world", {"visits": definition}, filter=BasicFilter(3), actor="keeper")
     visits = release.Catalog(ledger, "world").table("visits")
 
 Analysts name a table. Its source, unit and bounds are those of the catalog; the scope answers for no other table.
+Ends of a column that the keeper knows are the default ones of questions; they are public, as is what they do to rows.
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ from dpcompose.errors import DomainError, ReleaseError, ScopeExistsError, Unknow
 from dpcompose.ledger import Ledger
 from dpcompose.ledger.text import line_of_text
 from dpcompose.numerics import check
+from dpcompose.release.decimals import exact
+from dpcompose.release.public import PublicSource, public_source
+from dpcompose.release.question import of_numbers
 from dpcompose.release.session import Session
 from dpcompose.release.table import CATALOGUED, Table, table
 
 _NEEDED = {"source", "unit", "max_rows_per_unit"}
-_POSSIBLE = _NEEDED | {"max_groups_per_unit", "max_rows_per_group", "name", "schema", "line_breaks"}
+_POSSIBLE = _NEEDED | {"max_groups_per_unit", "max_rows_per_group", "name", "schema", "line_breaks", "ranges"}
 
 
 @dataclass(frozen=True, init=False)
@@ -47,6 +51,7 @@ class Catalog:
     scope: str
     version: str
     tables: Mapping[str, Mapping[str, Any]] = field(repr=False)
+    public: Mapping[str, PublicSource] = field(repr=False)
 
     def __init__(self, ledger: Ledger, scope: str) -> None:
         note = cast("dict[str, Any]", ledger.balance(scope).scope.description.get("note", {}))
@@ -57,8 +62,9 @@ class Catalog:
             found = {
                 "version": str(said["version"]),
                 "tables": {str(name): said["tables"][name] for name in said["tables"]},
+                "public": {name: PublicSource(name, **said["public"][name]) for name in said.get("public", {})},
             }
-        except (KeyError, TypeError):
+        except (AttributeError, KeyError, TypeError):
             raise ReleaseError(f"{scope}: its catalog cannot be read. Open another scope") from None
         for name, value in ({"ledger": ledger, "scope": scope} | found).items():
             object.__setattr__(self, name, value)
@@ -73,6 +79,7 @@ class Catalog:
         filter: Filter,
         actor: str,
         trust_view: Sequence[str] = (),
+        public: Mapping[str, str | Path] | None = None,
     ) -> Catalog:
         """Open a scope with its catalog, for keepers; a scope has one for good.
 
@@ -80,10 +87,11 @@ class Catalog:
             ledger: Where.
             scope: Its path.
             tables: For each name the arguments of `release.table`: its source, a path or a URL without a password, its
-                unit, and its bounds.
+                unit, and its bounds; and perhaps `ranges`, for columns of numbers their lower and upper ends.
             filter: The filter of its budget.
             actor: Who opens it.
             trust_view: Views of the database that may be asked.
+            public: Public tables that may be joined by name, CSV or Parquet files; they are kept by their digest.
 
         Raises:
             DomainError: If a definition is not complete, or its table cannot be opened.
@@ -98,11 +106,18 @@ class Catalog:
                 domain = f"{', '.join(sorted(_NEEDED))}, and perhaps {', '.join(sorted(_POSSIBLE - _NEEDED))}"
                 raise DomainError(f"tables[{label!r}]", [*given], domain)
             definition: dict[str, Any] = dict(given) | {"source": _place(given["source"])}
+            ranges = definition.pop("ranges", {})
             made = table(**definition)
-            definition["unit"] = list(made.unit)
+            definition |= {"unit": list(made.unit), "ranges": _ranges(made, ranges)}
             said[label] = definition | {"types": [[each.name, each.type] for each in made.columns]}
             made.close()
-        note = {"catalog": {"version": secrets.token_hex(16), "tables": said}, "trust_view": list(trust_view)}
+        listed: Mapping[str, str | Path] = {} if public is None else public
+        if not isinstance(listed, Mapping) or {*listed} & {*said}:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("public", type(listed).__name__, "a mapping from names that no table has to files")
+        known = {line_of_text("public", name): public_source(name, _place(path)) for name, path in listed.items()}
+        described = {name: {"source": each.source, "digest": each.digest} for name, each in known.items()}
+        catalog = {"version": secrets.token_hex(16), "tables": said, "public": described}
+        note = {"catalog": catalog, "trust_view": list(trust_view)}
         open_scope(ledger, scope, filter=filter, note=note, actor=actor)
         return cls(ledger, scope)
 
@@ -115,12 +130,34 @@ class Catalog:
         if name not in self.tables:
             raise DomainError("name", name, f"one of {', '.join(self.tables)}")
         definition = dict(self.tables[name])
-        types = definition.pop("types")
+        types, ranges = definition.pop("types"), definition.pop("ranges", {})
         made = table(**definition)
         now = [[each.name, each.type] for each in made.columns]
         if now != types:
             raise DomainError(name, [each for each, _ in now], f"the columns catalogued, {types}", "Ask the keeper")
-        return replace(made, name=name, source=f"{CATALOGUED}{self.version} {name}")
+        known = {each: (ends[0], ends[1]) for each, ends in ranges.items()}
+        return replace(
+            made, name=name, source=f"{CATALOGUED}{self.version} {name}", ranges=known, public_tables=self.public
+        )
+
+
+def _ranges(made: Table, given: object) -> dict[str, list[str]]:
+    """The ends of columns, as they are written down."""
+    if not isinstance(given, Mapping):
+        raise DomainError("ranges", given, "a mapping from columns to their ends, such as {'age': (0, 120)}")
+    found: dict[str, list[str]] = {}
+    for column, ends in cast("Mapping[str, Any]", given).items():
+        name = f"ranges[{column!r}]"
+        of_numbers(made, column)
+        if not isinstance(ends, tuple | list) or len(cast("Sequence[Any]", ends)) != 2:
+            raise DomainError(name, ends, "a lower and an upper end")
+        least, most = (exact(name, each) for each in cast("Sequence[Any]", ends))
+        if not least < most:
+            raise DomainError(name, ends, "a lower end below the upper one")
+        found[column] = [str(each) for each in cast("Sequence[Any]", ends)]
+        for each in found[column]:
+            exact(name, each)
+    return found
 
 
 def open_file(

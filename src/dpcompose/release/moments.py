@@ -30,8 +30,8 @@ class Variance(Clamped):
 
     Args:
         column: A column of numbers.
-        lower: Smaller values count as this.
-        upper: Larger values count as this.
+        lower: Smaller values count as this; by default the end that the catalog has for the column.
+        upper: Larger values count as this; by default likewise.
         granularity: The step of the grid; by default 1 for integers, else about a thousandth of the range.
     """
 
@@ -118,8 +118,8 @@ class StandardDeviation(Variance):
 
     Args:
         column: A column of numbers.
-        lower: Smaller values count as this.
-        upper: Larger values count as this.
+        lower: Smaller values count as this; by default the end that the catalog has for the column.
+        upper: Larger values count as this; by default likewise.
         granularity: As for a variance.
     """
 
@@ -141,7 +141,7 @@ class Ratio(OfColumn):
     Args:
         column: The column whose sum is divided.
         per: The column whose sum it is divided by.
-        lower: Smaller values of `column` count as this.
+        lower: Smaller values of `column` count as this; ends that are not given are the catalog's.
         upper: Larger values of `column` count as this.
         per_lower: Smaller values of `per` count as this; >= 0.
         per_upper: Larger values of `per` count as this.
@@ -151,10 +151,10 @@ class Ratio(OfColumn):
 
     _: KW_ONLY
     per: str
-    lower: Any
-    upper: Any
-    per_lower: Any
-    per_upper: Any
+    lower: Any = None
+    upper: Any = None
+    per_lower: Any = None
+    per_upper: Any = None
     granularity: Any = None
     per_granularity: Any = None
 

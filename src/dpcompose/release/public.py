@@ -59,6 +59,51 @@ class PublicTable:
         return self.frame.filter(pa.array(kept, pa.bool_())), most
 
 
+@dataclass(frozen=True)
+class PublicSource:
+    """A public table that a catalog lists: a file, and the digest that its rows have to have.
+
+    Args:
+        name: Its name in the catalog.
+        source: The file.
+        digest: Of the table that was catalogued.
+    """
+
+    name: str
+    source: str
+    digest: str
+
+    def opened(self) -> PublicTable:
+        """The table, copied.
+
+        Raises:
+            DomainError: If it cannot be read, or is another one by now.
+        """
+        found = public(self.source)
+        if found.digest != self.digest:
+            domain, remedy = f"the public table that was catalogued, {self.digest}", "Ask the keeper"
+            raise DomainError(self.name, found.digest, domain, remedy)
+        return found
+
+
+def frozen(given: Any) -> Any:
+    """The public table that an entry of a catalog names; anything else as it is.
+
+    Raises:
+        DomainError: As `PublicSource.opened`.
+    """
+    return given.opened() if isinstance(given, PublicSource) else given
+
+
+def public_source(name: str, source: str) -> PublicSource:
+    """The entry of a catalog for a file.
+
+    Raises:
+        DomainError: As `public`.
+    """
+    return PublicSource(name, source, public(source).digest)
+
+
 def public(source: Any) -> PublicTable:
     """A public table: nothing in it is protected, and its rows are copied here, so that it cannot change.
 

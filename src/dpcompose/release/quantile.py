@@ -22,6 +22,8 @@ from dpcompose.release.table import Table
 from dpcompose.release.threshold import KeyThreshold
 
 FINEST, MOST = 10**6, 100
+CANDIDATES = 1_000
+"""How many steps a range is divided into at least, where no granularity is given and the column has no integers."""
 
 
 @dataclass(frozen=True)
@@ -29,15 +31,16 @@ class Chosen(OfColumn):
     """A question that is answered by points of a public grid, chosen for each group.
 
     Args:
-        lower: The least candidate; smaller values count as this.
-        upper: The largest candidate; larger values count as this.
-        granularity: The step between candidates, of which there are at most 100,001.
+        lower: The least candidate; smaller values count as this; by default the end that the catalog has.
+        upper: The largest candidate; larger values count as this; by default likewise.
+        granularity: The step between candidates, of which there are at most 100,001; by default 1 for integers, else
+            about a thousandth of the range.
     """
 
     _: KW_ONLY
-    lower: Any
-    upper: Any
-    granularity: Any
+    lower: Any = None
+    upper: Any = None
+    granularity: Any = None
 
     def _chosen(
         self,
@@ -51,7 +54,9 @@ class Chosen(OfColumn):
         by, public = self._groups(table)
         column = of_numbers(table, self.column)
         whole = column.kind in ("integer", "boolean")
-        points = GridPoints(FixedPointGrid.stated(self.lower, self.upper, self.granularity, whole=whole))
+        lower, upper = table.ends(self.column, self.lower, self.upper)
+        grid = FixedPointGrid.stated(lower, upper, self.granularity, whole=whole, steps=CANDIDATES)
+        points = GridPoints(grid)
         asked, private = self._spend(spend), public is None
         aggregation = Aggregation(by, public, bins=(self.column, points))
         part, threshold = asked, None
@@ -88,9 +93,10 @@ class Quantile(Chosen):
     Args:
         column: A column of numbers.
         q: The share, in (0, 1), such as 0.5 for the median; a fraction of at most 10^6 parts.
-        lower: The least candidate; smaller values count as this.
-        upper: The largest candidate; larger values count as this.
-        granularity: The step between candidates, of which there are at most 100,001.
+        lower: The least candidate; smaller values count as this; by default the end that the catalog has.
+        upper: The largest candidate; larger values count as this; by default likewise.
+        granularity: The step between candidates, of which there are at most 100,001; by default 1 for integers, else
+            about a thousandth of the range.
 
     Reference: [McSherryTalwar2007, Definition 2]
     """
@@ -121,9 +127,10 @@ class Quantiles(Chosen):
     Args:
         column: A column of numbers.
         qs: The shares, increasing, at most 100, each as for a quantile.
-        lower: The least candidate; smaller values count as this.
-        upper: The largest candidate; larger values count as this.
-        granularity: The step between candidates, of which there are at most 100,001.
+        lower: The least candidate; smaller values count as this; by default the end that the catalog has.
+        upper: The largest candidate; larger values count as this; by default likewise.
+        granularity: The step between candidates, of which there are at most 100,001; by default 1 for integers, else
+            about a thousandth of the range.
     """
 
     qs: Sequence[Any]
@@ -162,9 +169,10 @@ class Minimum(Chosen):
 
     Args:
         column: A column of numbers.
-        lower: The least candidate; smaller values count as this.
-        upper: The largest candidate; larger values count as this.
-        granularity: The step between candidates, of which there are at most 100,001.
+        lower: The least candidate; smaller values count as this; by default the end that the catalog has.
+        upper: The largest candidate; larger values count as this; by default likewise.
+        granularity: The step between candidates, of which there are at most 100,001; by default 1 for integers, else
+            about a thousandth of the range.
     """
 
     kind: ClassVar[str] = "minimum"
@@ -193,9 +201,10 @@ class Maximum(Minimum):
 
     Args:
         column: A column of numbers.
-        lower: The least candidate; smaller values count as this.
-        upper: The largest candidate; larger values count as this.
-        granularity: The step between candidates, of which there are at most 100,001.
+        lower: The least candidate; smaller values count as this; by default the end that the catalog has.
+        upper: The largest candidate; larger values count as this; by default likewise.
+        granularity: The step between candidates, of which there are at most 100,001; by default 1 for integers, else
+            about a thousandth of the range.
     """
 
     kind: ClassVar[str] = "maximum"

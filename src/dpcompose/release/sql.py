@@ -13,6 +13,7 @@ from typing import Any
 
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.file import KINDS
+from dpcompose.release.public import frozen
 from dpcompose.release.question import Question
 from dpcompose.release.sql_nodes import CALLS, refusal
 from dpcompose.release.sql_scalar import column_name, conjuncts, literal, scalar
@@ -39,12 +40,13 @@ def questions_of_sql(
         WHERE age >= 18 AND clinic IN ('north', 'south') GROUP BY clinic
 
     Groups are public where `keys` names them, or where WHERE says `column IN (...)` for every grouping column; else
-    they are private. Values are clamped by CLAMP(x, lower, upper), or CLAMP(x, lower, upper, granularity).
+    they are private. Values are clamped by CLAMP(x, lower, upper), or CLAMP(x, lower, upper, granularity); a
+    column of which the catalog has the range needs no CLAMP.
 
     Args:
         text: One SELECT, or EXPLAIN and one SELECT.
         table: The table that FROM names.
-        tables: Further tables that it may join, by name.
+        tables: Further tables that it may join, by name, besides the public ones of the catalog.
         keys: The groups, as for a question.
 
     Raises:
@@ -86,7 +88,7 @@ class _Reader:
         start = root.args.get("from_") or root.args.get("from")
         if start is None:
             raise UnsupportedError("sql: no FROM", "a question is asked of a table", f"FROM {_names(table)[-1]}")
-        known = dict.fromkeys(_names(table), table) | dict(tables)
+        known = {**table.public_tables, **dict.fromkeys(_names(table), table), **tables}
         alias, first = _table(start.this, known)
         if first is not table:
             raise DomainError("sql: FROM", alias, f"FROM {_names(table)[-1]}", "Other tables stand in JOIN")
@@ -210,6 +212,8 @@ class _Reader:
 
     def _operand(self, node: Any, name: str, what: str) -> tuple[str, dict[str, Any]]:
         """The column of an aggregate, and the ends of its values."""
+        if type(node).__name__ == "Column" and node.name in self.table.ranges:
+            return column_name(node, self.named), {}
         if not _called(node, "CLAMP"):
             raise DomainError(
                 f"sql: {what}", shown(node), f"{what}(CLAMP({shown(node)}, lower, upper))", "Values need ends"
@@ -235,7 +239,7 @@ class _Reader:
             raise refusal(inner, "no aggregate that is a question")
         operand, shares = quantile or (inner.this, [])
         column, ends = self._operand(operand, alias, "QUANTILE")
-        if "granularity" not in ends:
+        if ends and "granularity" not in ends:
             raise DomainError("sql: CLAMP", shown(operand), "CLAMP(x, lower, upper, granularity) in a quantile")
         if kind in _ENDS:
             return _made(_ENDS[kind], inner, column=column, **ends, **options)
@@ -333,4 +337,4 @@ def _table(node: Any, known: Mapping[str, Any]) -> tuple[str, Any]:
         raise refusal(node) if type(node).__name__ != "Table" else refusal(node.this)
     if node.name not in known:
         raise DomainError("sql: FROM", node.name, f"one of {', '.join(dict.fromkeys(known))}")
-    return node.alias or node.name, known[node.name]
+    return node.alias or node.name, frozen(known[node.name])

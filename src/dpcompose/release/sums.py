@@ -20,14 +20,14 @@ class Clamped(OfColumn):
     """A question about one column of numbers, clamped to declared ends.
 
     Args:
-        lower: Smaller values count as this.
-        upper: Larger values count as this.
+        lower: Smaller values count as this; by default the end that the catalog has for the column.
+        upper: Larger values count as this; by default likewise.
         granularity: The step of the grid.
     """
 
     _: KW_ONLY
-    lower: Any
-    upper: Any
+    lower: Any = None
+    upper: Any = None
     granularity: Any = None
 
     steps: ClassVar[int] = STEPS
@@ -49,6 +49,7 @@ def grid_of(
         DomainError: If it is no column of numbers, or an end or the granularity is outside its domain.
     """
     whole = of_numbers(table, column).kind in ("integer", "boolean")
+    lower, upper = table.ends(column, lower, upper)
     return FixedPointGrid.stated(lower, upper, granularity, whole=whole, steps=steps)
 
 
@@ -64,8 +65,8 @@ class Sum(Clamped):
 
     Args:
         column: A column of numbers.
-        lower: Smaller values count as this.
-        upper: Larger values count as this.
+        lower: Smaller values count as this; by default the end that the catalog has for the column.
+        upper: Larger values count as this; by default likewise.
         granularity: The step of the grid on which values are added up exactly; by default 1 for integers, else about a
             millionth of the range.
     """
@@ -99,8 +100,8 @@ class Mean(Clamped):
 
     Args:
         column: A column of numbers.
-        lower: Smaller values count as this.
-        upper: Larger values count as this.
+        lower: Smaller values count as this; by default the end that the catalog has for the column.
+        upper: Larger values count as this; by default likewise.
         granularity: As for a sum.
     """
 

@@ -18,6 +18,7 @@ from dpcompose.ledger.text import line_of_text
 from dpcompose.numerics import check
 from dpcompose.release.bounds import Bounds
 from dpcompose.release.engine import Engine, Relation, turn, unsettled, without_warnings
+from dpcompose.release.public import PublicSource
 from dpcompose.release.source import opened
 from dpcompose.release.transformation import Transformations
 
@@ -123,6 +124,8 @@ class Table(Transformations):
         steps: The transformations that made it, as they are written, and their constants.
         weights: How often the columns of its source occur in a computed one.
         opened: The tables as they were opened, of which it is made; none if it is one itself.
+        ranges: The ends of columns that the keeper knows, for questions that state none.
+        public_tables: The public tables that the catalog lists.
     """
 
     name: str
@@ -137,6 +140,10 @@ class Table(Transformations):
     steps: tuple[str, ...] = ()
     weights: Mapping[str, int] = field(default_factory=dict[str, int], repr=False, compare=False)
     opened: tuple[Self, ...] = field(default=(), repr=False, compare=False)
+    ranges: Mapping[str, tuple[Any, Any]] = field(default_factory=dict[str, tuple[Any, Any]], repr=False, compare=False)
+    public_tables: Mapping[str, PublicSource] = field(
+        default_factory=dict[str, PublicSource], repr=False, compare=False
+    )
 
     @property
     def roots(self) -> tuple[Self, ...]:
@@ -145,13 +152,16 @@ class Table(Transformations):
 
     def changed(
         self, data: Any, step: str, *, weights: Mapping[str, int] | None = None, bounds: Bounds | None = None,
-        roots: tuple[Any, ...] = (),
+        roots: tuple[Any, ...] = (), ranges: Mapping[str, tuple[Any, Any]] | None = None,
     ) -> Self:  # fmt: skip
         """The table that a transformation made: other rows of the same units."""
+        known = self.ranges if ranges is None else ranges
+        columns = _columns(data)
         return replace(
             self,
             data=data,
-            columns=_columns(data),
+            columns=columns,
+            ranges={each.name: known[each.name] for each in columns if each.name in known},
             steps=(*self.steps, step),
             weights=self.weights if weights is None else weights,
             bounds=self.bounds if bounds is None else bounds,
@@ -168,6 +178,20 @@ class Table(Transformations):
             if column.name == name:
                 return column
         raise DomainError("column", name, f"one of {', '.join(column.name for column in self.columns)}")
+
+    def ends(self, column: str, lower: Any, upper: Any) -> tuple[Any, Any]:
+        """The ends of a column's values as typed; those that are not are the catalog's.
+
+        Raises:
+            DomainError: If the catalog has none.
+        """
+        if lower is not None and upper is not None:
+            return lower, upper
+        if column not in self.ranges:
+            name, remedy = ("lower" if lower is None else "upper"), f"The catalog has no range for {column!r}"
+            raise DomainError(name, None, "a number", remedy)
+        least, most = self.ranges[column]
+        return (least if lower is None else lower), (most if upper is None else upper)
 
     @property
     def identity(self) -> str:

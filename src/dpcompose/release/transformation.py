@@ -23,7 +23,7 @@ from dpcompose.release.embedded import together
 from dpcompose.release.engine import Engine, without_warnings
 from dpcompose.release.expression import LiteralValue, RowExpression, col
 from dpcompose.release.function import Rows, compiled
-from dpcompose.release.public import PublicTable
+from dpcompose.release.public import PublicSource, PublicTable
 from dpcompose.release.truncation import whole_rows
 
 MOST_STEPS = 50
@@ -74,6 +74,8 @@ class Transformations(ABC):
         engine: Engine
         steps: tuple[str, ...]
         weights: Mapping[str, int]
+        ranges: Mapping[str, tuple[Any, Any]]
+        public_tables: Mapping[str, PublicSource]
 
         @property
         def identity(self) -> str: ...
@@ -92,6 +94,7 @@ class Transformations(ABC):
         weights: Mapping[str, int] | None = None,
         bounds: Bounds | None = None,
         roots: tuple[Any, ...] = (),
+        ranges: Mapping[str, tuple[Any, Any]] | None = None,
     ) -> Self:
         """The table that a transformation made."""
 
@@ -140,7 +143,9 @@ class Transformations(ABC):
                     raise DomainError(name, found.kind, "a value of another kind, such as its date()")
                 columns[name], weights[name] = found.value, found.weight
             step = "mutate " + ", ".join(f"{name}={each.text}" for name, each in expressions.items())
-            return self.changed(self.data.mutate(**columns), step, weights=weights)
+            # A column that is made anew is no longer the one of which the keeper knows the ends.
+            ranges = {name: ends for name, ends in self.ranges.items() if name not in made}
+            return self.changed(self.data.mutate(**columns), step, weights=weights, ranges=ranges)
 
     def select(self, *names: str) -> Self:
         """The table with these columns and those of the unit, which always stay: a unit's rows stay its rows.
@@ -178,10 +183,17 @@ class Transformations(ABC):
         with without_warnings():
             data = self.data.union(theirs, distinct=False)
         weights = {name: max(self.weights.get(name, 1), other.weights.get(name, 1)) for name, _ in here}
-        return self.changed(data, f"union {other.identity}", weights=weights, bounds=bounds, roots=other.roots)
+        ranges = {name: ends for name, ends in self.ranges.items() if other.ranges.get(name) == ends}
+        step = f"union {other.identity}"
+        return self.changed(data, step, weights=weights, bounds=bounds, roots=other.roots, ranges=ranges)
 
     def join(
-        self, other: Self | PublicTable, *, on: str | Sequence[str], how: str = "inner", at_most: int | None = None
+        self,
+        other: Self | PublicTable | str,
+        *,
+        on: str | Sequence[str],
+        how: str = "inner",
+        at_most: int | None = None,
     ) -> Self:
         """The rows, each with the rows of another table that agree with it; NULL agrees with nothing.
 
@@ -191,7 +203,8 @@ class Transformations(ABC):
         way a unit's rows follow from its own rows and public ones, and its bounds are multiplied.
 
         Args:
-            other: A public table made by `release.public`, or a table of the same unit and connection.
+            other: A public table made by `release.public`, or the name of one in the catalog; or a table of the same
+                unit, over the same connection unless both are files or frames.
             on: The key of the public table, or the unit's columns.
             how: "inner", or "left" to keep rows that meet none.
             at_most: Rows of a public table for a key that are joined, the first ones; by default its key is unique.
@@ -205,6 +218,11 @@ class Transformations(ABC):
             reason, remedy = "rows of the other table alone belong to nobody", "Use how='inner' or how='left'"
             raise UnsupportedError(f"a join with how={how!r}", reason, remedy)
         keys = (on,) if isinstance(on, str) else tuple(on)
+        if isinstance(other, str):
+            if other not in self.public_tables:
+                known = ", ".join(self.public_tables) or "there are none"
+                raise DomainError("join", other, f"a table, or the name of a public table of the catalog: {known}")
+            other = self.public_tables[other].opened()
         if isinstance(other, PublicTable):
             return self._with_public(other, keys, how, at_most, rows)
         theirs = self._other("join", other)
@@ -229,7 +247,8 @@ class Transformations(ABC):
             data = data.select(*left.columns, *names)
         step = f"join {other.identity} on {sorted(keys)} {how}"
         weights = {**{name: other.weights.get(name, 1) for name in names}, **self.weights}
-        return self.changed(data, step, weights=weights, bounds=bounds, roots=other.roots)
+        ranges = {**other.ranges, **self.ranges}
+        return self.changed(data, step, weights=weights, bounds=bounds, roots=other.roots, ranges=ranges)
 
     def _with_public(
         self, other: PublicTable, keys: tuple[str, ...], how: str, at_most: int | None, rows: Rows
