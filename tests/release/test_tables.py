@@ -359,7 +359,7 @@ WRONG = [
     "question = []",
     "[[question]]",
     '[[question]]\nkind = "guess"',
-    '[[question]]\nkind = "sum"\ncolumn = "x"\nlower = 0',
+    '[[question]]\nkind = "sum"\nlower = 0\nupper = 1',
     '[[question]]\nkind = "count"\nlower = 0',
     '[[question]]\nkind = "count"\nby = 3',
     '[[question]]\nkind = "count"\nby = "a"\nkeys = "b"',
@@ -381,3 +381,13 @@ def test_a_file_of_questions(tmp_path: Path) -> None:
             questions(path)
     with pytest.raises(PlanError):
         questions(tmp_path / "nowhere.toml")
+
+
+def test_an_end_that_neither_a_file_nor_a_catalog_has_is_refused_before_the_charge(tmp_path: Path) -> None:
+    path = tmp_path / "q.toml"
+    path.write_text('[[question]]\nkind = "sum"\ncolumn = "amount"\nlower = 0')
+    session = world.session()
+    before = session.account.left()
+    with pytest.raises(DomainError, match="no range for 'amount'"):
+        session.batch(questions(path), spend={"epsilon": 1})
+    assert session.account.left() == before
