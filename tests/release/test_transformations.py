@@ -183,6 +183,13 @@ def test_files_and_frames_are_asked_over_one_connection(tmp_path: Path) -> None:
     assert len(frames.data.execute()) == len(world.ROWS) + 1
 
 
+def test_frames_that_look_alike_stay_themselves_over_one_connection() -> None:
+    one, other = (world.table([("ann", "rome", 1.0, age)]) for age in (1, 2))
+    assert one.data.op() == other.data.op()  # to ibis they are one table
+    both, turned = one.union(other), other.union(one)
+    assert sorted(both.union(turned.union(other)).data.execute().age) == [1, 1, 2, 2, 2]
+
+
 def _joined(rows: list[Any]) -> list[Any]:
     """The rows of one unit with forty rows, after a join with themselves."""
     opened = world.table(rows, max_rows_per_unit=3)
