@@ -1,4 +1,4 @@
-"""The pictures of docs/book.md, as SVG in docs/pictures.
+"""The pictures of docs/book.md and docs/gallery.md, as SVG in docs/pictures.
 
     python -m website.pictures
 
@@ -7,7 +7,10 @@ Every curve is made of certified upper ends; a lower end is drawn where it says 
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -77,11 +80,20 @@ def _frame(axes: Axes, ticks: list[int]) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
+def gallery(page: str) -> Iterator[tuple[str, Figure]]:
+    """Name and figure of each picture of docs/gallery.md, drawn by the code above it."""
+    namespace: dict[str, Any] = {}
+    for code, name in re.findall(r"^```python\n(.*?)^```\n\n!\[[^\]]*\]\(pictures/(.*?)\.svg\)$", page, re.M | re.S):
+        exec(code, namespace)
+        yield name, namespace["axes"].figure
+
+
 def main() -> None:
-    """Write both pictures: the same bytes each time."""
+    """Write all pictures: the same bytes each time, but for the day in the picture of a ledger."""
     PLACE.mkdir(exist_ok=True)
     with matplotlib.rc_context({"svg.hashsalt": "dpcompose", "svg.fonttype": "path"}):
-        for name, figure in (("example-3-7", example_3_7()), ("theorem-3-20", theorem_3_20())):
+        shown = gallery((PLACE.parent / "gallery.md").read_text("utf-8"))
+        for name, figure in (("example-3-7", example_3_7()), ("theorem-3-20", theorem_3_20()), *shown):
             figure.savefig(PLACE / f"{name}.svg", metadata={"Date": None}, facecolor="white")
 
 

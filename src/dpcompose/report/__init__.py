@@ -9,8 +9,10 @@ from dpcompose.report.page import Fact, Heading, Page, PageTable, csv_text
 if TYPE_CHECKING:
     from dpcompose.report.account import account_document, account_page, calibration_document, calibration_page
     from dpcompose.report.advice import advice_document, advice_page
+    from dpcompose.report.budgets import burn_down, icicle
     from dpcompose.report.counting import counting_page, save_counting
     from dpcompose.report.document import dumps
+    from dpcompose.report.gallery import accuracy, plane, privacy_profile, steps, trade_off, waterfall
     from dpcompose.report.release import quote_document, quote_page, release_document, release_page
     from dpcompose.report.training import save_training
 
@@ -26,37 +28,53 @@ __all__ = [
     "Table",
     "account_document",
     "account_page",
+    "accuracy",
     "advice_document",
     "advice_page",
+    "burn_down",
     "calibration_document",
     "calibration_page",
     "counting_page",
     "csv_text",
     "dumps",
     "html",
+    "icicle",
+    "plane",
+    "privacy_profile",
     "quote_document",
     "quote_page",
     "release_document",
     "release_page",
     "save_counting",
     "save_training",
+    "steps",
+    "trade_off",
+    "waterfall",
 ]
 
 _PLACES = {
     "account_document": "account",
     "account_page": "account",
+    "accuracy": "gallery",
     "advice_document": "advice",
     "advice_page": "advice",
+    "burn_down": "budgets",
     "calibration_document": "account",
     "calibration_page": "account",
     "counting_page": "counting",
     "dumps": "document",
+    "icicle": "budgets",
+    "plane": "gallery",
+    "privacy_profile": "gallery",
     "quote_document": "release",
     "quote_page": "release",
     "release_document": "release",
     "release_page": "release",
     "save_counting": "counting",
     "save_training": "training",
+    "steps": "gallery",
+    "trade_off": "gallery",
+    "waterfall": "gallery",
 }
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 INK = "#5a5b5c"
 """The color of text and axes, which no curve has, so that an SVG can take the color of the page instead."""
 # Okabe and Ito's palette for the color-blind, in light and dark, without its yellow, which is invisible on white.
-_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8a6d3b", "#7a68c8")
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8a6d3b", "#7a68c8")
 _NO_ATTACK = "No attack is above the line; the shaded rest of the square cannot be reached."
 _DASHES = ("-", "--", "-.", ":")
 
@@ -115,13 +115,13 @@ def write(drawing: Figure, path: str | Path) -> None:
 
 def _draw_profile(axes: Axes, curve: EpsilonCurve, asked: float) -> None:
     points = [(delta, epsilon) for delta, epsilon in curve.points if epsilon < math.inf]
-    axes.plot(*_columns(points), color=_COLORS[0], linewidth=2)
+    axes.plot(*_columns(points), color=COLORS[0], linewidth=2)
     axes.set_xscale("log")
     axes.invert_xaxis()
     axes.axvline(asked, color=INK, linewidth=0.8, linestyle=":")
     axes.set(xlabel="delta", ylabel="epsilon", title="Epsilon over delta")
     if not points:
-        _message(axes, "epsilon is infinite at every delta drawn")
+        message(axes, "epsilon is infinite at every delta drawn")
     style(axes)
 
 
@@ -133,7 +133,7 @@ def _draw_growth(axes: Axes, growth: Growth) -> None:
             certified, estimate = curve.kind == "certified", curve.kind == "estimate"
             axes.plot(
                 *_columns(points),
-                color=_COLORS[position % len(_COLORS)],
+                color=COLORS[position % len(COLORS)],
                 linestyle=":" if estimate else "-" if certified else _DASHES[1 + position % 2],
                 linewidth=2.6 if certified else 1.5,
                 marker="o" if len(points) == 1 else None,
@@ -145,7 +145,7 @@ def _draw_growth(axes: Axes, growth: Growth) -> None:
     if drawn:
         axes.legend(frameon=False, fontsize=8, labelcolor=INK, loc="upper left")
     else:
-        _message(axes, "no theorem gives a finite epsilon here")
+        message(axes, "no theorem gives a finite epsilon here")
     style(axes)
 
 
@@ -153,11 +153,11 @@ def _draw_risk(axes: Axes, found: PlanRisk) -> None:
     rates, most = list(found.rates), [power.upper for power in found.powers]
     least = [power.lower for power in found.powers]
     axes.fill_between(rates, most, 1.0, color=INK, alpha=0.12, linewidth=0)
-    axes.fill_between(rates, least, most, color=_COLORS[0], alpha=0.35, linewidth=0)
-    axes.plot(rates, most, color=_COLORS[0], linewidth=2, label="the best test")
+    axes.fill_between(rates, least, most, color=COLORS[0], alpha=0.35, linewidth=0)
+    axes.plot(rates, most, color=COLORS[0], linewidth=2, label="the best test")
     axes.plot(rates, rates, color=INK, linewidth=0.8, linestyle=":", label="guessing blindly")
     shown = found.risk
-    axes.plot([shown.false_positive_rate], [shown.true_positive_rate.upper], color=_COLORS[1], marker="o")
+    axes.plot([shown.false_positive_rate], [shown.true_positive_rate.upper], color=COLORS[1], marker="o")
     axes.set(xscale="log", yscale="log", xlabel="false positive rate", ylabel="true positive rate")
     axes.set(title="What an attacker gains", xlim=(rates[0], 1.0), ylim=(rates[0], 1.0))
     axes.legend(frameon=False, fontsize=8, labelcolor=INK, loc="lower right")
@@ -176,11 +176,12 @@ def _columns(points: list[tuple[float, float]]) -> tuple[list[float], list[float
     return [x for x, _ in points], [y for _, y in points]
 
 
-def _message(axes: Axes, text: str) -> None:
+def message(axes: Axes, text: str) -> None:
+    """Say in the middle why there is no line."""
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", color=INK)
 
 
-def style(axes: Axes) -> None:
+def style(axes: Axes) -> Axes:
     """Draw grid, ticks, labels and spines in ink."""
     axes.grid(True, which="major", color=INK, alpha=0.2, linewidth=0.6)
     axes.tick_params(which="both", colors=INK)
@@ -189,6 +190,7 @@ def style(axes: Axes) -> None:
     for name, spine in axes.spines.items():
         spine.set_visible(name in ("left", "bottom"))
         spine.set_color(INK)
+    return axes
 
 
 def _shown(title: str, caption: str, drawing: Figure) -> tuple[str, str]:

@@ -1,0 +1,136 @@
+"""Pictures of a ledger: what was granted day by day and to whom, and the tree of budgets. Axes in, axes out."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from dpcompose.errors import DomainError
+from dpcompose.ledger import Amount, Balance, Entry
+from dpcompose.ledger.entry import GRANTED
+from dpcompose.report.picture import COLORS, INK, figure, message, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ACTORS = 7
+"""Who have a color of their own; the rest share one."""
+
+
+def burn_down(
+    entries: Iterable[Entry], balance: Balance, *, currency: str = "epsilon", axes: Axes | None = None
+) -> Axes:
+    """Charges granted in a scope and below it, by day and actor, and the budget that is left.
+
+    The line of what is left is drawn where the charges add up to what the scope has spent, exactly; children that
+    share a budget in another way have bars alone.
+
+    Args:
+        entries: Of the scope: `ledger.entries(path)`.
+        balance: Of the scope: `ledger.balance(path)`.
+        currency: The currency that is drawn.
+        axes: Where to draw; new ones if None.
+
+    Raises:
+        DomainError: If the scope has no budget in this currency.
+    """
+    cap = _cap(balance, currency)
+    by_day: dict[str, dict[str, Amount]] = defaultdict(dict)
+    for entry in entries:
+        cost = entry.cost
+        if entry.kind == GRANTED and currency in cost:
+            day = by_day[entry.time[:10]]
+            day[entry.actor] = day.get(entry.actor, Amount(0)) + cost[currency]
+    axes = figure(7.5).subplots() if axes is None else axes
+    axes.set(ylabel=currency, title=f"{balance.scope.path}: charges by day and actor")
+    if not by_day:
+        message(axes, "nothing was charged")
+        return style(axes)
+    days = sorted(by_day)
+    _stacked(axes, [by_day[day] for day in days])
+    granted = [sum(amount.units for amount in by_day[day].values()) for day in days]
+    if sum(granted) == balance.spent[currency].units:
+        left = [cap.units - sum(granted[: place + 1]) for place in range(len(days))]
+        heights = [_number(cap), *(_number(Amount(each)) for each in left)]
+        axes.plot([-0.5, *range(len(days))], heights, color=INK, marker="o", drawstyle="steps-post", label="left")
+    axes.set_xlim(-0.75, max(len(days), 4) - 0.25)
+    axes.set_xticks(range(len(days)), days, rotation=0 if len(days) < 7 else 60)
+    axes.legend(frameon=False, fontsize=8, labelcolor=INK)
+    return style(axes)
+
+
+def _stacked(axes: Axes, days: Sequence[dict[str, Amount]]) -> None:
+    totals: dict[str, int] = defaultdict(int)
+    for day in days:
+        for actor, amount in day.items():
+            totals[actor] += amount.units
+    order = sorted(totals, key=lambda actor: (-totals[actor], actor))
+    floor = [0.0] * len(days)
+    for place, names in enumerate([*([name] for name in order[:ACTORS]), order[ACTORS:]]):
+        heights = [_number(Amount(sum(day[name].units for name in names if name in day))) for day in days]
+        if names:
+            label = names[0] if place < ACTORS else f"{len(names)} others"
+            axes.bar(range(len(days)), heights, bottom=floor, color=COLORS[place % len(COLORS)], width=0.7, label=label)
+            floor = [low + high for low, high in zip(floor, heights, strict=True)]
+
+
+def icicle(balances: Sequence[Balance], *, currency: str = "epsilon", axes: Axes | None = None) -> Axes:
+    """The tree of budgets: a box for each scope, as wide as its part of the budget above it, filled as far as spent.
+
+    Where children are promised more together than the budget above them, their boxes are narrower in proportion.
+
+    Args:
+        balances: Of a scope and all below it: `ledger.balances(path)`.
+        currency: The currency that is drawn; scopes without a budget in it are left out.
+        axes: Where to draw; new ones if None.
+    """
+    axes = figure(7.5).subplots() if axes is None else axes
+    shown = {each.scope.path: each for each in balances if currency in each.scope.caps}
+    axes.set(title=f"Budgets of {currency}: filled as far as spent", xlim=(0, 1))
+    axes.set_axis_off()
+    if not shown:
+        message(axes, f"no scope has a budget of {currency}")
+        return axes
+    tops = [path for path, each in shown.items() if each.scope.parent not in shown]
+    _boxes(axes, shown, tops, (0.0, 1.0, 0), currency)
+    depth = max(path.count("/") for path in shown) - min(path.count("/") for path in shown)
+    axes.set_ylim(-depth - 1.0, 0.05)
+    axes.title.set_color(INK)
+    return axes
+
+
+def _boxes(
+    axes: Axes, shown: dict[str, Balance], paths: Sequence[str], place: tuple[float, float, int], currency: str
+) -> None:
+    left, width, depth = place
+    caps = {path: _number(_cap(shown[path], currency)) for path in paths}
+    parent = shown.get(shown[paths[0]].scope.parent or "") if paths else None
+    whole = max(sum(caps.values()), _number(_cap(parent, currency)) if parent is not None else 0.0)
+    for path in paths:
+        part = width * caps[path] / whole if whole else width / len(paths)
+        spent = _number(shown[path].spent[currency]) if currency in shown[path].spent else 0.0
+        filled = part * min(spent / caps[path], 1.0) if caps[path] else part
+        axes.barh(-depth - 0.5, part, left=left, height=0.94, color=COLORS[4], alpha=0.35, edgecolor="white")
+        axes.barh(-depth - 0.5, filled, left=left, height=0.94, color=COLORS[0], alpha=0.55, linewidth=0)
+        name = path.rpartition("/")[2]
+        if part > 0.012 * len(name):
+            axes.text(left + part / 2, -depth - 0.5, name, color=INK, fontsize=9, ha="center", va="center")
+        below = [each for each, balance in shown.items() if balance.scope.parent == path]
+        if below:
+            _boxes(axes, shown, below, (left, part, depth + 1), currency)
+        left += part
+
+
+def _cap(balance: Balance, currency: str) -> Amount:
+    if currency not in balance.scope.caps:
+        raise DomainError(
+            "currency", currency, f"one of the budgets of {balance.scope.path}: {', '.join(balance.scope.caps)}"
+        )
+    return balance.scope.caps[currency]
+
+
+def _number(amount: Amount) -> float:
+    """For drawing alone."""
+    return amount.units / 10**40

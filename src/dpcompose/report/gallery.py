@@ -1,0 +1,260 @@
+"""Pictures of what people ask: of a composition, of a plan and of a choice between mechanisms. Axes in, axes out.
+
+Every line is a certified upper end, and the interval below it is shaded; what is infinite or empty is said in words.
+"""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dpcompose.composition import Composable, Profile, epsilons, running_epsilon
+from dpcompose.errors import DomainError
+from dpcompose.guarantee.adjacency import Adjacency, AdjacencyName
+from dpcompose.numerics import check
+from dpcompose.plan import PlanAccount
+from dpcompose.report.number import above, exactly
+from dpcompose.report.picture import COLORS, INK, figure, message, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+POINTS = 400
+"""Of a line, at most."""
+SHOWN = 10
+"""Mechanisms that have a bar of their own."""
+
+
+def steps(
+    total: Composable,
+    *,
+    delta: float,
+    budget: float | None = None,
+    published: float | None = None,
+    adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
+    axes: Axes | None = None,
+) -> Axes:
+    """Epsilon after every step of a composition, with the budget as a line and a published value as a mark.
+
+    Args:
+        total: A composition, its steps in their order.
+        delta: In [0, 1].
+        budget: The largest epsilon that is allowed.
+        published: The epsilon that was stated for all steps.
+        adjacency: What one person's data may change.
+        axes: Where to draw; new ones if None.
+
+    Raises:
+        DomainError: If a number is outside its domain.
+        UnsupportedError: If a part has no sound statement under the adjacency.
+        MissingExtraError: If matplotlib is not installed.
+    """
+    levels = [
+        (name, check.nonnegative(name, at))
+        for name, at in (("budget", budget), ("published", published))
+        if at is not None
+    ]
+    found = running_epsilon(total, delta=delta, adjacency=adjacency)
+    axes = _axes(axes)
+    places = _spread(len(found))
+    numbers = [place + 1 for place in places]
+    _band(axes, numbers, [found.lower[place] for place in places], [found.upper[place] for place in places])
+    for name, at in levels:
+        if name == "budget":
+            axes.axhline(at, color=COLORS[1], linewidth=1, linestyle="--")
+            axes.annotate(f"budget {exactly(at)}", (1, at), color=COLORS[1], fontsize=9, va="bottom")
+        else:
+            axes.plot([len(found)], [at], color=COLORS[2], marker="D")
+            axes.annotate(f"published {exactly(at)} ", (len(found), at), color=INK, fontsize=9, ha="right", va="bottom")
+    axes.set(xlabel="steps", ylabel="epsilon", title=f"Epsilon over steps, delta = {exactly(delta)}")
+    axes.set_ylim(bottom=0)
+    return style(axes)
+
+
+def waterfall(account: PlanAccount, *, axes: Axes | None = None) -> Axes:
+    """The cost of each mechanism of a plan alone and on top of the others; the line is the total."""
+    axes = _axes(axes)
+    shares = sorted(account.shares, key=lambda share: -share.alone.upper)[:SHOWN]
+    asked, total = account.question.asked, account.total
+    axes.set(xlabel=asked, title=f"Contributions at {account.question.given} = {exactly(account.question.value)}")
+    finite = [share for share in shares if share.alone.upper < math.inf]
+    if not finite:
+        message(axes, f"{asked} is infinite for every mechanism" if shares else "the plan has no mechanism")
+        return style(axes)
+    places = range(len(finite))
+    axes.barh(places, [share.alone.upper for share in finite], color=COLORS[4], height=0.7, label="alone")
+    saved = [
+        (place, total.upper - share.without.lower)
+        for place, share in enumerate(finite)
+        if share.without is not None and total.upper < math.inf
+    ]
+    if saved:
+        at, lengths = zip(*saved, strict=True)
+        axes.barh(at, lengths, color=COLORS[0], height=0.35, label="on top of the others")
+    if total.upper < math.inf:
+        axes.axvline(total.upper, color=COLORS[1], label=f"total {above(total.upper, 4)}")
+    axes.set_yticks(places, [_short(share.entry.name) for share in finite])
+    axes.invert_yaxis()
+    axes.legend(frameon=False, fontsize=8, labelcolor=INK, loc="lower right")
+    return style(axes)
+
+
+def privacy_profile(profile: Profile, *, epsilons: Sequence[float] | None = None, axes: Axes | None = None) -> Axes:
+    """delta over epsilon, on a logarithmic axis.
+
+    Args:
+        profile: Of a composition: `total.profile()`.
+        epsilons: Where to ask, increasing; from 0 to 5 if None.
+        axes: Where to draw; new ones if None.
+    """
+    given = [check.real("epsilon", each) for each in epsilons] if epsilons is not None else [k / 20 for k in range(101)]
+    found = profile(given)
+    axes = _axes(axes)
+    kept = [place for place in range(len(given)) if found.upper[place] > 0]
+    axes.set(yscale="log", xlabel="epsilon", ylabel="delta", title="Privacy profile")
+    # A lower end of 0 has no place on a logarithmic axis: the shade then reaches far below what is drawn.
+    lower = [max(found.lower[place], found.upper[place] * 1e-3) for place in kept]
+    _band(
+        axes, [given[place] for place in kept], lower, [found.upper[place] for place in kept], "delta is 0 everywhere"
+    )
+    return style(axes)
+
+
+def trade_off(profile: Profile, *, log: bool = False, axes: Axes | None = None) -> Axes:
+    """The true positive rate of the best test over its false positive rate: no attack is above the line.
+
+    Args:
+        profile: Of a composition: `total.profile()`.
+        log: Whether both axes are logarithmic, with the rate 1 in 1,000 named.
+        axes: Where to draw; new ones if None.
+    """
+    rates = [10 ** (k / 20 - 5) for k in range(101)] if log else [k / 100 for k in range(101)]
+    found = profile.power(rates)
+    axes = _axes(axes)
+    _band(axes, rates, found.lower, found.upper)
+    axes.fill_between(rates, found.upper, 1.0, color=INK, alpha=0.12, linewidth=0)
+    axes.plot(rates, rates, color=INK, linewidth=0.8, linestyle=":")
+    axes.annotate("guessing blindly", (0.3, 0.3), color=INK, fontsize=9, va="top")
+    axes.set(xlabel="false positive rate", ylabel="true positive rate", title="What an attacker gains")
+    if log:
+        power = profile.power([1e-3]).upper[0]
+        axes.set(xscale="log", yscale="log", xlim=(rates[0], 1.0), ylim=(rates[0], 1.0))
+        axes.plot([1e-3], [power], color=COLORS[1], marker="o")
+        axes.annotate(f" at 1 in 1,000: at most {above(power, 3)}", (1e-3, power), color=INK, fontsize=9, va="top")
+    else:
+        axes.set(xlim=(0, 1), ylim=(0, 1))
+    return style(axes)
+
+
+def accuracy(
+    mechanism: Callable[[float], Composable],
+    scales: Sequence[float],
+    *,
+    error: Callable[[float], float],
+    delta: float = 0.0,
+    adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
+    axes: Axes | None = None,
+) -> Axes:
+    """The error of an answer over the epsilon that it costs.
+
+    Args:
+        mechanism: The mechanism, or composition, of a noise scale.
+        scales: Noise scales, positive.
+        error: The error at a scale, such as 1.96 sigma; not certified by this picture.
+        delta: In [0, 1].
+        adjacency: What one person's data may change.
+        axes: Where to draw; new ones if None.
+    """
+    given = _positive("scales", scales)
+    found = epsilons([mechanism(scale) for scale in given], delta=delta, adjacency=adjacency)
+    axes = _axes(axes)
+    points = sorted(
+        (float(end), error(scale)) for end, scale in zip(found.upper, given, strict=True) if 0 < end < math.inf
+    )
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel="epsilon",
+        ylabel="error",
+        title=f"Error over epsilon, delta = {exactly(delta)}",
+    )
+    if points:
+        axes.plot(*zip(*points, strict=True), color=COLORS[0], linewidth=2, marker="o" if len(points) == 1 else None)
+    else:
+        message(axes, "epsilon is infinite at every scale")
+    return style(axes)
+
+
+def plane(
+    mechanism: Callable[[float, float], Composable],
+    sigmas: Sequence[float],
+    rates: Sequence[float],
+    *,
+    delta: float,
+    adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
+    axes: Axes | None = None,
+) -> Axes:
+    """Lines of equal epsilon over noise and sampling rate (or steps): for planning, drawn between certified points.
+
+    Args:
+        mechanism: The composition at a sigma and a rate.
+        sigmas: Of the columns, increasing, at least two.
+        rates: Of the rows, increasing, at least two; numbers of steps will do.
+        delta: In [0, 1].
+        adjacency: What one person's data may change.
+        axes: Where to draw; new ones if None.
+    """
+    columns, rows = _positive("sigmas", sigmas), _positive("rates", rates)
+    if min(len(columns), len(rows)) < 2:
+        raise DomainError("sigmas", sigmas, "at least two sigmas and two rates", "Use accuracy for a single line")
+    found = epsilons([mechanism(sigma, rate) for rate in rows for sigma in columns], delta=delta, adjacency=adjacency)
+    table = found.upper.reshape(len(rows), len(columns))
+    axes = _axes(axes)
+    axes.set(xlabel="sigma", ylabel="rate", yscale="log", title=f"Epsilon at delta = {exactly(delta)}")
+    finite = sorted(each for each in found.upper.tolist() if 0 < each < math.inf)
+    levels = [each for each in (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0) if finite and finite[0] < each < finite[-1]]
+    if levels:
+        lines = axes.contour(columns, rows, table, levels=levels, colors=list(COLORS))
+        axes.clabel(lines, fmt="epsilon %g", fontsize=8)
+    else:
+        message(
+            axes, f"epsilon is about {above(finite[0], 3)} everywhere" if finite else "epsilon is infinite everywhere"
+        )
+    return style(axes)
+
+
+def _axes(given: Axes | None) -> Axes:
+    return figure(7.5).subplots() if given is None else given
+
+
+def _band(axes: Axes, at: Sequence[float], lower: Any, upper: Any, empty: str = "epsilon is infinite") -> None:
+    """Upper ends as a line, and what lies between both ends shaded; a sentence where no upper end is finite."""
+    kept = [place for place in range(len(at)) if upper[place] < math.inf]
+    if not kept:
+        message(axes, empty)
+        return
+    places, most = [at[place] for place in kept], [float(upper[place]) for place in kept]
+    axes.fill_between(places, [float(lower[place]) for place in kept], most, color=COLORS[0], alpha=0.3, linewidth=0)
+    axes.plot(places, most, color=COLORS[0], linewidth=2, marker="o" if len(kept) == 1 else None)
+
+
+def _spread(count: int) -> list[int]:
+    """At most POINTS places of `count`, the last among them."""
+    return (
+        sorted({round(k * (count - 1) / max(POINTS - 1, 1)) for k in range(POINTS)})
+        if count > POINTS
+        else list(range(count))
+    )
+
+
+def _positive(name: str, values: Sequence[float]) -> list[float]:
+    found = [check.positive(name, each) for each in values]
+    if not found:
+        raise DomainError(name, values, "at least one number")
+    return found
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 28 else f"{name[:27]}..."

@@ -1,0 +1,101 @@
+"""Pictures: upper ends are what is drawn; what is infinite, empty or strange is said in words or refused."""
+
+from __future__ import annotations
+
+import io
+import math
+from typing import Any
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from dpcompose import BlackBox, Gaussian, Laplace, RandomizedResponse, running_epsilon
+from dpcompose.errors import DomainError
+from dpcompose.ledger import Ledger
+from dpcompose.plan import Plan, Question, account
+from dpcompose.report import accuracy, burn_down, icicle, plane, privacy_profile, steps, trade_off, waterfall
+
+TOTAL = Laplace(9.0) * 30
+
+
+def _drawn(axes: Any) -> list[tuple[float, float]]:
+    return list(zip(*(each.tolist() for each in axes.lines[0].get_data()), strict=True))
+
+
+def _said(axes: Any) -> str:
+    axes.figure.savefig(io.BytesIO(), format="svg")
+    return " ".join(text.get_text() for text in axes.texts)
+
+
+def test_steps_draws_the_upper_end_of_every_step() -> None:
+    axes = steps(TOTAL, delta=1e-6, budget=0.0, published=9.0)
+    upper = running_epsilon(TOTAL, delta=1e-6).upper
+    assert [y for _, y in sorted(_drawn(axes))] == upper.tolist()
+    assert "budget 0" in _said(axes) and "published 9" in _said(axes)
+
+
+def test_curves_are_upper_ends() -> None:
+    profile = TOTAL.profile()
+    assert all(delta == profile([epsilon]).upper[0] for epsilon, delta in _drawn(privacy_profile(profile))[::40])
+    for log in (False, True):
+        assert all(rate <= power <= 1 for rate, power in _drawn(trade_off(profile, log=log)))
+    axes = accuracy(Laplace, [1.0, 4.0], error=lambda scale: scale)
+    assert [y for _, y in _drawn(axes)] == [4.0, 1.0] and _drawn(axes)[1][0] >= 1.0
+
+
+@pytest.mark.parametrize(
+    ("axes", "words"),
+    [
+        (lambda: steps(Gaussian(1.0) * 5, delta=0.0), "epsilon is infinite"),
+        (lambda: accuracy(Gaussian, [1.0], error=float), "epsilon is infinite at every scale"),
+        (lambda: privacy_profile(BlackBox(0.0).profile()), "delta is 0 everywhere"),
+        (lambda: plane(lambda sigma, _: Gaussian(sigma), [1.0, 2.0], [1.0, 2.0], delta=0.0), "infinite everywhere"),
+        (lambda: icicle(()), "no scope has a budget"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said(axes: Any, words: str) -> None:
+    assert words in _said(axes())
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        lambda: steps(TOTAL, delta=math.nan),
+        lambda: steps(TOTAL, delta=1e-6, budget=-1.0),
+        lambda: accuracy(Laplace, [], error=float),
+        lambda: accuracy(Laplace, [-1.0], error=float),
+        lambda: plane(lambda sigma, _: Gaussian(sigma), [1.0], [1.0], delta=1e-6),
+        lambda: privacy_profile(TOTAL.profile(), epsilons=[math.nan]),
+    ],
+)
+def test_bad_values_are_refused(bad: Any) -> None:
+    with pytest.raises(DomainError):
+        bad()
+
+
+@pytest.mark.parametrize("sigma", [1.0, 5.0])
+def test_a_waterfall_of_any_plan(sigma: float) -> None:
+    parts = "".join(f'[[mechanism]]\nname = "اسم {k}"\nkind = "gaussian"\nsigma = {sigma}\n' for k in range(13))
+    axes: Any = waterfall(account(Plan.parse(parts), Question("delta", 0.0 if sigma < 2 else 1e-6)))
+    assert "infinite for every mechanism" in _said(axes) if sigma < 2 else len(axes.get_yticklabels()) == 10
+
+
+def test_a_ledger_burns_down() -> None:
+    ledger = Ledger.open("memory:")
+    ledger.scope("city", caps={"epsilon": 2}, actor="Ada")
+    assert "nothing was charged" in _said(burn_down(ledger.entries("city"), ledger.balance("city")))
+    ledger.scope("city/tax", caps={"epsilon": 1}, actor="Ada")
+    for place, path in enumerate(("city", "city/tax")):
+        ledger.charge(path, cost={"epsilon": "0.25"}, actor=f"Ada {place}", key=str(place))
+    axes = burn_down(ledger.entries("city"), ledger.balance("city"))
+    assert [y for _, y in _drawn(axes)] == [2.0, 1.5]
+    boxes: Any = icicle(ledger.balances("city")).patches
+    assert [round(box.get_width(), 6) for box in boxes] == [1.0, 0.25, 0.5, 0.125]
+    with pytest.raises(DomainError, match="currency"):
+        burn_down(ledger.entries("city"), ledger.balance("city"), currency="rho")
+
+
+def test_two_ends_apart_are_shaded() -> None:
+    axes: Any = steps(RandomizedResponse(0.7) * 3, delta=1e-6)
+    assert axes.collections and _drawn(axes)[0][1] > 0
