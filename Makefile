@@ -51,7 +51,7 @@ test-site: site .venv/.test
 
 # Chromium of the system: CHROMIUM=... names another.
 test-browser: demo site .venv/.browser .venv/.test
-	DPCOMPOSE_REQUIRE=browser $(BIN)/python -m pytest -q -p no:cacheprovider tests/browser
+	DPCOMPOSE_REQUIRE=browser $(BIN)/python $(PYTEST) -p no:cacheprovider tests/browser
 
 wheel-test: .venv/.test
 	$(BIN)/python -m pytest -q tests/test_wheel.py

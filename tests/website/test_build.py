@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -82,3 +83,9 @@ def test_pages_load_nothing_from_other_hosts() -> None:
 def test_every_page_says_what_can_be_done() -> None:
     pages = [unescape(page.read_text("utf-8")) for page in SITE.rglob("*.html")]
     assert not any("not callable yet" in page.lower() for page in pages)
+
+
+def test_examples_of_docstrings_are_code() -> None:
+    doctests = pytest.importorskip("griffe") and importlib.import_module("website.doctests")
+    shown = doctests.fenced("Says so.\n\n>>> 1 +\\\n... 1\n2\n\nArgs:\n    a: Not >>> this.")
+    assert shown == "Says so.\n\n```pycon\n>>> 1 +\\\n... 1\n2\n```\n\nArgs:\n    a: Not >>> this."

@@ -16,7 +16,7 @@ _DISTANCES = {"shift", "sensitivity", *(each.name.lower() for each in Adjacency)
 _CHANGES = {
     Adjacency.ADD_REMOVE: "is added or taken out",
     Adjacency.REPLACE: "is replaced",
-    Adjacency.ZERO_OUT: "is blanked",
+    Adjacency.ZERO_OUT: "is left out",
 }
 
 
