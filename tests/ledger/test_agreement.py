@@ -173,7 +173,7 @@ class Agreement(RuleBasedStateMachine):
 def standing_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every store writes the same times, hence the same hashes."""
     for module in ("batch", "memory"):
-        monkeypatch.setattr(f"dpcompose.ledger.{module}.now", lambda: "2030-01-01T00:00:00.000000Z")
+        monkeypatch.setattr(f"dpcompose.ledger.{module}.now", lambda last: "2030-01-01T00:00:00.000000Z")
 
 
 @pytest.mark.slow

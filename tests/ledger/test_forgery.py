@@ -160,7 +160,8 @@ def _twice(fields: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize(
     ("changes", "write"),
-    [({"cost": {"epsilon": "-1"}}, encode), ({"cost": {"epsilon": "-0.5"}}, encode), ({"version": 2}, encode),
+    [({"cost": {"epsilon": "-1"}}, encode), ({"cost": {"epsilon": "-0.5"}}, encode), ({"version": 1}, encode),
+     ({"version": 3}, encode), ({"time": "1999-12-31T23:59:59.999999Z"}, encode), ({"time": "later"}, encode),
      ({"more": 1}, encode), ({"description": ...}, encode), ({}, _with_spaces), ({}, _twice)],
 )  # fmt: skip
 def test_a_forged_charge_is_found_though_every_hash_is_right(changes: dict[str, Any], write: Any, path: Path) -> None:

@@ -22,6 +22,7 @@ class Batch:
         scopes: The scopes to write.
         balances: The balances to write, those of new scopes included, by path.
         ends: The last of the entries to write, by top-level scope.
+        times: The recorded time of the last entry, by top-level scope.
     """
 
     stored: View
@@ -29,6 +30,7 @@ class Batch:
     scopes: list[Scope] = field(default_factory=lambda: [])
     balances: dict[str, AccountNode] = field(default_factory=lambda: {})
     ends: dict[str, Head] = field(default_factory=lambda: {})
+    times: dict[str, str] = field(default_factory=lambda: {})
     _seen: dict[str, AccountNode] = field(default_factory=lambda: {})
     _heads: dict[str, Head] = field(default_factory=lambda: {})
     _entries: dict[tuple[str, int | str], Entry] = field(default_factory=lambda: {})
@@ -46,9 +48,12 @@ class Batch:
 
     def decide(self, request: Request) -> RequestDecision:
         """The decision, whose changes are then part of the batch; what the rules raise changes nothing."""
-        self.head(root_of(request.path))  # first: what is stored may be another history than before
-        decision = request.decide(self, time=now())
+        root = root_of(request.path)
+        self.head(root)  # first: what is stored may be another history than before
+        time = now(self.time(root))
+        decision = request.decide(self, time=time)
         if decision.entry is not None:
+            self.times[root] = time
             self._append(request, decision.entry)
             if decision.scope is not None:
                 self.scopes.append(decision.scope)
@@ -80,6 +85,12 @@ class Batch:
         if head is None:
             head = self._heads[root] = self.stored.head(root)
         return head
+
+    def time(self, root: str) -> str:
+        time = self.times.get(root)
+        if time is None:
+            time = self.times[root] = self.stored.time(root)
+        return time
 
     def keyed(self, root: str, key: str) -> Entry | None:
         return self._entries.get((root, key)) or self.stored.keyed(root, key)

@@ -39,6 +39,10 @@ class View(Protocol):
         """The last entry below a top-level scope."""
         ...
 
+    def time(self, root: str) -> str:
+        """The recorded time of that entry; empty if there is none. Asked after `head`."""
+        ...
+
 
 @dataclass(frozen=True)
 class RequestDecision:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from dpcompose.errors import TamperedError
 from dpcompose.ledger.batch import Batch
-from dpcompose.ledger.entry import Entry, Head
+from dpcompose.ledger.entry import GENESIS, Entry, Head
 from dpcompose.ledger.scope import AccountNode, root_of
 from dpcompose.ledger.store import Row, balance_row, entry_of, entry_row, node_of, scope_of, scope_row
 
@@ -34,11 +34,13 @@ class Cached:
         head: The last entry of that history when something was last read or written.
         nodes: By path, each with the row of its balance: the same row is the same balance.
         current: The paths of those that were read or written since `head`: the same entries are the same balances.
+        time: The hash of an entry, and its recorded time.
     """
 
     head: Head = field(default_factory=Head)
     nodes: dict[str, tuple[Row | None, AccountNode]] = field(default_factory=dict[str, tuple[Row | None, AccountNode]])
     current: set[str] = field(default_factory=set[str])
+    time: tuple[str, str] = (GENESIS, "")
 
     def is_at(self, head: Head) -> bool:
         """Whether nothing was written since; if something was, every balance is read again."""
@@ -113,6 +115,13 @@ class WriteModel:
         kept.head = head
         return head
 
+    def time(self, root: str) -> str:
+        kept = self.known[root]
+        if kept.time[0] != kept.head.hash:
+            last = self.entry(root, kept.head.sequence)
+            kept.time = kept.head.hash, "" if last is None else last.time
+        return kept.time[1]
+
     def _goes_on(self, root: str, head: Head) -> bool:
         """Whether what is stored has this entry, hence all before it: another server or a restored copy may not."""
         return self.driver.row(HASH, (root, head.sequence)) == (head.hash,)
@@ -130,7 +139,7 @@ class WriteModel:
         # Whether this is committed or not: such a row will mean such a balance, and only after such an entry. Heads
         # first: if we are interrupted in between, they are not those that are stored, and balances are read again.
         for root, head in batch.ends.items():
-            self.known[root].head = head
+            self.known[root].head, self.known[root].time = head, (head.hash, batch.times[root])
         for path, row in changed.items():
             self.known[root_of(path)].nodes[path] = row[:3], batch.balances[path]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,10 +18,10 @@ from dpcompose.ledger.scope import root_of
 from dpcompose.ledger.text import encode, scope_path
 
 
-def now() -> str:
-    """This moment, in UTC, such as 2030-01-31T12:00:00.000000Z."""
+def now(last: str = "") -> str:
+    """This moment, in UTC, such as 2030-01-31T12:00:00.000000Z; never before `last`, wherever the clock is set."""
     seconds, rest = divmod(time.time_ns(), 10**9)
-    return f"{_second(seconds)}.{rest // 1000:06d}Z"
+    return max(f"{_second(seconds)}.{rest // 1000:06d}Z", last)  # of one length: texts are in the order of times
 
 
 @lru_cache(maxsize=1)
@@ -29,7 +30,10 @@ def _second(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").removesuffix("+00:00")
 
 
-VERSION = 1
+VERSION = 2
+"""The form of entries that are written. Since form 2 no entry has an earlier time than the one before it."""
+
+_TIME = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d\.\d{6}Z", re.ASCII)
 GENESIS = "0" * 64
 """The hash that the first entry of a top-level scope holds as the one before it."""
 
@@ -69,6 +73,11 @@ class Entry:
         }
         body = "{" + ",".join([f'"{name}":{texts[name]}' for name in sorted(texts)]) + "}"
         return cls(body, sha256(body.encode()).hexdigest())
+
+    def in_form(self, version: int) -> Entry:
+        """The same entry as it was written in an earlier form: only the number differs."""
+        body = f"{self.body.removesuffix(f'{VERSION}}}')}{version}}}"
+        return Entry(body, sha256(body.encode()).hexdigest())
 
     @cached_property
     def fields(self) -> Mapping[str, Any]:
@@ -145,13 +154,21 @@ class Entry:
 
     @property
     def time(self) -> str:
-        """When it was written, by the clock of its writer; nothing depends on it."""
-        return self._field("time")
+        """When it was written, by the clock of its writer, or the time of the entry before it if that is later."""
+        found = self._field("time")
+        if not is_time(found):
+            raise TamperedError([f"the time of entry {self.hash!r} cannot be read"])
+        return found
 
     def holds(self, content: Mapping[str, str]) -> bool:
         """Whether the entry records this request and no other."""
         own = {"kind", "previous", "sequence", "short", "time", "version"}
         return {name: encode(value) for name, value in self.fields.items() if name not in own} == content
+
+
+def is_time(value: object) -> bool:
+    """Whether this is a time as `now` writes it; such texts are in the order of the times."""
+    return isinstance(value, str) and _TIME.fullmatch(value) is not None
 
 
 @dataclass(frozen=True)

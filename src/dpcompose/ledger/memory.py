@@ -23,6 +23,7 @@ class MemoryStore:
     _nodes: dict[str, AccountNode] = field(default_factory=dict[str, AccountNode])
     _entries: defaultdict[str, list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
     _heads: dict[str, Head] = field(default_factory=dict[str, Head])
+    _times: dict[str, str] = field(default_factory=dict[str, str])
     _keys: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     _redemptions: dict[tuple[str, int], Entry] = field(default_factory=dict[tuple[str, int], Entry])
     _lock: RLock = field(default_factory=RLock)
@@ -30,9 +31,12 @@ class MemoryStore:
 
     def transact(self, request: Request) -> RequestDecision:
         with self.snapshot():
-            decision = request.decide(self, time=now())
+            root = root_of(request.path)
+            time = now(self.time(root))
+            decision = request.decide(self, time=time)
             if decision.entry is not None:
                 self._append(request, decision.entry)
+                self._times[root] = time
             self._nodes.update({node.scope.path: node for node in decision.nodes})
             return decision
 
@@ -72,6 +76,9 @@ class MemoryStore:
 
     def head(self, root: str) -> Head:
         return self._heads.get(root, Head())
+
+    def time(self, root: str) -> str:
+        return self._times.get(root, "")
 
     def roots(self) -> list[str]:
         return sorted(self._entries)

@@ -128,10 +128,15 @@ def _index_scopes(connection: Connection) -> None:
         connection.exec_driver_sql(f"CREATE INDEX scope_by_path ON scope (root, path{by_letter})")
 
 
+def _refuse_older_clients(connection: Connection) -> None:
+    """The tables stay; clients that do not know of this step, and would write entries in an older form, are refused."""
+
+
 STEPS = (
     Step(1, "scopes, balances and entries", _create_tables),
     Step(2, "rounds of schedules, attempts of redemptions", _count_rounds),
     Step(3, "entries by scope", _index_scopes),
+    Step(4, "times that never run back", _refuse_older_clients),
 )
 
 

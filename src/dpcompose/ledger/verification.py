@@ -14,7 +14,7 @@ from dpcompose.errors import DomainError, DPComposeError, TamperedError
 from dpcompose.ledger.amount import Amounts, units_of
 from dpcompose.ledger.checkpoint import Checkpoint, key_path
 from dpcompose.ledger.decision import Request, chain_of
-from dpcompose.ledger.entry import CLOSED, GRANTED, REDEEMED, VERSION, Entry, Head
+from dpcompose.ledger.entry import CLOSED, GRANTED, REDEEMED, VERSION, Entry, Head, is_time
 from dpcompose.ledger.merkle import Frontier, leaf_hash
 from dpcompose.ledger.requests import Charge, Closing, Opening
 from dpcompose.ledger.scope import AccountNode, Kind, charged, require_currencies, root_of
@@ -43,12 +43,16 @@ class Replay:
         balances: The nodes as they must be after the entries followed so far.
         closed: The number of the entry that closed a scope.
         last: The last entry followed.
+        form: Its version: no entry has an earlier one than those before it.
+        last_time: Its recorded time.
     """
 
     root: str
     balances: dict[str, AccountNode] = field(default_factory=dict[str, AccountNode])
     closed: dict[str, int] = field(default_factory=dict[str, int])
     last: Head = field(default_factory=Head)
+    form: int = 1
+    last_time: str = ""
     _keys: set[str] = field(default_factory=set[str])
     _charged: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     _units: dict[str, int] = field(default_factory=dict[str, int])
@@ -74,13 +78,12 @@ class Replay:
         stored = (record.sequence, record.scope, record.key, record.redeems)
         _demand(columns == stored, "is filed under another number, scope, key or charge")
         _demand(root_of(record.scope) == self.root, "belongs to another top-level scope")
+        self._in_time(fields["version"], fields["time"])
         if record.key is not None:
             _demand(record.key not in self._keys, "uses a key again")
             self._keys.add(record.key)
         if fields["kind"] in _NAMES:
-            _demand(
-                fields.keys() in _NAMES[fields["kind"]] and fields["version"] == VERSION, "is not what rules decide"
-            )
+            _demand(fields.keys() in _NAMES[fields["kind"]], "is not what rules decide")
         if fields["kind"] == GRANTED:
             self._granted(record.scope, fields)
         elif fields["kind"] == REDEEMED:
@@ -88,6 +91,15 @@ class Replay:
         else:
             self._decided(record.entry, fields)
         self.last = Head(record.sequence, record.hash)
+
+    def _in_time(self, form: Any, time: Any) -> None:
+        """Time does not run back, and nobody goes back to the form in which it could."""
+        _demand(type(form) is int and 1 <= form <= VERSION, "is of a form that is not known")
+        _demand(form >= self.form, f"is of form {form}, and one before it of form {self.form}")
+        if form > 1:
+            _demand(is_time(time), "has no time")
+            _demand(time >= self.last_time, f"runs back in time: {time} comes after {self.last_time}")
+        self.form, self.last_time = form, time if is_time(time) else ""
 
     def _granted(self, path: str, fields: Mapping[str, Any]) -> None:
         chain = chain_of(self, path)
@@ -117,7 +129,8 @@ class Replay:
     def _decided(self, entry: Entry, fields: Mapping[str, Any]) -> None:
         """Openings, refusals and closings, asked of the same rules again: the answer must be the same to the byte."""
         decision = _request(fields).decide(self, time=fields["time"])
-        _demand(decision.entry == entry, "is not what the rules decide")
+        expected = decision.entry and decision.entry.in_form(fields["version"])
+        _demand(expected == entry, "is not what the rules decide")
         for node in decision.nodes:
             self.balances[node.scope.path] = node
         if entry.kind == CLOSED:
@@ -139,6 +152,9 @@ class Replay:
 
     def head(self, root: str) -> Head:
         return self.last
+
+    def time(self, root: str) -> str:
+        return self.last_time
 
 
 def _demand(holds: bool, complaint: str) -> None:
