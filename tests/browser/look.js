@@ -14,5 +14,12 @@
       if (lines.size > 1) broken.push(found[0]);
     }
   }
-  return { wide, broken };
+  const ground = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  for (const part of [document.documentElement, document.body]) {
+    ground.fillStyle = getComputedStyle(part).backgroundColor;
+    ground.fillRect(0, 0, 1, 1);
+  }
+  const [red, green, blue, opaque] = ground.getImageData(0, 0, 1, 1).data;
+  const dark = opaque ? red + green + blue < 384 : matchMedia("(prefers-color-scheme: dark)").matches;
+  return { wide, broken, dark };
 }
