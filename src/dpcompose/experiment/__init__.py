@@ -20,7 +20,8 @@ from dpcompose.experiment.query import Database, Holds, Query, count
 from dpcompose.experiment.round import Round
 from dpcompose.experiment.solved import Solved
 from dpcompose.experiment.summary import Summary, summarize
-from dpcompose.experiment.tally import Tally, Views
+from dpcompose.experiment.tally import Tally
+from dpcompose.experiment.view import Questions, Views
 from dpcompose.guarantee.adjacency import Orientation
 
 # Importing these files registers the mechanisms that each can draw.
@@ -43,6 +44,7 @@ __all__ = [
     "Outcome",
     "Position",
     "Query",
+    "Questions",
     "RandomAdversary",
     "Refusal",
     "Repeater",

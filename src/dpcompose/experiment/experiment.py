@@ -23,7 +23,8 @@ from dpcompose.experiment.measured import Measured
 from dpcompose.experiment.position import Position, Refusal, answer, opened, proposed
 from dpcompose.experiment.round import Channels, Rules
 from dpcompose.experiment.solved import Solved, walk
-from dpcompose.experiment.tally import Tally, Views
+from dpcompose.experiment.tally import Tally
+from dpcompose.experiment.view import Seed, Views, coins_of
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound, Certificate
@@ -145,7 +146,8 @@ class Experiment:
 
     Args:
         adversary: The adversary that plays.
-        family: The mechanisms it may choose from in every round, their parameters fixed.
+        family: The mechanisms it may choose from in every round, their parameters fixed. A `BlackBox` stands for every
+            mechanism that is proved to keep its promise: [BlackBox(1.0)] is the family of all pure 1.0-DP ones.
         rounds: k, at least 1.
         adjacency: The neighboring relation.
         orientation: FREE: the definition to the letter. SAME: section 3.5.2's reading, the record is in world 0.
@@ -215,12 +217,12 @@ class Experiment:
         if not count * self.rounds <= MOST_ANSWERS:
             most = f"at most {MOST_ANSWERS // self.rounds} of {self.rounds} rounds"
             raise DomainError("transcripts", count, most, "To keep counts alone, which takes no memory, call `measure`")
-        answers, loss = np.full((self.rounds, count), np.nan), np.empty(count)
-        for start, played in self._blocks(world, count, rng, self._channels(), progress):
+        answers, loss, coins = np.full((self.rounds, count), np.nan), np.empty(count), dict[int, Seed]()
+        for start, coins[start], played in self._blocks(world, count, rng, self._channels(), progress):
             size = len(played.loss)
             answers[: len(played.answers), start : start + size] = played.answers
             loss[start : start + size] = played.loss
-        return Views(world, answers, loss)
+        return Views(world, answers, loss, coins)
 
     def measure(
         self, *, transcripts: int, rng: np.random.Generator, failure: float = 1e-6, shares: int = 1,
@@ -245,7 +247,7 @@ class Experiment:
         channels = self._channels()
         for world, sign in ((World.ZERO, 1.0), (World.ONE, -1.0)):
             found = Tally.of(np.empty(0))
-            for _, played in self._blocks(world, count, rng, channels, progress):
+            for _, _, played in self._blocks(world, count, rng, channels, progress):
                 found += Tally.of(sign * played.loss)
             tallies.append(found)
         return Measured(tallies[0], tallies[1], self.rounds, failure, shares, channels.error)
@@ -304,7 +306,7 @@ class Experiment:
 
     def _blocks(
         self, world: World, count: int, rng: np.random.Generator, channels: Channels, progress: Progress | None
-    ) -> Iterator[tuple[int, Position]]:
+    ) -> Iterator[tuple[int, Seed, Position]]:
         """The blocks one after the other, each with its own random numbers; the next one uses the same arrays."""
         _playable(world, rng)
         root = int(rng.integers(2**63))
@@ -314,11 +316,8 @@ class Experiment:
         for block, start in enumerate(range(0, count, size)):
             if progress is not None:
                 progress(f"world {world.value}", start, count)
-            coins, noise = (
-                np.random.Generator(np.random.SFC64(np.random.SeedSequence((root, world.value, block, part))))
-                for part in (0, 1)
-            )
-            yield start, self._block(world, coins, noise, channels, room[:, : min(size, count - start)])
+            seed, noise = (root, world.value, block, 0), coins_of((root, world.value, block, 1))
+            yield start, seed, self._block(world, coins_of(seed), noise, channels, room[:, : min(size, count - start)])
 
     def _block(
         self, world: World, coins: np.random.Generator, noise: np.random.Generator, channels: Channels, answers: Reals

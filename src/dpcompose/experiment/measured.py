@@ -24,12 +24,13 @@ from scipy.special import betaincinv
 
 from dpcompose.errors import DomainError, Renamed
 from dpcompose.experiment.channel import Reals
-from dpcompose.experiment.tally import EDGES, Tally
+from dpcompose.experiment.tally import EDGES, LARGEST, Tally
 from dpcompose.numerics import check
 
 MOST_BINS = 10**6
 STRIDE = 0.8
 """The distance of successive ranks, in standard deviations of a rank, about."""
+HALVINGS = 64
 QUANTILE_ERROR = 1e-9
 """The relative error granted to the inverse of the incomplete beta function."""
 
@@ -83,12 +84,7 @@ class Measured:
 
         Reference: [David1981, Section 2.1]
         """
-        try:
-            points = np.asarray(epsilons, dtype=np.float64)
-        except Exception:  # whatever the object raises that is asked for its number
-            raise DomainError("epsilons", epsilons, "finite numbers") from None
-        if not np.all(np.isfinite(points)):
-            raise DomainError("epsilons", epsilons, "finite numbers")
+        points = _numbers("epsilons", epsilons, "finite numbers")
         flat = points.ravel()
         zero, one = self._survivals
         lower = np.maximum(zero.lower(flat), one.lower(flat))
@@ -97,6 +93,32 @@ class Measured:
         upper = np.minimum(np.maximum(zero.upper(flat), one.upper(flat)) * (1 + 1e-9) + 1e-15, 1.0)
         middle = np.maximum(self.zero.estimate(flat), self.one.estimate(flat))
         return Limits(*(each.reshape(points.shape) for each in (lower, middle, upper)))
+
+    def epsilon(self, deltas: ArrayLike) -> Limits:
+        """epsilon(delta): the smallest epsilon >= 0 at which delta(epsilon) is at most this.
+
+        The limits hold for all deltas, and together with those of `delta`. The upper one is infinite below what this
+        number of transcripts can exclude, and so is the estimate where losses were infinite more often than delta.
+
+        Args:
+            deltas: Probabilities, an array of any shape.
+
+        Raises:
+            DomainError: If one is not in [0, 1].
+        """
+        asked = _numbers("deltas", deltas, "probabilities, in [0, 1]")
+        if not np.all((asked >= 0) & (asked <= 1)):
+            raise DomainError("deltas", deltas, "probabilities, in [0, 1]")
+        end = 2.0**LARGEST
+        low, middle = np.zeros((2, 3, *asked.shape))
+        high = np.full_like(low, end)
+        for _ in range(HALVINGS):
+            found = self.delta(middle)
+            enough = np.stack([found.lower[0], found.estimate[1], found.upper[2]]) <= asked
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+            middle = (low + high) / 2
+        beyond = np.where(high < end, high, np.inf)
+        return Limits(low[0], beyond[1], beyond[2])
 
     def histogram(self, bins: int = 80) -> tuple[Reals, Reals, Reals]:
         """Edges, and in each bin the share of world 0's and of world 1's transcripts by ln p_0 / p_1, finite ones.
@@ -134,6 +156,16 @@ class Measured:
         inside = np.flatnonzero((self.zero.counts + self.one.counts)[1:-1]) + 1
         ends = [abs(EDGES[place]) for i in (0, -1) for place in (inside[i], inside[i] + 1)] if len(inside) else [1.0]
         return max((float(end) for end in ends if math.isfinite(end)), default=1.0)
+
+
+def _numbers(name: str, values: ArrayLike, expected: str) -> Reals:
+    try:
+        found = np.asarray(values, dtype=np.float64)
+    except Exception:  # whatever the object raises that is asked for its number
+        raise DomainError(name, values, expected) from None
+    if not np.all(np.isfinite(found)):
+        raise DomainError(name, values, expected)
+    return found
 
 
 @dataclass(frozen=True)

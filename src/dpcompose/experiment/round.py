@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from dpcompose.errors import DomainError, DPComposeError
 from dpcompose.experiment.channel import Between, Channel, World, channel_of
 from dpcompose.experiment.query import Query, direction
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
+from dpcompose.mechanism import BlackBox
 
 STOPPED = -1
 MOST_KNOWN = 4096
@@ -45,7 +47,7 @@ class Rules:
     """The questions that an adversary may ask: the family of Definition 3.7, and which databases are adjacent.
 
     Args:
-        family: The mechanisms.
+        family: The mechanisms. A `BlackBox` stands for every mechanism that keeps its promise.
         adjacency: The neighboring relation.
         orientation: SAME: the record is never in the database of world 1 alone.
     """
@@ -62,7 +64,7 @@ class Rules:
                 world, or the statistic is not a finite number or moves too far.
             UnsupportedError: If there is no sampler for the mechanism.
         """
-        if query.mechanism not in self.family:
+        if not any(_is_member(query.mechanism, each) for each in self.family):
             raise DomainError("mechanism", query.mechanism, "a member of the family")
         side = direction(query.zero, query.one, self.adjacency)
         if side is None:
@@ -76,6 +78,20 @@ class Rules:
         turned = side < 0 or (side == 0 and zero < one and self.orientation is Orientation.FREE)
         holder = World.ONE if turned else World.ZERO
         return channel_of(query.mechanism, Between(zero, one, holder, self.adjacency))
+
+
+@lru_cache(maxsize=MOST_KNOWN)
+def _is_member(mechanism: Composable, member: Composable) -> bool:
+    """Whether it is the member, or keeps the promise of a black box: certified, at its epsilon or at its delta."""
+    if not (isinstance(member, BlackBox) and isinstance(mechanism, Composable)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return mechanism == member
+    if mechanism == member:
+        return True
+    epsilon, delta, adjacency = member.stated.epsilon, member.stated.delta, member.holds_under
+    return (
+        mechanism.epsilon(delta=delta, adjacency=adjacency).upper <= epsilon
+        or mechanism.delta(epsilon=epsilon, adjacency=adjacency).upper <= delta
+    )
 
 
 def _value(query: Query, database: tuple[Any, ...]) -> float:

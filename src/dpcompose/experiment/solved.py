@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from functools import cached_property
@@ -21,6 +22,7 @@ CONTEXT = Context(prec=DIGITS, Emin=-(10**9), Emax=10**9)
 LARGEST = 1e8
 GUARD = 10
 """Digits granted to rounding: each factor and partial sum errs by a unit of the last digit, and there are few."""
+ROUNDING = Decimal(10) ** (GUARD - DIGITS)
 
 
 @dataclass(frozen=True)
@@ -45,11 +47,37 @@ class Solved:
         first, second = self.directions(epsilon)
         return Bound(max(first.lower, second.lower), max(first.upper, second.upper), first.certificate)
 
+    def epsilon(self, delta: float) -> Bound:
+        """The smallest epsilon >= 0 at which `delta` is at most this; infinite where no finite one is.
+
+        Newton's method from the left of a convex function made of lines gives a guess; `delta` certifies both sides.
+
+        Raises:
+            DomainError: If delta is outside [0, 1].
+        """
+        asked, made = check.probability("delta", delta), Certificate("every view of the tree, in 60 digits")
+        if self.delta(0.0).upper <= asked:
+            return Bound(0.0, 0.0, made)
+        with localcontext(CONTEXT):
+            orders = (self.zero, self.one), (self.one, self.zero)
+            guess = max(_root(Decimal(asked), one, other) for one, other in orders)
+            never = max(sum((p for p, q in zip(*each, strict=True) if q == 0), Decimal(0)) for each in orders)
+            if guess == math.inf or 0 < never == Decimal(asked):
+                return Bound(math.inf if never > Decimal(asked) + ROUNDING else 0.0, math.inf, made)
+        largest = up(up(float(np.max(np.abs(self.loss)))))
+        lower, upper, step = down(guess), up(guess), math.ulp(guess)
+        while upper < largest and not self.delta(upper).upper <= asked:
+            upper, step = upper + step, 10 * step
+        step = math.ulp(guess)
+        while lower > 0 and not self.delta(lower).lower > asked:
+            lower, step = lower - step, 10 * step
+        return Bound(max(lower, 0.0), min(upper, largest), made)
+
     def directions(self, epsilon: float) -> tuple[Bound, Bound]:
         """delta of (V^0, V^1), and of (V^1, V^0)."""
         point = _checked(epsilon)
         with localcontext(CONTEXT):
-            error = (1 + Decimal(point).exp()) * Decimal(10) ** (GUARD - DIGITS)
+            error = (1 + Decimal(point).exp()) * ROUNDING
             found = [self._excess(point, *order) for order in ((self.zero, self.one), (self.one, self.zero))]
             ends = [(max(value - error, Decimal(0)), value + error) for value in found]
         made = Certificate("every view of the tree, in 60 digits", unit="absolute")
@@ -73,6 +101,23 @@ class Solved:
     def _excess(epsilon: float, one: tuple[Decimal, ...], other: tuple[Decimal, ...]) -> Decimal:
         a = Decimal(epsilon).exp()
         return sum((max(p - a * q, Decimal(0)) for p, q in zip(one, other, strict=True)), Decimal(0))
+
+
+def _root(delta: Decimal, one: tuple[Decimal, ...], other: tuple[Decimal, ...]) -> float:
+    """About the smallest epsilon >= 0 where the sum of (p - e^epsilon q)_+ is at most delta."""
+    a = Decimal(1)
+    while True:
+        above = [(p, q) for p, q in zip(one, other, strict=True) if p > a * q]
+        excess = sum((p - a * q for p, q in above), Decimal(0)) - delta
+        slope = sum((q for _, q in above), Decimal(0))
+        if excess <= 0:
+            return float(a.ln())
+        if slope == 0:
+            return math.inf
+        after = a + excess / slope
+        if after == a:
+            return float(a.ln())
+        a = after
 
 
 def _checked(epsilon: float) -> float:

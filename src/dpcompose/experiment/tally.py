@@ -1,4 +1,4 @@
-"""The views of many transcripts, and the counts of their privacy losses in bins that are fixed beforehand.
+"""Counts of the privacy losses of many transcripts, in bins that are fixed beforehand.
 
 Counts take the same memory for any number of transcripts.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.experiment.channel import Reals, World
+from dpcompose.experiment.channel import Reals
 
 SMALLEST, LARGEST = -20, 11
 """Binary exponents between which a loss has a bin of its relative size."""
@@ -73,26 +73,6 @@ class Tally:
         # Above epsilon 700 the sums of e^-loss are below e^-700, less than the effect of a bin's width.
         growth = np.exp(np.minimum(epsilons, 700.0))
         return np.clip((count - growth * weight) / self.transcripts, 0.0, 1.0)
-
-
-@dataclass(frozen=True)
-class Views:
-    """The views of many independent transcripts.
-
-    Args:
-        world: The world in which they were played.
-        answers: Shape (rounds, transcripts): y_1, ..., y_k; NaN where nothing was asked.
-        loss: ln V^0(view) / V^1(view), shape (transcripts,): the adversary's coins are the same in both worlds.
-    """
-
-    world: World
-    answers: Reals
-    loss: Reals
-
-    @property
-    def tally(self) -> Tally:
-        """The losses in the direction of this world, counted."""
-        return Tally.of(self.loss if self.world is World.ZERO else -self.loss)
 
 
 def bins_of(loss: Reals) -> NDArray[np.int64]:
