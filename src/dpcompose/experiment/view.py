@@ -28,6 +28,14 @@ def coins_of(seed: Seed) -> np.random.Generator:
 class Questions:
     """The questions of many transcripts.
 
+    >>> from dpcompose import Laplace
+    >>> from dpcompose.experiment import Experiment, Query, Repeater, World
+    >>> adversary = Repeater(Query(Laplace(1.0), ("Bob",), ()))
+    >>> game = Experiment(adversary, family=[Laplace(1.0)], rounds=2)
+    >>> views = game.play(World.ONE, transcripts=3, rng=np.random.default_rng(1))
+    >>> [query.mechanism for query in views.questions(adversary).of(0)]
+    [Laplace(1.0), Laplace(1.0)]
+
     Args:
         queries: Every query that some transcript asked.
         which: Shape (rounds, transcripts): the place of a question in `queries`; -1 where nothing was asked.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from statistics import NormalDist
 
 from dpcompose.composition.calibrate import calibrate
@@ -12,7 +13,7 @@ from dpcompose.composition.composition import Composable
 from dpcompose.errors import DomainError, UnreachableError
 from dpcompose.guarantee import advanced
 from dpcompose.guarantee.approximate import ApproximateDP
-from dpcompose.mechanism import Gaussian, Laplace
+from dpcompose.mechanism import Concentrated, Gaussian, Laplace
 from dpcompose.numerics import check
 from dpcompose.numerics.roots import largest
 
@@ -75,7 +76,8 @@ def plan(
     each query. The numbers are the largest k such that k queries are certified to be (epsilon, delta)-differentially
     private; integer noise of the same size differs in far digits. Coordinated answering keeps one synthetic table and
     corrects it where it is most wrong, which needs the queries in advance, a finite domain and a public number of
-    units; its error bound is a theorem, holds for all queries at once, and uses no delta.
+    units; its error bound is a theorem and holds for all queries at once. Without a delta its least error grows as
+    n^(2/3); where the rounds are composed by zCDP, which uses the delta, as sqrt(n), each times logarithms.
 
     Args:
         units: How many units; from 1 to 10^9.
@@ -110,7 +112,8 @@ def plan(
         _row("tight, Laplace", tight, _tight(Laplace(scale), total, delta), scale, size, 2),
         _row("tight, Gaussian", tight, _tight(Gaussian(sigma), total, delta), sigma, size, 2),
     )
-    rows = (*independent, _coordinated(size, reach, level, total, kinds))
+    coordinated = tuple(_coordinated(way, reach, size, level, kinds) for way in ways(total, delta))
+    rows = (*independent, *coordinated)
     return CountingPlan(size, part, level, epsilon=total, delta=delta, domain=kinds, rows=rows)
 
 
@@ -127,15 +130,15 @@ def accuracy_curves(found: CountingPlan, *, points: int = 25) -> tuple[AccuracyC
     if not check.count("points", points, least=2) <= MOST_POINTS:
         raise DomainError("points", points, f"an integer from 2 to {MOST_POINTS}")
     most = max(row.queries for row in found.rows if row.accuracy == "each")
-    last = max(math.log10(max(most, 10)) + 1, 3)
+    last = min(max(math.log10(max(most, 10)) + 1, 3), math.log10(MOST_QUERIES))
     counts = sorted({max(round(10 ** (last * position / (points - 1))), 1) for position in range(points)})
     errors: dict[str, Callable[[int], float]] = {
         "basic composition": lambda k: _laplace_error(k / found.epsilon, found),
         "Theorem 3.20": lambda k: _laplace_error(1 / _each(k, found), found),
         "tight, Laplace": lambda k: _laplace_error(_tight_scale(k, found), found),
         "tight, Gaussian": lambda k: _gaussian_error(k, found),
-        "coordinated": lambda k: _coordinated_error(k, found),
     }
+    errors |= {way.method: partial(_coordinated_error, way, found) for way in ways(found.epsilon, found.delta)}
     return tuple(AccuracyCurve(name, tuple((k, min(error(k), 1.0)) for k in counts)) for name, error in errors.items())
 
 
@@ -189,33 +192,57 @@ def _row(method: str, reference: str, queries: int, noise: float, units: int, po
     return Counted(method, reference, queries, noise, growth)
 
 
-def _coordinated(units: int, reach: int, confidence: float, epsilon: float, domain: int) -> Counted:
+@dataclass(frozen=True)
+class Way:
+    """How T rounds share what they may cost: T choices, and T measurements.
+
+    With t = ln(2 T / (1 - confidence)), so that each choice and each noise fails with (1 - confidence) / (2 T), all q
+    queries are within 2 n sqrt(ln domain / T) + choice(T) (ln q + t) + noise(T, t): the proof of the theorem for any
+    failure probability, and any way to choose and to measure. The theorem as printed has t = ln q.
+
+    Args:
+        method: The name of the row.
+        choice: The scale of one of T choices by the exponential mechanism.
+        noise: How far one of T noises goes but with probability e^-t, at most.
+
+    Reference: [HardtLigettMcSherry2012, Theorem 2.2]
+    """
+
+    method: str
+    choice: Callable[[int], float]
+    noise: Callable[[int, float], float]
+
+    def error(self, turns: int, *, units: int, domain: int, confidence: float) -> float:
+        """The error without the part that grows with ln q."""
+        failing = math.log(2 * turns) - math.log1p(-confidence)
+        initial = 2 * units * math.sqrt(math.log(domain) / turns)
+        return initial + self.choice(turns) * failing + self.noise(turns, failing)
+
+
+def ways(epsilon: float, delta: float) -> tuple[Way, Way]:
+    """By epsilon alone, epsilon / (2 T) for each choice and each Laplace noise; and by zCDP, rho / (2 T) for each.
+
+    A choice by the exponential mechanism with e0 is e0^2 / 8 zCDP, and its scale is 2 / e0; Gaussian noise of sigma is
+    1 / (2 sigma^2) zCDP, and beyond sqrt(2 t) sigma with probability at most e^-t.
+    """
+    rho = calibrate(Concentrated, epsilon=epsilon, delta=delta).value
+    return (
+        Way("coordinated", lambda turns: 4 * turns / epsilon, lambda turns, t: 2 * turns * t / epsilon),
+        Way("coordinated, zCDP", lambda turns: math.sqrt(turns / rho), lambda turns, t: math.sqrt(2 * t * turns / rho)),
+    )
+
+
+def _coordinated(way: Way, reach: int, units: int, confidence: float, domain: int) -> Counted:
     """The most queries whose error is within reach for some number of rounds."""
     best, rounds = 0.0, 0
     for turns in _ROUNDS:
-        left = reach - _initial_error(units, domain, turns) - _round_error(turns, confidence, epsilon)
-        logarithm = left * epsilon / (4 * turns)
+        left = reach - way.error(turns, units=units, domain=domain, confidence=confidence)
+        logarithm = left / way.choice(turns)
         if logarithm > best:
             best, rounds = logarithm, turns
     queries = 0.0 if rounds == 0 else math.floor(math.exp(best)) if best < 690 else math.inf
     growth = f"e^(n / {units / best:.4g})" if best else "none"
-    return Counted("coordinated", "[HardtLigettMcSherry2012, Theorem 2.2]", queries, rounds, growth, "all at once")
-
-
-def _initial_error(units: int, domain: int, turns: int) -> float:
-    """The part of the uniform table's error that is left: see `_round_error`."""
-    return 2 * units * math.sqrt(math.log(domain) / turns)
-
-
-def _round_error(turns: int, confidence: float, epsilon: float) -> float:
-    """The error that T choices and T measurements add to one query, each failing with (1 - confidence) / (2 T).
-
-    The proof of the theorem for any failure probability: with t = ln(2 T / (1 - confidence)) all q queries are within
-    2 n sqrt(ln domain / T) + (4 T / epsilon) (ln q + t) + (2 T / epsilon) t. The theorem as printed has t = ln q.
-
-    Reference: [HardtLigettMcSherry2012, Theorem 2.2]
-    """
-    return 6 * turns / epsilon * (math.log(2 * turns) - math.log1p(-confidence))
+    return Counted(way.method, "[HardtLigettMcSherry2012, Theorem 2.2]", queries, rounds, growth, "all at once")
 
 
 def _laplace_error(scale: float, found: CountingPlan) -> float:
@@ -243,11 +270,7 @@ def _gaussian_error(times: int, found: CountingPlan) -> float:
     return one * math.sqrt(times) * _gaussian_reach(found.confidence) / found.units
 
 
-def _coordinated_error(times: int, found: CountingPlan) -> float:
-    errors = (
-        _initial_error(found.units, found.domain, turns)
-        + 4 * turns * math.log(times) / found.epsilon
-        + _round_error(turns, found.confidence, found.epsilon)
-        for turns in _ROUNDS
-    )
+def _coordinated_error(way: Way, found: CountingPlan, times: int) -> float:
+    known = {"units": found.units, "domain": found.domain, "confidence": found.confidence}
+    errors = (way.choice(turns) * math.log(times) + way.error(turns, **known) for turns in _ROUNDS)
     return min(errors) / found.units

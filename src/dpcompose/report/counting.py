@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dpcompose.release import AccuracyCurve, CountingPlan
 
 _STYLES = {
+    "coordinated, zCDP": (0, (3, 1, 1, 1, 1, 1)),
     "coordinated": "-.",
     "tight, Gaussian": "-",
     "tight, Laplace": (0, (5, 1)),
