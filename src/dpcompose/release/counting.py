@@ -271,6 +271,8 @@ def _gaussian_error(times: int, found: CountingPlan) -> float:
 
 
 def _coordinated_error(way: Way, found: CountingPlan, times: int) -> float:
-    known = {"units": found.units, "domain": found.domain, "confidence": found.confidence}
-    errors = (way.choice(turns) * math.log(times) + way.error(turns, **known) for turns in _ROUNDS)
-    return min(errors) / found.units
+    def error(turns: int) -> float:
+        rest = way.error(turns, units=found.units, domain=found.domain, confidence=found.confidence)
+        return way.choice(turns) * math.log(times) + rest
+
+    return min(error(turns) for turns in _ROUNDS) / found.units
