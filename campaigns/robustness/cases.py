@@ -95,6 +95,7 @@ MADE = [
     "Solved",
     "Summary",
     "Tally",
+    "Questions",
     "Views",
     "NaturalFilterBreaker",
     "Growth",

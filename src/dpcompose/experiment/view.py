@@ -15,6 +15,7 @@ from dpcompose.experiment.position import opened
 from dpcompose.experiment.query import Query
 from dpcompose.experiment.round import STOPPED, reason_of
 from dpcompose.experiment.tally import Tally
+from dpcompose.numerics import check
 
 Seed = tuple[int, ...]
 
@@ -45,8 +46,18 @@ class Questions:
     which: NDArray[np.intp]
 
     def of(self, transcript: int) -> tuple[Query | None, ...]:
-        """The questions of one transcript, round after round; None where it asked nothing."""
-        places: list[int] = self.which[:, transcript].tolist()
+        """The questions of one transcript, round after round; None where it asked nothing.
+
+        Args:
+            transcript: Its place, from zero.
+
+        Raises:
+            DomainError: If there is no such transcript.
+        """
+        played, place = self.which.shape[1], check.integer("transcript", transcript)
+        if not 0 <= place < played:
+            raise DomainError("transcript", transcript, f"an integer from 0 to {played - 1}")
+        places: list[int] = self.which[:, place].tolist()
         return tuple(None if place == STOPPED else self.queries[place] for place in places)
 
 
