@@ -33,6 +33,8 @@ MAY_IMPORT = {
     "files": set(),
     "version": set(),
     "moved": set(),
+    "notebook": set(),
+    "pictured": set(),
     "numerics": set(),
     "contour": set(),
     "proof": {"contour"},
@@ -56,7 +58,7 @@ MAY_IMPORT = {
     "cli": FACES | {"adaptive", "interop", "serve"},
     "__main__": {"cli"},
 }
-NO_NUMERICS = {"errors", "files", "ledger", "moved", "version"}
+NO_NUMERICS = {"errors", "files", "ledger", "moved", "notebook", "pictured", "version"}
 
 # A third-party package, and the rooms it is confined to. What is not listed is not used.
 CONFINED_TO = {
@@ -163,7 +165,7 @@ def rooms(source: Source) -> Iterator[str]:
     """Rooms import only the rooms that the table grants them."""
     if source.room == "__init__":
         return
-    granted = {source.room, "errors", "files", "version", *MAY_IMPORT.get(source.room, set())}
+    granted = {source.room, "errors", "files", "notebook", "pictured", "version", *MAY_IMPORT.get(source.room, set())}
     granted |= set() if source.room in NO_NUMERICS else {"numerics"}
     if source.room not in MAY_IMPORT:
         yield f"{source.room} is a room that the table does not know"

@@ -40,7 +40,7 @@ def names(room: str) -> str:
     found = import_module(room)
     objects = [(name, getattr(found, name)) for name in found.__all__]
     return "\n\n".join(
-        f"::: {each.__module__}.{name}\n    options: {{heading: {name}, toc_label: {name}}}"
+        f"::: {each.__module__}.{each.__qualname__}\n    options: {{heading: {name}, toc_label: {name}}}"
         for name, each in objects
         if isclass(each) or isfunction(each)
     )

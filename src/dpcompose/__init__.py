@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dpcompose.moved import install
+from dpcompose.pictured import Plot
 from dpcompose.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -70,7 +71,14 @@ if TYPE_CHECKING:
     from dpcompose.numerics.bounds import Bounds
 
 install()
-del install
+
+
+def _picture(name: str) -> Any:
+    return getattr(import_module("dpcompose.report"), name)
+
+
+Plot.find = staticmethod(_picture)
+del install, Plot
 
 __all__ = [
     "AboveThreshold",

@@ -84,6 +84,15 @@ def test_a_reader_that_went_away_is_no_defect(home: Path) -> None:
     assert done.returncode == 3 and "standard output cannot be written" in done.stderr
 
 
+def test_a_terminal_without_utf_8_shows_every_character(home: Path) -> None:
+    name = "\u05e9\u05dc\u05d5\u05dd \u00e9\u0302 \u9690\u79c1"
+    (home / "named.toml").write_text(PLAN + f'name = "{name}"\n', encoding="utf-8")
+    for encoding, shown in (("ascii", ascii(name)[1:-1]), ("utf-8", name)):
+        done = run("account", "named.toml", env={**os.environ, "PYTHONIOENCODING": encoding}, encoding="utf-8")
+        assert done.returncode == 0 and shown in done.stdout, done
+        assert ("\u2500" in done.stdout, "-----" in done.stdout) == (encoding == "utf-8", encoding == "ascii")
+
+
 def test_a_closed_standard_error_does_not_mix_with_what_is_printed(home: Path) -> None:
     assert json.loads(shell("account plan.toml --json 2>&-").stdout)["command"] == "account"
     missing = shell("account missing.toml --json 2>&-")

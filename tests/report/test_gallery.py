@@ -20,7 +20,7 @@ TOTAL = Laplace(9.0) * 30
 
 
 def _drawn(axes: Any) -> list[tuple[float, float]]:
-    return list(zip(*(each.tolist() for each in axes.lines[0].get_data()), strict=True))
+    return list(zip(*(list(map(float, each)) for each in axes.lines[0].get_data()), strict=True))
 
 
 def _said(axes: Any) -> str:
@@ -99,3 +99,42 @@ def test_a_ledger_burns_down() -> None:
 def test_two_ends_apart_are_shaded() -> None:
     axes: Any = steps(RandomizedResponse(0.7) * 3, delta=1e-6)
     assert axes.collections and _drawn(axes)[0][1] > 0
+
+
+def test_values_draw_themselves() -> None:
+    profile, plan = TOTAL.profile(), Plan.parse('[[mechanism]]\nkind = "laplace"\nscale = 9.0\ntimes = 3\n')
+    ledger = Ledger.open("memory:")
+    ledger.scope("city", caps={"epsilon": 2}, actor="Ada")
+    ledger.charge("city", cost={"epsilon": "0.5"}, actor="Ada", key="one")
+    found = account(plan, Question("delta", 1e-6))
+    for own, of_gallery in (
+        (TOTAL.plot(), privacy_profile(profile)),
+        (TOTAL.plot.privacy_profile(adjacency="replace"), privacy_profile(TOTAL, adjacency="replace")),
+        (TOTAL.plot.steps(delta=1e-6, budget=1), steps(TOTAL, delta=1e-6, budget=1)),
+        (Gaussian(1.0).plot.trade_off(log=True), trade_off(Gaussian(1.0).profile(), log=True)),
+        (profile.plot(), privacy_profile(profile)),
+        (profile.plot.trade_off(), trade_off(profile)),
+        (found.plot(), waterfall(found)),
+        (ledger.plot("city"), burn_down(ledger.entries("city"), ledger.balance("city"))),
+        (ledger.plot.icicle("city"), icicle(ledger.balances("city"))),
+    ):
+        assert own.get_title() == of_gallery.get_title() and len(own.patches) == len(of_gallery.patches)
+        assert len(own.lines) == 0 or _drawn(own) == _drawn(of_gallery)
+    axes = TOTAL.plot()
+    assert profile.plot(axes=axes) is axes
+    assert dir(TOTAL.plot) == ["privacy_profile", "steps", "trade_off"] and "burn_down" in repr(ledger.plot)
+    with pytest.raises(DomainError, match="steps can be told apart"):
+        TOTAL.group(2).plot.steps(delta=1e-6)
+    with pytest.raises(AttributeError, match="there are: privacy_profile, trade_off"):
+        _ = profile.plot.steps
+
+
+def test_a_notebook_shows_what_scopes_have_left() -> None:
+    ledger = Ledger.open("memory:")
+    assert "no scope is open" in ledger._repr_html_()
+    for number in range(12):
+        ledger.scope(f"city{number:02}", caps={"epsilon": 1}, actor="Ada")
+    ledger.charge("city03", cost={"epsilon": "0.3"}, actor="Ada", key="one")
+    shown = ledger._repr_html_()
+    assert "city03: 0.3 of epsilon spent, 0.7 of epsilon left" in shown and shown.count("<br>") == 10
+    assert "city08" in shown and "city09" not in shown and "and more" in shown

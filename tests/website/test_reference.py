@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from website.build import names
+
 DOCS = Path(__file__).parents[2] / "docs"
 ROOMS = {
     page: found[1]
@@ -43,6 +45,13 @@ def test_every_page_of_the_reference_is_of_a_room() -> None:
 def test_every_public_class_has_an_example(page: Path, name: str) -> None:
     found = getattr(import_module(ROOMS[page]), name)
     assert _shown(name, found.__doc__, EXAMPLES), f"show {name} on {page.name}"
+
+
+@pytest.mark.parametrize("room", ROOMS.values())
+def test_every_entry_of_the_reference_is_defined_where_it_is_looked_for(room: str) -> None:
+    for place in re.findall(r"^::: ([\w.]+)$", names(room), re.MULTILINE):
+        module, _, name = place.rpartition(".")
+        assert hasattr(import_module(module), name), place
 
 
 def test_a_class_without_an_example_is_found() -> None:

@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any
 
+from dpcompose import notebook
 from dpcompose.account.scope import NumericLiteral, ScopeBudget, adjacency_of, as_mapping, chain, exact
 from dpcompose.adaptive import Odometer
 from dpcompose.adaptive.pricing import known_pure, label
@@ -16,7 +17,6 @@ from dpcompose.guarantee import Adjacency, Priced
 from dpcompose.ledger import Amount, Kind, Ledger, Receipt
 from dpcompose.ledger.scope import paths_down_to
 from dpcompose.mechanism.text import serialize
-from dpcompose.numerics import notebook
 
 
 def chain_cost(

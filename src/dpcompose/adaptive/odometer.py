@@ -20,12 +20,13 @@ from typing import Any, ClassVar, Self
 
 from scipy.special import log_ndtr
 
+from dpcompose import notebook
 from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import Number, mapping, read, written
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import Adjacency, Priced
 from dpcompose.guarantee.pure import concentrated
-from dpcompose.numerics import check, notebook
+from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
 from dpcompose.numerics.exact import double_below, rounded_up
 

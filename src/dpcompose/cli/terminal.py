@@ -22,6 +22,8 @@ PIPED_WIDTH = 110
 NARROW = 80
 """Columns below which rows become blocks."""
 
+_RULE = " -- ".join(["    \n    \n", "\n    " * 5 + "\n"])
+"""The rules of a table where the terminal has no UTF-8."""
 _TONES = {"plain": "bold", "good": "bold green", "bad": "bold red"}
 
 
@@ -86,7 +88,8 @@ def _facts(facts: list[tuple[str, str]]) -> RichTable:
 
 
 def _table(table: PageTable) -> RichTable:
-    shown = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    plain = "utf" not in (sys.stdout.encoding or "").lower()
+    shown = RichTable(box=box.Box(_RULE, ascii=True) if plain else box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for column in table.columns:
         shown.add_column(Text(column.title), justify=column.align, overflow="fold", no_wrap=not column.wrap)
     for row in table.rows:

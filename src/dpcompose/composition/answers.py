@@ -15,6 +15,7 @@ from dpcompose.composition.risk import Risk, risk
 from dpcompose.guarantee.adjacency import Adjacency, AdjacencyName, Orientation, OrientationName
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound
+from dpcompose.pictured import Plot
 
 Given = ParamSpec("Given")
 Answered = TypeVar("Answered")
@@ -38,8 +39,11 @@ def takes(name: str) -> Callable[[Callable[Given, Answered]], Callable[Given, An
 class Askable(ABC):
     """Whatever can be asked for its privacy. A member turns the arguments of a question into the question.
 
-    Numbers are read as doubles: a fraction is the double next to it.
+    Numbers are read as doubles: a fraction is the double next to it. `total.plot()` draws the privacy profile,
+    `total.plot.steps(delta=1e-6)` epsilon over the steps of a composition; see the gallery.
     """
+
+    plot = Plot("privacy_profile", "trade_off", "steps")
 
     @abstractmethod
     def _question(

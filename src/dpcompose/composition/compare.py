@@ -10,6 +10,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Literal
 
+from dpcompose import notebook
 from dpcompose.composition.losses import Losses
 from dpcompose.composition.question import PrivacyQuestion
 from dpcompose.guarantee import advanced, concentrated, gaussian, group
@@ -19,7 +20,6 @@ from dpcompose.guarantee.heterogeneous import heterogeneous_epsilon
 from dpcompose.guarantee.optimal import homogeneous_epsilon
 from dpcompose.loss.product import Product
 from dpcompose.loss.two_point import TwoPointLoss
-from dpcompose.numerics import notebook
 from dpcompose.numerics.bound import Bound, up
 from dpcompose.numerics.exact import rounded_up
 

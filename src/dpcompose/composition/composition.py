@@ -10,6 +10,7 @@ from functools import cached_property, partial
 from itertools import chain
 from typing import Any, ClassVar, cast
 
+from dpcompose import notebook
 from dpcompose.composition.answers import Askable
 from dpcompose.composition.compare import Comparison
 from dpcompose.composition.group import Group, group
@@ -31,7 +32,7 @@ from dpcompose.guarantee.adjacency import Adjacency, AdjacencyName, Orientation,
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.guarantee.priced import TypedAmounts
-from dpcompose.numerics import check, notebook
+from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound
 from dpcompose.numerics.exact import larger_reading
 

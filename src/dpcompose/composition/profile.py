@@ -33,11 +33,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpcompose import notebook
 from dpcompose.composition.question import PrivacyQuestion
 from dpcompose.errors import DomainError
-from dpcompose.numerics import check, notebook
+from dpcompose.numerics import check
 from dpcompose.numerics.bound import UNIT_ROUNDOFF as U
 from dpcompose.numerics.bound import Bound
+from dpcompose.pictured import Plot
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ class Profile:
     """
 
     question: PrivacyQuestion
+    plot = Plot("privacy_profile", "trade_off")
 
     def __call__(self, epsilon: ArrayLike) -> Curve:
         """delta at each entry of an array of epsilons, of any shape; DomainError if an entry is not a real number."""

@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from dpcompose import notebook
 from dpcompose.errors import DomainError, MissingExtraError, UnknownScopeError
 from dpcompose.ledger.amount import Amount, Amounts, sayable
 from dpcompose.ledger.decision import Request, RequestDecision
@@ -22,6 +24,7 @@ from dpcompose.ledger.scope import AccountNode, Balance, Kind, Scope, available,
 from dpcompose.ledger.store import Snapshot, Store, is_at_or_below
 from dpcompose.ledger.text import description_text, line_of_text, scope_path
 from dpcompose.ledger.verification import Anchor, Progress, Verification, verify
+from dpcompose.pictured import Plot
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):", re.ASCII)
 _CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
@@ -111,6 +114,14 @@ class Moment:
         return node
 
 
+def _scope(ledger: Ledger, path: str = "") -> tuple[Iterator[Entry], Balance]:
+    return ledger.entries(path), ledger.balance(path)
+
+
+def _tree(ledger: Ledger, path: str | None = None) -> tuple[tuple[Balance, ...]]:
+    return (ledger.balances(path),)
+
+
 Costs = Mapping[str, Amount | int | str | Decimal | Fraction | float]
 PAGE = 1000
 
@@ -127,6 +138,7 @@ class Ledger:
     """
 
     store: Store
+    plot = Plot(burn_down=_scope, icicle=_tree)
 
     @classmethod
     def open(cls, url: str | Path, *, create: bool = True, restored: bool = False) -> Ledger:
@@ -319,6 +331,14 @@ class Ledger:
     def close(self) -> None:
         """Let go of files and connections."""
         self.store.close()
+
+    def _repr_html_(self) -> str:
+        """For a notebook: what the first scopes have spent and left."""
+        with self.moment() as moment:
+            shown = [Balance.of(node).in_words for node in islice(moment.snapshot.nodes(), notebook.MOST + 1)]
+        if len(shown) > notebook.MOST:
+            shown[notebook.MOST - 1 :] = ["and more: see `balances`"]
+        return notebook.lines("Ledger", shown or ["no scope is open"])
 
     def __enter__(self) -> Self:
         return self

@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, cast
 
-from dpcompose.errors import CurrencyError, DomainError, OverdrawnError, UnsupportedError
+from dpcompose.errors import CurrencyError, DomainError, OverdrawnError, UnsupportedError, few_digits
 from dpcompose.ledger.amount import Amount, Amounts
 
 _NEVER: tuple[Mapping[str, int], ...] = ({"nothing that is charged": -1},)
@@ -155,6 +155,13 @@ class Balance:
         if self.scope.kind is Kind.SLOTS:
             return Amounts({})
         return Amounts(self.scope.room(self.spent.units))
+
+    @property
+    def in_words(self) -> str:
+        """Its path, with what was spent, rounded up, and what its own caps leave, rounded down."""
+        spent = (f"{few_digits(amount, up=True)} of {name} spent" for name, amount in self.spent.items())
+        left = (f"{few_digits(amount, up=False)} of {name} left" for name, amount in self.left.items())
+        return f"{self.scope.path}: {', '.join([*spent, *left]) or 'nothing spent'}{', closed' if self.closed else ''}"
 
 
 def root_of(path: str) -> str:

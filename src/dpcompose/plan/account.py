@@ -13,6 +13,7 @@ from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound
+from dpcompose.pictured import Plot
 from dpcompose.plan.entry import PlanEntry
 from dpcompose.plan.plan import Plan
 from dpcompose.plan.question import PlanQuestion
@@ -60,6 +61,7 @@ class PlanAccount:
     comparisons: tuple[Comparison, ...]
     shares: tuple[Share, ...]
     finite: Bound | None
+    plot = Plot("waterfall")
 
     @property
     def within(self) -> bool | None:

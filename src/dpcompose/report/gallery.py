@@ -51,6 +51,8 @@ def steps(
         UnsupportedError: If a part has no sound statement under the adjacency.
         MissingExtraError: If matplotlib is not installed.
     """
+    if not isinstance(total, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DomainError("total", total, "a mechanism or a composition, whose steps can be told apart")
     levels = [
         (name, check.nonnegative(name, at))
         for name, at in (("budget", budget), ("published", published))
@@ -101,16 +103,23 @@ def waterfall(account: PlanAccount, *, axes: Axes | None = None) -> Axes:
     return style(axes)
 
 
-def privacy_profile(profile: Profile, *, epsilons: Sequence[float] | None = None, axes: Axes | None = None) -> Axes:
+def privacy_profile(
+    profile: Profile | Composable,
+    *,
+    epsilons: Sequence[float] | None = None,
+    adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
+    axes: Axes | None = None,
+) -> Axes:
     """delta over epsilon, on a logarithmic axis.
 
     Args:
-        profile: Of a composition: `total.profile()`.
+        profile: Of a composition, `total.profile()`, or a composition or mechanism.
         epsilons: Where to ask, increasing; from 0 to 5 if None.
+        adjacency: What one person's data may change; a profile has its own.
         axes: Where to draw; new ones if None.
     """
     given = [check.real("epsilon", each) for each in epsilons] if epsilons is not None else [k / 20 for k in range(101)]
-    found = profile(given)
+    found = _profile(profile, adjacency)(given)
     axes = _axes(axes)
     kept = [place for place in range(len(given)) if found.upper[place] > 0]
     axes.set(yscale="log", xlabel="epsilon", ylabel="delta", title="Privacy profile")
@@ -122,14 +131,22 @@ def privacy_profile(profile: Profile, *, epsilons: Sequence[float] | None = None
     return style(axes)
 
 
-def trade_off(profile: Profile, *, log: bool = False, axes: Axes | None = None) -> Axes:
+def trade_off(
+    profile: Profile | Composable,
+    *,
+    log: bool = False,
+    adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
+    axes: Axes | None = None,
+) -> Axes:
     """The true positive rate of the best test over its false positive rate: no attack is above the line.
 
     Args:
-        profile: Of a composition: `total.profile()`.
+        profile: Of a composition, `total.profile()`, or a composition or mechanism.
         log: Whether both axes are logarithmic, with the rate 1 in 1,000 named.
+        adjacency: What one person's data may change; a profile has its own.
         axes: Where to draw; new ones if None.
     """
+    profile = _profile(profile, adjacency)
     rates = [10 ** (k / 20 - 5) for k in range(101)] if log else [k / 100 for k in range(101)]
     found = profile.power(rates)
     axes = _axes(axes)
@@ -223,6 +240,10 @@ def plane(
             axes, f"epsilon is about {above(finite[0], 3)} everywhere" if finite else "epsilon is infinite everywhere"
         )
     return style(axes)
+
+
+def _profile(given: Profile | Composable, adjacency: AdjacencyName) -> Profile:
+    return given if isinstance(given, Profile) else given.profile(adjacency=adjacency)
 
 
 def _axes(given: Axes | None) -> Axes:

@@ -1,0 +1,64 @@
+"""`.plot` of a value: the pictures that show it, read when one is drawn. The package says where they are (`find`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Arguments = Callable[..., tuple[Any, ...]]
+    """What a picture is drawn of, from the value and the words in brackets that have no name."""
+
+
+def _itself(value: Any) -> tuple[Any, ...]:
+    return (value,)
+
+
+class Pictures:
+    """The pictures of one value: calling it draws the first. Each takes the named words of its function in the gallery.
+
+    Args:
+        value: The value.
+        known: What each function of the gallery takes, by its name.
+    """
+
+    def __init__(self, value: Any, known: Mapping[str, Arguments]) -> None:
+        self._value = value
+        self._known = known
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return getattr(self, next(iter(self._known)))(*arguments, **named)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_") or name not in self._known:
+            raise AttributeError(f"no picture {name!r}; there are: {', '.join(self._known)}")
+
+        def draw(*arguments: Any, **named: Any) -> Any:
+            return Plot.find(name)(*self._known[name](self._value, *arguments), **named)
+
+        return draw
+
+    def __dir__(self) -> list[str]:
+        return list(self._known)
+
+    def __repr__(self) -> str:
+        return f"<pictures: {', '.join(self._known)}>"
+
+
+class Plot:
+    """The attribute `plot` of a class.
+
+    Args:
+        drawn: Functions of the gallery that take the value itself; the first is the usual one.
+        arguments: Others, each with what it takes instead.
+    """
+
+    find: Callable[[str], Callable[..., Any]]
+    """A function of the gallery, by its name."""
+
+    def __init__(self, *drawn: str, **arguments: Arguments) -> None:
+        self._known: dict[str, Arguments] = {**dict.fromkeys(drawn, _itself), **arguments}
+
+    def __get__(self, instance: object, owner: type) -> Pictures:
+        return Pictures(instance, self._known)
