@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -122,9 +123,29 @@ def test_every_document_is_valid(home: Path, monkeypatch: pytest.MonkeyPatch) ->
         _require_whole_numbers(page, monkeypatch)
 
 
-def _emit_both(pages: list[Page], command: str, document: Any, page: Any, *, json: bool, csv: bool = False) -> None:
+@pytest.mark.parametrize(
+    "line",
+    ["account small.toml", "calibrate small.toml --vary mechanism.gaussian.sigma --epsilon 1 --delta 1e-6", "theorem",
+     "experiment repeater small.toml --rounds 2 --transcripts 100", "adaptive advise small.toml --epsilon 1",
+     "ledger show", "ledger log tables"],
+)  # fmt: skip
+def test_tables_are_printed_as_csv(home: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    monkeypatch.chdir(home)
+    environment = ENVIRONMENT | {"DPCOMPOSE_LEDGER": "csv.db"}
+    invoke(["ledger", "init"], env=environment)
+    invoke(["ledger", "scope", "tables", "--filter", "pure", "--epsilon", "1"], env=environment)
+    found = invoke([*line.split(), "--csv"], env=environment)
+    assert found.exit_code == 0, found.output
+    for table in found.stdout.split("\n\n"):
+        titles, *rows = csv.reader(io.StringIO(table))
+        assert len(titles) > 1 and rows and {len(row) for row in rows} == {len(titles)}, table
+    both = invoke([*line.split(), "--csv", "--json"], env=environment)
+    assert both.exit_code == 2 and "--csv" in both.output
+
+
+def _emit_both(pages: list[Page], command: str, document: Any, page: Any, **how: bool) -> None:
     pages.append(page())
-    emit(command, document, page, json=json, csv=csv)
+    emit(command, document, page, **how)
 
 
 def _require_whole_numbers(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dpcompose.cli.options import Json, PlanFile, option, read_plan
+from dpcompose.cli.options import Csv, Json, PlanFile, option, read_plan
 from dpcompose.cli.output import emit, error_boundary
 from dpcompose.cli.streams import progress
 from dpcompose.errors import PlanError
@@ -25,6 +25,7 @@ def advise(
     epsilon: Annotated[float | None, option("The target, instead of the plan's.", "E")] = None,
     delta: Annotated[float | None, option("At this delta, instead of the plan's.", "D")] = None,
     json: Json = False,
+    csv: Csv = False,
 ) -> None:
     """Say which filter to open for work such as PLAN: how much of it each would grant within epsilon E at delta D.
 
@@ -54,4 +55,5 @@ def advise(
         lambda: advice_document(found, names, target),
         lambda: advice_page(found, names, target),
         json=json,
+        csv=csv,
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dpcompose.cli.options import PICTURES, Json, Picture, option, read_plan
+from dpcompose.cli.options import PICTURES, Csv, Json, Picture, option, read_plan
 from dpcompose.cli.output import REFUSED, emit, error_boundary, require_writable, writing
 from dpcompose.cli.streams import announce, progress, stderr
 from dpcompose.errors import DomainError
@@ -58,6 +58,7 @@ def experiment(
     seed: Annotated[int, typer.Option(help="Of all random numbers.")] = 1,
     orientation: Annotated[Turns, typer.Option(help="Whether the adversary may turn each pair.")] = "free",
     json: Json = False,
+    csv: Csv = False,
     plot: Picture = None,
 ) -> None:
     """Simulate an attacker and compare it with the certified bound."""
@@ -71,7 +72,7 @@ def experiment(
         count = _transcripts(game) if transcripts is None else transcripts
         announce("playing", 2 * count * game.rounds / ANSWERS_A_SECOND)
         found = summarize(game, epsilon=asked, transcripts=count, seed=seed, progress=steps)
-        _show(found, adversary, seed, json, plot)
+        _show(found, adversary, seed, plot, json=json, csv=csv)
     if not found.sound:
         raise typer.Exit(REFUSED)
 
@@ -128,7 +129,7 @@ def _adversary(player: Player, plan: Plan, rounds: int, epsilon: float, seed: in
     return ManyDatabases([replace(query, zero=query.zero + base, one=query.one + base) for query, base in apart])
 
 
-def _show(found: Summary, player: Player, seed: int, json: bool, plot: Path | None) -> None:
+def _show(found: Summary, player: Player, seed: int, plot: Path | None, *, json: bool, csv: bool) -> None:
     from dpcompose.experiment import NaturalFilterBreaker
     from dpcompose.report.experiment import experiment_document, experiment_page, save_experiment
 
@@ -147,4 +148,5 @@ def _show(found: Summary, player: Player, seed: int, json: bool, plot: Path | No
         lambda: experiment_document(found, adversary=player.value, seed=seed),
         lambda: experiment_page(found, adversary=player.value, budget=claim),
         json=json,
+        csv=csv,
     )

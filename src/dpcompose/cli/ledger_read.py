@@ -40,7 +40,7 @@ MaybePath = Annotated[
 ]
 
 
-def show(url: LedgerUrl, path: MaybePath = None, json: Json = False) -> None:
+def show(url: LedgerUrl, path: MaybePath = None, json: Json = False, csv: Csv = False) -> None:
     """Print the tree of scopes with the amounts spent and left."""
     with error_boundary(), opened(url) as ledger:
         from dpcompose.ledger.scope import paths_down_to
@@ -57,6 +57,7 @@ def show(url: LedgerUrl, path: MaybePath = None, json: Json = False) -> None:
         lambda: {"ledger": url, "scopes": [balance_document(each, left[each.scope.path]) for each in shown]},
         lambda: tree_page(balances, where=url, path=path),
         json=json,
+        csv=csv,
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpcompose.cli.options import PICTURES, Json, Picture, PlanFile, option, read_plan
+from dpcompose.cli.options import PICTURES, Csv, Json, Picture, PlanFile, option, read_plan
 from dpcompose.cli.output import REFUSED, emit, error_boundary, package_version, require_writable, write, writing
 from dpcompose.cli.streams import Progress, progress, stderr, stdout
 from dpcompose.errors import PlanError
@@ -27,6 +27,7 @@ def account(
         bool, typer.Option("--explain", help="Also explain how the total was certified, and what each theorem assumes.")
     ] = False,
     json: Json = False,
+    csv: Csv = False,
     html: Annotated[Path | None, option("Write one self-contained page.", "FILE")] = None,
     plot: Picture = None,
     risk: Annotated[bool, typer.Option("--risk", help="Also report what an attacker gains from all answers.")] = False,
@@ -54,6 +55,7 @@ def account(
         lambda: account_document(found, risk=attack),
         lambda: account_page(found, explain=explain, risk=attack),
         json=json,
+        csv=csv,
     )
     if found.within is False:
         raise typer.Exit(REFUSED)
@@ -74,6 +76,7 @@ def calibrate(
     ] = None,
     prior: Annotated[float | None, option("With this prior; by default 0.5.", "P")] = None,
     json: Json = False,
+    csv: Csv = False,
     toml: Annotated[bool, typer.Option("--toml", help="Print the plan with that value, as TOML.")] = False,
 ) -> None:
     """Find the least noise (or most steps) that keeps PLAN within epsilon E at delta D, or an attacker within a gain.
@@ -98,7 +101,7 @@ def calibrate(
     else:
         from dpcompose.report import calibration_document, calibration_page
 
-        emit("calibrate", lambda: calibration_document(found), lambda: calibration_page(found), json=json)
+        emit("calibrate", lambda: calibration_document(found), lambda: calibration_page(found), json=json, csv=csv)
 
 
 def _question(plan: Plan, delta: float | None, epsilon: float | None) -> tuple[Question, float | None]:

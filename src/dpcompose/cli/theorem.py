@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpcompose.cli.options import Json
+from dpcompose.cli.options import Csv, Json
 from dpcompose.cli.output import emit, error_boundary
 from dpcompose.errors import DomainError
 
@@ -20,6 +20,7 @@ def theorem(
         str | None, typer.Argument(help="As printed, such as 3.20; left out: all statements.", show_default=False)
     ] = None,
     json: Json = False,
+    csv: Csv = False,
 ) -> None:
     """Evaluate a statement of the book: dpcompose theorem 3.20 --epsilon 0.1 --times 100 --slack 1e-6.
 
@@ -33,7 +34,7 @@ def theorem(
             if context.args:
                 raise DomainError("NUMBER", context.args[0], "the number of a statement first, such as 3.20")
             known = STATEMENTS.values()
-            emit("theorem", lambda: listing_document(known), lambda: listing_page(known), json=json)
+            emit("theorem", lambda: listing_document(known), lambda: listing_page(known), json=json, csv=csv)
             return
         if number not in STATEMENTS:
             raise DomainError("NUMBER", number, f"one of {', '.join(STATEMENTS)}")
@@ -45,6 +46,7 @@ def theorem(
             lambda: evaluation_document(statement, given, rows),
             lambda: evaluation_page(statement, given, rows),
             json=json,
+            csv=csv,
         )
 
 
