@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 
 from dpcompose.plan import Plan, PlanAccount, Question, account, over_delta, over_times
-from dpcompose.report import Fact, Page, account_page, html
+from dpcompose.report import Fact, Page, account_page, budget_svgs, html
 from dpcompose.report.exposure import exposure_page
 from dpcompose.report.html import contents
 from dpcompose.report.ledger import tree_page
@@ -119,7 +119,7 @@ def city() -> Iterator[str]:
         tables=(*page.tables, *promised.tables),
         notes=promised.notes,
     )
-    (OUT / "city.html").write_text(html(bob_too), encoding="utf-8")
+    (OUT / "city.html").write_text(html(bob_too, pictures=budget_svgs(outcome.balances)), encoding="utf-8")
     first, *more = analysts.lines(outcome)
     yield f"\n{first}"
     yield from (f"  {line}" for line in more)

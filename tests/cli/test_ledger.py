@@ -219,3 +219,16 @@ def test_an_anchor_that_fits_no_chain_is_none(head: str, ask: Ask) -> None:
     text = f'{{"format":"dpcompose ledger anchor 1","heads":{{"world":{head}}}}}'
     Path("anchor.json").write_text(text.replace('"H"', f'"{"0" * 64}"'))
     assert "--keep" in ask("verify --ledger l.db --anchor anchor.json", status=2)
+
+
+def test_show_writes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    environment = {"DPCOMPOSE_LEDGER": "l.db", "USER": "Ada"}
+    for line in ("init", "scope city --filter pure --epsilon 2", "charge city --cost epsilon=0.5 --key one"):
+        assert invoke(["ledger", *line.split()], env=environment).exit_code == 0
+    for words in (["show"], ["show", "city"]):
+        found = invoke(["ledger", *words, "--html", "page.html"], env=environment)
+        assert found.exit_code == 0 and "wrote page.html" in found.output
+        assert (tmp_path / "page.html").read_text().count("<svg") == 2
+    assert invoke(["ledger", "show", "--html", "page.txt"], env=environment).exit_code == 2

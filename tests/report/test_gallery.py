@@ -14,7 +14,17 @@ from dpcompose import BlackBox, Gaussian, Laplace, RandomizedResponse, running_e
 from dpcompose.errors import DomainError
 from dpcompose.ledger import Ledger
 from dpcompose.plan import Plan, Question, account
-from dpcompose.report import accuracy, burn_down, icicle, plane, privacy_profile, steps, trade_off, waterfall
+from dpcompose.report import (
+    accuracy,
+    budget_svgs,
+    burn_down,
+    icicle,
+    plane,
+    privacy_profile,
+    steps,
+    trade_off,
+    waterfall,
+)
 
 TOTAL = Laplace(9.0) * 30
 
@@ -138,3 +148,15 @@ def test_a_notebook_shows_what_scopes_have_left() -> None:
     shown = ledger._repr_html_()
     assert "city03: 0.3 of epsilon spent, 0.7 of epsilon left" in shown and shown.count("<br>") == 10
     assert "city08" in shown and "city09" not in shown and "and more" in shown
+
+
+def test_a_page_of_budgets_has_a_picture_of_the_tree_and_of_charges() -> None:
+    ledger = Ledger.open("memory:")
+    assert budget_svgs(ledger.balances()) == ()
+    ledger.scope("city", caps={"rho": 2}, actor="Ada")
+    ledger.charge("city", cost={"rho": "0.5"}, actor="<b>", key="one")
+    alone = budget_svgs(ledger.balances())
+    both = budget_svgs(ledger.balances(), (ledger.entries("city"), ledger.balance("city")))
+    assert [caption for caption, _ in alone] == ["Each box is a budget of rho, filled as far as it is spent."]
+    assert len(both) == 2 and "of rho by day" in both[1][0]
+    assert all("<svg" in picture and "<b>" not in picture for _, picture in both)

@@ -31,7 +31,7 @@ def advise(
 
     The plan's mechanisms are what may be asked, and its `times` how often, about.
     """
-    with error_boundary(), progress() as steps:
+    with error_boundary(), progress("reading") as steps:
         from dpcompose import adaptive
         from dpcompose.report import advice_document, advice_page
 

@@ -62,7 +62,7 @@ def experiment(
     plot: Picture = None,
 ) -> None:
     """Simulate an attacker and compare it with the certified bound."""
-    with error_boundary(), progress() as steps:
+    with error_boundary(), progress("reading") as steps:
         from dpcompose.experiment import Orientation, summarize
         from dpcompose.numerics import check
 

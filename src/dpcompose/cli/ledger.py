@@ -12,7 +12,7 @@ from dpcompose.cli import ledger_evidence, ledger_read
 from dpcompose.cli.ledger_read import opened
 from dpcompose.cli.options import Actor, Json, LedgerUrl, option, pairs, read_text
 from dpcompose.cli.output import REFUSED, emit, emit_document, error_boundary
-from dpcompose.cli.streams import stderr, stdout
+from dpcompose.cli.streams import progress, stderr, stdout
 from dpcompose.errors import DomainError, OverdrawnError, printable
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def charge(
     json: Json = False,
 ) -> None:
     """Charge a budget and its parents, atomically, before noise is drawn."""
-    with error_boundary(), opened(url) as ledger:
+    with error_boundary(), progress("pricing the plan"), opened(url) as ledger:
         if key is None:
             raise DomainError(
                 "--key", None, "a key that names this request", "A repeat with the same key charges nothing"

@@ -28,7 +28,7 @@ from dpcompose.files import read
 
 if TYPE_CHECKING:
     from dpcompose.account import Account
-    from dpcompose.ledger import Anchor, Ledger
+    from dpcompose.ledger import Anchor, Balance, Ledger
     from dpcompose.ledger.signed_note import VerifierKey
     from dpcompose.plan import Plan
 
@@ -40,13 +40,22 @@ MaybePath = Annotated[
 ]
 
 
-def show(url: LedgerUrl, path: MaybePath = None, json: Json = False, csv: Csv = False) -> None:
+def show(
+    url: LedgerUrl,
+    path: MaybePath = None,
+    json: Json = False,
+    csv: Csv = False,
+    html: Annotated[Path | None, option("Write a page with pictures.", "FILE.html")] = None,
+) -> None:
     """Print the tree of scopes with the amounts spent and left."""
-    with error_boundary(), opened(url) as ledger:
+    with error_boundary(), progress("reading"), opened(url) as ledger:
         from dpcompose.ledger.scope import paths_down_to
 
+        require_writable("--html", html, ".html")
         above = [] if path is None else [ledger.balance(each) for each in paths_down_to(path)[:-1]]
         balances = (*above, *ledger.balances(path))
+        if html is not None:
+            _write_page(html, ledger, balances, path, url)
     from dpcompose.ledger.store import is_at_or_below
     from dpcompose.report.ledger import balance_document, left_of, tree_page
 
@@ -61,6 +70,21 @@ def show(url: LedgerUrl, path: MaybePath = None, json: Json = False, csv: Csv = 
     )
 
 
+def _write_page(html: Path, ledger: Ledger, balances: Sequence[Balance], path: str | None, url: str) -> None:
+    from dpcompose.report import budget_svgs, picture
+    from dpcompose.report import html as html_of
+    from dpcompose.report.ledger import tree_page
+
+    picture.require()
+    roots = [balance for balance in balances if balance.scope.parent is None]
+    one = path if path is not None or len(roots) != 1 else roots[0].scope.path
+    charged = None if one is None else (ledger.entries(one), ledger.balance(one))
+    pictures = budget_svgs(ledger.balances(path), charged)
+    page = tree_page(balances, where=url, path=path)
+    write("--html", html, html_of(page, pictures=pictures, producer=f"Made by dpcompose {package_version()}."))
+    stderr(f"wrote {html}")
+
+
 def log(
     url: LedgerUrl,
     path: Annotated[str, typer.Argument(metavar="PATH", help="A scope; those below it too.")],
@@ -73,7 +97,7 @@ def log(
     json: Json = False,
 ) -> None:
     """Print the log of a scope and of the scopes below it, oldest first."""
-    with error_boundary(), opened(url) as ledger:
+    with error_boundary(), progress("reading"), opened(url) as ledger:
         begin = None if since is None else _moment(since)
         found = (
             entry
@@ -109,7 +133,7 @@ def price(
     json: Json = False,
 ) -> None:
     """Say what a PLAN would be charged in a scope, and whether it fits; charges nothing."""
-    with error_boundary(), opened(url) as ledger:
+    with error_boundary(), progress("pricing the plan"), opened(url) as ledger:
         from dpcompose.account import Account
         from dpcompose.account.in_epsilon import charge_in_epsilon
 
@@ -154,7 +178,7 @@ def exposure(
     json: Json = False,
 ) -> None:
     """Report the worst-case and spent epsilon of someone in all these scopes."""
-    with error_boundary(), progress() as steps, opened(url) as ledger:
+    with error_boundary(), progress("reading") as steps, opened(url) as ledger:
         from dpcompose.account import exposure as exposure_of
 
         steps("composing", 0, 1)
@@ -179,7 +203,7 @@ def verify(
 
     with error_boundary():
         require_harmless("--keep", keep)
-    with error_boundary(), progress() as steps, opened(url, restored=restored) as ledger:
+    with error_boundary(), progress("reading") as steps, opened(url, restored=restored) as ledger:
         wanted = None if anchor is None else _anchor(anchor, trust)
         try:
             found = ledger.verify(wanted, steps)
@@ -216,7 +240,7 @@ def export(
     with error_boundary():
         require_writable("--out", out, ".json")
         require_harmless("--out", out)
-    with error_boundary(), progress() as steps, opened(url) as ledger:
+    with error_boundary(), progress("reading") as steps, opened(url) as ledger:
         from dpcompose.report import dumps
         from dpcompose.report.ledger import deployments_document
 

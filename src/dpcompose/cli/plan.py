@@ -37,7 +37,7 @@ def account(
     Prints an interval that contains the true epsilon (or delta), the bounds of other theorems, and the contribution of
     each mechanism. The question is the plan's own `delta` or `epsilon`, unless --delta or --epsilon is given.
     """
-    with error_boundary(), progress() as steps:
+    with error_boundary(), progress("reading") as steps:
         from dpcompose.plan import account as account_of
         from dpcompose.plan import risk_of
         from dpcompose.report import account_document, account_page
@@ -83,7 +83,7 @@ def calibrate(
 
     It is the smallest sigma or scale, or the largest rate, times or epsilon.
     """
-    with error_boundary(), progress() as steps:
+    with error_boundary(), progress("reading") as steps:
         from dpcompose.plan import calibrate as calibrated
 
         steps(f"trying values of {vary}", 0, 1)

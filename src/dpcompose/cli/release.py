@@ -103,7 +103,7 @@ def release(
     """Answer questions about a TABLE privately: charged to a ledger first, with noise of a stated size."""
     from dpcompose.release.sql import explains
 
-    with _reporting_no_charge(), progress() as steps:
+    with _reporting_no_charge(), progress("reading") as steps:
         check.open_probability("--confidence", confidence)
         require_writable("--out", out, ".csv", ".parquet", ".json")
         steps("opening the table", 0, 3)

@@ -9,7 +9,7 @@ import typer
 
 from dpcompose.cli.options import Json, PlanFile, option, read_plan
 from dpcompose.cli.output import emit, emit_document, error_boundary, require_writable, write
-from dpcompose.cli.streams import stderr, stdout
+from dpcompose.cli.streams import progress, stderr, stdout
 from dpcompose.errors import DomainError
 from dpcompose.files import path_of, read
 
@@ -31,7 +31,7 @@ def statement(
     json: Json = False,
 ) -> None:
     """Write a paragraph to publish about the privacy of a PLAN, with certified numbers, all rounded to stay true."""
-    with error_boundary():
+    with error_boundary(), progress("certifying the plan"):
         from dpcompose.interop.privacy_document import privacy_json
         from dpcompose.interop.statement import statement as stated
 
@@ -55,7 +55,7 @@ def verify(
     json: Json = False,
 ) -> None:
     """Check a privacy.json to the last byte, and price its mechanisms again; exit status 1 if it does not hold."""
-    with error_boundary():
+    with error_boundary(), progress("pricing the mechanisms again"):
         from dpcompose.interop.privacy_document import LARGEST
         from dpcompose.interop.privacy_document import verify as verified
         from dpcompose.ledger import Ledger

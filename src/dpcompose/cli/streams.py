@@ -45,29 +45,27 @@ def announce(what: str, seconds: float) -> None:
 
 
 class Progress:
-    """Shows the current step after one second: as a bar on a terminal, otherwise as a line now and then."""
+    """Shows the current step after one second: as a bar on a terminal, otherwise as a line now and then.
 
-    def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as RichProgress
+    Args:
+        what: The first step.
+    """
 
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._bar = RichProgress(*columns, console=Console(stderr=True), transient=True)
-        self._task = self._bar.add_task("reading", total=None)
-        self._terminal = sys.stderr.isatty()
+    def __init__(self, what: str) -> None:
+        self._step: tuple[str, int, int | None] = (what, 0, None)
+        self._bar: Bar | None = None
         self._lock = threading.Lock()
-        self._last = ""
         self._timer = threading.Timer(SECOND, self._begin)
         self._timer.daemon = True
-        self._shown: float | None = None
+        self._printed: float | None = None
 
     def __call__(self, what: str, done: int, total: int) -> None:
         """The next step is `what`, after `done` of `total`."""
         with self._lock:
-            self._last = f"{what} ({done + 1} of {total})"
-            self._bar.update(self._task, description=what, completed=done, total=total)
-            if self._shown is not None and time.monotonic() - self._shown > SECOND:
+            self._step = (what, done, total)
+            if self._bar is not None:
+                self._bar.update(*self._step)
+            elif self._printed is not None and time.monotonic() - self._printed > SECOND:
                 self._print()
 
     def start(self) -> None:
@@ -78,28 +76,50 @@ class Progress:
         """Remove the bar."""
         self._timer.cancel()
         with self._lock:
-            if self._terminal:
+            if self._bar is not None:
                 self._bar.stop()
 
     def _begin(self) -> None:
         with self._lock:
             if self._timer.finished.is_set():
                 return
-            if self._terminal:
-                self._bar.start()
+            if sys.stderr.isatty():
+                self._bar = Bar(*self._step)
             else:
                 self._print()
 
     def _print(self) -> None:
-        if not self._terminal and self._last:
-            print(f"dpcompose: {self._last}", file=sys.stderr)
-        self._shown = time.monotonic()
+        what, done, total = self._step
+        stderr(f"dpcompose: {what}" + ("" if total is None else f" ({done + 1} of {total})"))
+        self._printed = time.monotonic()
+
+
+class Bar:
+    """A bar on a terminal, and the seconds so far."""
+
+    def __init__(self, what: str, done: int, total: int | None) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as RichProgress
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        self._drawn = RichProgress(*columns, console=Console(stderr=True), transient=True)
+        self._task = self._drawn.add_task(what, completed=done, total=total)
+        self._drawn.start()
+
+    def update(self, what: str, done: int, total: int | None) -> None:
+        """The step that is shown."""
+        self._drawn.update(self._task, description=what, completed=done, total=total)
+
+    def stop(self) -> None:
+        """Remove it."""
+        self._drawn.stop()
 
 
 @contextmanager
-def progress() -> Generator[Progress]:
-    """Progress while the block runs."""
-    shown = Progress()
+def progress(what: str) -> Generator[Progress]:
+    """Progress while the block runs: first of `what`, then of the steps that it is told."""
+    shown = Progress(what)
     shown.start()
     try:
         yield shown

@@ -9,7 +9,7 @@ from dpcompose.report.page import Fact, Heading, Page, PageTable, csv_text
 if TYPE_CHECKING:
     from dpcompose.report.account import account_document, account_page, calibration_document, calibration_page
     from dpcompose.report.advice import advice_document, advice_page
-    from dpcompose.report.budgets import burn_down, icicle
+    from dpcompose.report.budgets import budget_svgs, burn_down, icicle
     from dpcompose.report.counting import counting_page, save_counting
     from dpcompose.report.document import dumps
     from dpcompose.report.gallery import accuracy, plane, privacy_profile, steps, trade_off, waterfall
@@ -31,6 +31,7 @@ __all__ = [
     "accuracy",
     "advice_document",
     "advice_page",
+    "budget_svgs",
     "burn_down",
     "calibration_document",
     "calibration_page",
@@ -58,6 +59,7 @@ _PLACES = {
     "accuracy": "gallery",
     "advice_document": "advice",
     "advice_page": "advice",
+    "budget_svgs": "budgets",
     "burn_down": "budgets",
     "calibration_document": "account",
     "calibration_page": "account",

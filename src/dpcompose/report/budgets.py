@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dpcompose.errors import DomainError
 from dpcompose.ledger import Amount, Balance, Entry
 from dpcompose.ledger.entry import GRANTED
-from dpcompose.report.picture import COLORS, INK, figure, message, style
+from dpcompose.report.picture import COLORS, INK, figure, message, shown, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,39 +87,61 @@ def icicle(balances: Sequence[Balance], *, currency: str = "epsilon", axes: Axes
         axes: Where to draw; new ones if None.
     """
     axes = figure(7.5).subplots() if axes is None else axes
-    shown = {each.scope.path: each for each in balances if currency in each.scope.caps}
+    capped = {each.scope.path: each for each in balances if currency in each.scope.caps}
     axes.set(title=f"Budgets of {currency}: filled as far as spent", xlim=(0, 1))
     axes.set_axis_off()
-    if not shown:
+    if not capped:
         message(axes, f"no scope has a budget of {currency}")
         return axes
-    tops = [path for path, each in shown.items() if each.scope.parent not in shown]
-    _boxes(axes, shown, tops, (0.0, 1.0, 0), currency)
-    depth = max(path.count("/") for path in shown) - min(path.count("/") for path in shown)
+    tops = [path for path, each in capped.items() if each.scope.parent not in capped]
+    _boxes(axes, capped, tops, (0.0, 1.0, 0), currency)
+    depth = max(path.count("/") for path in capped) - min(path.count("/") for path in capped)
     axes.set_ylim(-depth - 1.0, 0.05)
     axes.title.set_color(INK)
     return axes
 
 
+def budget_svgs(
+    balances: Sequence[Balance], charged: tuple[Iterable[Entry], Balance] | None = None
+) -> tuple[tuple[str, str], ...]:
+    """Captions and SVG elements for a page: the tree of budgets, and the charges of one scope by day and actor.
+
+    Args:
+        balances: The scopes; their budgets are drawn in the first currency of the first scope that has one.
+        charged: The entries and the balance of the scope whose charges are drawn, if any are.
+    """
+    currency = next((name for balance in balances for name in balance.scope.caps), None)
+    if currency is None:
+        return ()
+    tree = figure(7.5)
+    icicle(balances, currency=currency, axes=tree.subplots())
+    found = [shown("The tree of budgets", f"Each box is a budget of {currency}, filled as far as it is spent.", tree)]
+    if charged is not None and currency in charged[1].scope.caps:
+        days = figure(7.5)
+        burn_down(*charged, currency=currency, axes=days.subplots())
+        found.append(shown("Charges", f"Charges of {currency} by day and actor, and the budget that is left.", days))
+    return tuple(found)
+
+
 def _boxes(
-    axes: Axes, shown: dict[str, Balance], paths: Sequence[str], place: tuple[float, float, int], currency: str
+    axes: Axes, capped: dict[str, Balance], paths: Sequence[str], place: tuple[float, float, int], currency: str
 ) -> None:
     left, width, depth = place
-    caps = {path: _number(_cap(shown[path], currency)) for path in paths}
-    parent = shown.get(shown[paths[0]].scope.parent or "") if paths else None
+    caps = {path: _number(_cap(capped[path], currency)) for path in paths}
+    parent = capped.get(capped[paths[0]].scope.parent or "") if paths else None
     whole = max(sum(caps.values()), _number(_cap(parent, currency)) if parent is not None else 0.0)
     for path in paths:
         part = width * caps[path] / whole if whole else width / len(paths)
-        spent = _number(shown[path].spent[currency]) if currency in shown[path].spent else 0.0
+        spent = _number(capped[path].spent[currency]) if currency in capped[path].spent else 0.0
         filled = part * min(spent / caps[path], 1.0) if caps[path] else part
         axes.barh(-depth - 0.5, part, left=left, height=0.94, color=COLORS[4], alpha=0.35, edgecolor="white")
         axes.barh(-depth - 0.5, filled, left=left, height=0.94, color=COLORS[0], alpha=0.55, linewidth=0)
         name = path.rpartition("/")[2]
         if part > 0.012 * len(name):
             axes.text(left + part / 2, -depth - 0.5, name, color=INK, fontsize=9, ha="center", va="center")
-        below = [each for each, balance in shown.items() if balance.scope.parent == path]
+        below = [each for each, balance in capped.items() if balance.scope.parent == path]
         if below:
-            _boxes(axes, shown, below, (left, part, depth + 1), currency)
+            _boxes(axes, capped, below, (left, part, depth + 1), currency)
         left += part
 
 

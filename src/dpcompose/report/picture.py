@@ -63,7 +63,7 @@ def svgs(
         attacker = figure(7.5)
         _draw_risk(attacker.subplots(), risk)
         attack = (
-            _shown(
+            shown(
                 "What an attacker gains",
                 "No attack is above the line; the shaded rest of the square cannot be reached.",
                 attacker,
@@ -71,12 +71,12 @@ def svgs(
         )
     return (
         *attack,
-        _shown(
+        shown(
             "Epsilon over delta",
             "The certified epsilon for every delta; the mark is the question that was asked.",
             profile,
         ),
-        _shown(
+        shown(
             "How epsilon grows",
             f"Epsilon at delta = {exactly(growth.delta)} under each theorem; dotted lines are estimates.",
             theorems,
@@ -193,7 +193,8 @@ def style(axes: Axes) -> Axes:
     return axes
 
 
-def _shown(title: str, caption: str, drawing: Figure) -> tuple[str, str]:
+def shown(title: str, caption: str, drawing: Figure) -> tuple[str, str]:
+    """A caption and the SVG element of a figure, for a page."""
     return caption, svg(drawing, title=title, description=caption)
 
 
