@@ -51,6 +51,7 @@ LINES = [
     "ledger charge world/a --cost rho=9 --cost delta=0 --key two",
     "ledger price world small.toml", "ledger scope world/s --split 3", "ledger scope world/s/x", "ledger show",
     "ledger log world", "ledger exposure world/a --delta 1e-6", "ledger verify", "ledger export",
+    "ledger scope y --filter pure --epsilon 1 --renew year", "ledger exposure y --delta 0 --window P3Y",
     "ledger close world/a", "ledger key acme.example --out secret.key",
     "ledger check-proof entry.proof --trust key.txt", "ledger check-proof secret.key --trust key.txt",
     "audit zoo", "audit scores scores.csv --epsilon 1",

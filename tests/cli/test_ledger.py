@@ -147,6 +147,8 @@ def test_export_names_mechanisms_units_and_totals_and_nobody(ask: Ask) -> None:
         ("show --ledger mysql://host/db", 2, "postgresql"),
         ("export --ledger l.db --out file.txt", 2, ".json"),
         ("exposure --ledger l.db world --delta 2", 2, "delta"),
+        ("exposure --ledger l.db world --delta 0 --window never", 2, "window"),
+        ("scope --ledger l.db y --cap epsilon=1 --renew never", 2, "renew"),
     ],
 )
 def test_bad_input_is_one_sentence(ask: Ask, line: str, status: int, said: str) -> None:

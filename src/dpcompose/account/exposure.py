@@ -6,28 +6,35 @@ Promised is the guarantee of the fixed budgets that hold the person, composed by
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from fractions import Fraction
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
 from dpcompose.account import spent
-from dpcompose.account.scope import described
+from dpcompose.account.scope import NumericLiteral, described
 from dpcompose.account.tree import FIXED, RECORD, ExposureStatement, Tree, trees_of, unavailable, underpaid
 from dpcompose.adaptive import Curators, Filter
 from dpcompose.adaptive.total import Total, asked, least
 from dpcompose.composition.composition import Composable, Composition, compose
-from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.errors import DomainError, UnsupportedError, few_digits
 from dpcompose.guarantee import Adjacency
 from dpcompose.ledger import Kind, Ledger
+from dpcompose.ledger.renewal import Renewal
 from dpcompose.ledger.text import line_of_text
 from dpcompose.mechanism import BlackBox, Concentrated, GaussianDP
 from dpcompose.numerics import check
 from dpcompose.numerics.exact import exact
 
 Budgets = Counter[Curators]
+MOST_PERIODS = 10**6
+_NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40})?", re.ASCII)
+Window = NumericLiteral | timedelta
 _HOLDS = (
     "whatever is asked, of whichever of these databases, in any order; if these are all the scopes that hold the"
     " person, those that are closed or were never used included"
@@ -45,6 +52,8 @@ class Exposure:
         promised: The guarantee of the fixed budgets: it holds whatever is asked from now on.
         spent: A number on what has been charged so far, and the regime in which it holds.
         adjacency: What one person's data may change, in both numbers; None where the scopes do not agree on it.
+        window: The window that was asked, as text; empty for none.
+        periods: How many periods of each budget that renews are promised, by path.
     """
 
     paths: tuple[str, ...]
@@ -52,9 +61,11 @@ class Exposure:
     promised: ExposureStatement
     spent: ExposureStatement
     adjacency: Adjacency | None
+    window: str = ""
+    periods: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
-def exposure(ledger: Ledger, *, paths: Sequence[str], delta: float) -> Exposure:
+def exposure(ledger: Ledger, *, paths: Sequence[str], delta: float, window: Window | None = None) -> Exposure:
     """The exposure of a person in all of `paths`, which must be all the scopes that hold the person.
 
     Which they are must have been fixed before the first charge to any of them; a scope that was never used, that is
@@ -67,36 +78,78 @@ def exposure(ledger: Ledger, *, paths: Sequence[str], delta: float) -> Exposure:
     first charge to any of these scopes, to one above them, in a slot or in a child of a partition. Budgets in several
     top-level scopes compose if each tree records so before its first charge (`fix_budgets`).
 
-    `spent`: for pure charges their sum, along every path; for charges on schedules that were committed before the first
-    answer the tight composition; otherwise the readings of odometers whose failure probability was fixed at opening;
-    otherwise nothing. Composing charges that were chosen along the way tightly, after the fact, is the natural filter,
-    and is not offered.
+    A budget that renews is promised for a `window` alone: for every period that it may touch, at most ceil(window) + 1
+    of them, wherever it lies. What is charged in the window is what counts; answers may come later.
+
+    `spent`, in all periods so far: for pure charges their sum, along every path; for charges on schedules that were
+    committed before the first answer the tight composition; otherwise the readings of odometers whose failure
+    probability was fixed at opening; otherwise nothing. Composing charges that were chosen along the way tightly, after
+    the fact, is the natural filter, and is not offered.
 
     Args:
         ledger: Where.
         paths: At least one scope.
         delta: In [0, 1].
+        window: How long, if budgets renew: a number of periods, or a duration such as "year" or "P18M".
 
     Raises:
         UnknownScopeError: If there is no such scope.
-        DomainError: If delta is outside its domain, or no path is named.
+        DomainError: If delta or the window is outside its domain, or no path is named.
         UnsupportedError: If a scope caps amounts and names no filter.
     """
     delta = check.probability("delta", delta)
+    length = None if window is None else _length(window)
     with ledger.moment() as moment:
         trees = trees_of(moment, paths)
         short = next(underpaid(trees, moment), None)
     stated = {node.budget.adjacency for tree in trees for node in tree.all() if node.budget.filter or node.charges}
+    periods: dict[str, int] = {}
+    promised = _promised(trees, length, periods, delta=delta) if short is None else unavailable(short)
     return Exposure(
         tuple(paths),
         delta,
-        _promised(trees, delta=delta) if short is None else unavailable(short),
+        promised,
         spent.together(trees, delta=delta),
         next(iter(stated)) if len(stated) == 1 else None,
+        window=_said(length),
+        periods=periods if promised.available else {},
     )
 
 
-def _promised(trees: Sequence[Tree], *, delta: float) -> ExposureStatement:
+def _length(window: Window) -> Renewal | Fraction:
+    """A window as a duration, or as a number of periods, exactly."""
+    if isinstance(window, timedelta) or (isinstance(window, str) and not _NUMBER.fullmatch(window)):
+        return Renewal.read(window, name="window")
+    if not isinstance(window, str):
+        check.positive("window", window)
+    if not 0 < (length := Fraction(window)) <= MOST_PERIODS:
+        domain = f"more than 0 and at most {MOST_PERIODS} periods, or a duration such as P3Y"
+        raise DomainError("window", window, domain)
+    return length
+
+
+def _said(length: Renewal | Fraction | None) -> str:
+    if isinstance(length, Fraction):
+        return f"{few_digits(length, up=True)} periods"
+    return "" if length is None else length.text
+
+
+def _renewed(tops: Sequence[Tree], length: Renewal | Fraction | None, periods: dict[str, int]) -> str | None:
+    """Note how many periods of each budget the window touches; the sentence where that is not known."""
+    renewals = {top.budget.path: each for top in tops if (each := top.budget.scope.renewal) is not None}
+    if renewals and length is None:
+        path, each = next(iter(renewals.items()))
+        return f"{path!r} renews {each.words}, and its periods add up without an end: name a window"
+    if isinstance(length, Fraction) and len(set(renewals.values())) > 1:
+        return "budgets renew after different times: name the window as a duration, such as P3Y"
+    if length is not None:
+        periods |= {path: each.touched(length) for path, each in renewals.items()}
+    return None
+
+
+def _promised(
+    trees: Sequence[Tree], length: Renewal | Fraction | None, periods: dict[str, int], *, delta: float
+) -> ExposureStatement:
     """The statement for a person in all of these trees.
 
     Budgets compose by theorems for what is fixed in advance, so all of them must have been open before the first charge
@@ -112,13 +165,20 @@ def _promised(trees: Sequence[Tree], *, delta: float) -> ExposureStatement:
         reason = _late(tree, own) or _unrecorded(tree, others)
         if reason is not None:
             return unavailable(reason)
-    budgets: Budgets = Counter(top.budget.curators for _, found in tops for top in found)
+    found = [top for _, own in tops for top in own]
+    if (reason := _renewed(found, length, periods)) is not None:
+        return unavailable(reason)
+    budgets: Budgets = Counter()
+    for top in found:
+        budgets[top.budget.curators] += periods.get(top.budget.path, 1)
     if len({each.adjacency for each in budgets}) > 1:
         return unavailable("the budgets are stated under different adjacencies")
     total = _least(tuple(budgets.items()), delta) if budgets else Total(0.0, "no budget was opened", "")
     if not math.isfinite(total.epsilon):
         return unavailable(f"the budgets promise nothing finite at delta = {delta!r}: name a larger one")
-    return ExposureStatement(total.epsilon, "fixed budgets", _HOLDS, f"{total.theorem} {total.reference}".strip())
+    counted = [f"; {number} periods of {path!r}, as many as the window may touch" for path, number in periods.items()]
+    holds, theorem = "".join([_HOLDS, *counted]), f"{total.theorem} {total.reference}".strip()
+    return ExposureStatement(total.epsilon, "fixed budgets", holds, theorem)
 
 
 def _late(tree: Tree, tops: Sequence[Tree]) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from fractions import Fraction
 from inspect import isabstract
 from typing import Any
@@ -42,6 +43,7 @@ def open_scope(
     adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
     odometer: Odometer | None = None,
     schedule: Sequence[tuple[Composable, int] | Composable] = (),
+    renew: str | timedelta | None = None,
     note: Mapping[str, Any] | None = None,
     actor: str,
     key: str | None = None,
@@ -60,6 +62,9 @@ def open_scope(
         odometer: For a number on what is spent that holds at all times; its failure probability is fixed here.
         schedule: What will be charged, in this order, mechanisms or pairs (mechanism, times), if that is committed
             before the first answer: nothing else can be charged then, and what is spent composes tightly.
+        renew: When the budget begins anew: "year", "quarter", "month", "week", "day" of the calendar in UTC, or a
+            duration such as "P30D". What the filter guarantees, it guarantees of one period: periods add up, and
+            `exposure(..., window=w)` says to what. Committed here, like everything else.
         note: Anything else to keep, in plain values.
         actor: Who opens it.
         key: An idempotency key.
@@ -77,20 +82,27 @@ def open_scope(
         raise DomainError("schedule", schedule, "none in a scope without a filter")
     target = None if epsilon is None else (epsilon, 0 if delta is None else delta)
     description = described(budget, adjacency, odometer, committed, note, target)
-    _opened(ledger, path, budget, description, actor=actor, key=key)
+    _opened(ledger, path, budget, description, renew=renew, actor=actor, key=key)
     return Account(ledger, scope=path)
 
 
 def _opened(
-    ledger: Ledger, path: str, budget: Filter | None, description: dict[str, Any], *, actor: str, key: str | None
+    ledger: Ledger,
+    path: str,
+    budget: Filter | None,
+    description: dict[str, Any],
+    *,
+    renew: str | timedelta | None,
+    actor: str,
+    key: str | None,
 ) -> None:
     """Open a scope; one that was opened before targets were written down is the same scope."""
     caps = None if budget is None else budget.caps
     try:
-        ledger.scope(path, kind=Kind.FILTER, caps=caps, description=description, actor=actor, key=key)
+        ledger.scope(path, kind=Kind.FILTER, caps=caps, renew=renew, description=description, actor=actor, key=key)
     except ScopeExistsError:
         stated = description["budget"]
-        if "target" not in stated:
+        if "target" not in stated or renew is not None:
             raise
         older = description | {"budget": {name: stated[name] for name in stated if name != "target"}}
         ledger.scope(path, kind=Kind.FILTER, caps=caps, description=older, actor=actor, key=key)
@@ -102,6 +114,7 @@ def open_partition(
     *,
     filter: Filter | None = None,
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    renew: str | timedelta | None = None,
     note: Mapping[str, Any] | None = None,
     actor: str,
     key: str | None = None,
@@ -122,6 +135,7 @@ def open_partition(
         path: The new scope.
         filter: A cap on the largest child; None for none but those above.
         adjacency: What one person's data may change: add-remove or zero-out.
+        renew: When it begins anew; its children then do so too.
         note: Anything else to keep.
         actor: Who opens it.
         key: An idempotency key.
@@ -147,6 +161,7 @@ def open_partition(
         path,
         kind=Kind.PARTITION,
         caps=None if filter is None else filter.caps,
+        renew=renew,
         description=described(filter, adjacency, None, (), note),
         actor=actor,
         key=key,
@@ -211,6 +226,7 @@ class BudgetArguments:
         price_delta: For slots, the delta at which they are charged to filters of (epsilon, delta).
         adjacency: add-remove, replace or zero-out.
         odometer: The probability that the reading of its odometer is ever exceeded; None for no odometer.
+        renew: When it begins anew, such as year; None for never.
         note: Anything else to keep.
     """
 
@@ -222,6 +238,7 @@ class BudgetArguments:
     price_delta: str | None = None
     adjacency: str = "add-remove"
     odometer: str | None = None
+    renew: str | None = None
     note: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def open(self, ledger: Ledger, path: str, *, actor: str, key: str | None = None) -> Scope:
@@ -248,14 +265,14 @@ class BudgetArguments:
                     raise DomainError("slots", self.slots, "a number of slots, and the filter that each has")
                 return open_slots(ledger, path, slots=self.slots, filter=chosen, delta=self.price_delta, **common)
             case Kind.PARTITION:
-                return open_partition(ledger, path, filter=self._filter(), **common)
+                return open_partition(ledger, path, filter=self._filter(), renew=self.renew, **common)
             case Kind.FILTER:
                 budget = self._filter()
                 target = (self.target["epsilon"], self.target.get("delta", 0)) if "epsilon" in self.target else None
                 _made(budget, None, None, 0, common["adjacency"])
                 require_same_adjacency(ledger, path, common["adjacency"])
                 stated = described(budget, common["adjacency"], self._odometer(), (), self.note, target)
-                _opened(ledger, path, budget, stated, actor=actor, key=key)
+                _opened(ledger, path, budget, stated, renew=self.renew, actor=actor, key=key)
                 return ledger.balance(path).scope
             case _:
                 raise DomainError("kind", self.kind, ", ".join(Kind))
@@ -277,6 +294,8 @@ class BudgetArguments:
         ):
             if value is not None and self.kind != kind:
                 raise DomainError(name, value, f"left out: it goes with kind {kind}, not {self.kind}")
+        if self.renew is not None and self.kind == Kind.SLOTS:
+            raise DomainError("renew", self.renew, "left out: slots are charged once and for good")
 
     def _odometer(self) -> Odometer | None:
         return None if self.odometer is None else Odometer(rounded_down(exact("odometer", self.odometer)))

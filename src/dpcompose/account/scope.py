@@ -62,7 +62,7 @@ class ScopeBudget:
             UnsupportedError: If it caps something and names no filter: nothing here could price for it.
         """
         budget = scope.description.get("budget")
-        if budget is None:
+        if budget is None or list(budget) == ["renew"]:
             if scope.caps:
                 raise UnsupportedError(
                     f"the scope {scope.path!r}",
@@ -109,9 +109,8 @@ class ScopeBudget:
     @property
     def in_words(self) -> str:
         """Its target, or the filter that it was opened with."""
-        if self.target is None:
-            return repr(self.filter)
-        return target_in_words(self.target)
+        own = repr(self.filter) if self.target is None else target_in_words(self.target)
+        return own if self.scope.renewal is None else f"{own} {self.scope.renewal.words}"
 
     @property
     def curators(self) -> Curators:

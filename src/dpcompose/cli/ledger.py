@@ -53,6 +53,9 @@ def scope(
     price_delta: Annotated[str | None, option("The delta at which all slots are charged above.")] = None,
     adjacency: Annotated[str, typer.Option(help="add-remove, replace or zero-out.")] = "add-remove",
     odometer: Annotated[str | None, option("Fix an odometer that fails with this probability.", "D")] = None,
+    renew: Annotated[
+        str | None, option("Begin anew each year, quarter, month, week, day, or after a duration such as P30D.", "WHEN")
+    ] = None,
     unit: Annotated[str | None, option("The protected unit, in words; kept and exported.")] = None,
     actor: Actor = "keeper",
     key: Key = None,
@@ -77,6 +80,7 @@ def scope(
             price_delta=price_delta,
             adjacency=adjacency,
             odometer=odometer,
+            renew=renew,
             note=note,
         )
         if split is not None:
@@ -84,7 +88,8 @@ def scope(
         elif cap:
             _require_bare(asked)
             description = {"note": note} if note else None
-            ledger.scope(path, kind=kind, caps=pairs("--cap", cap), description=description, actor=actor, key=key)
+            caps = pairs("--cap", cap)
+            ledger.scope(path, kind=kind, caps=caps, renew=renew, description=description, actor=actor, key=key)
         else:
             asked.open(ledger, path, actor=actor, key=key)
         balances = ledger.balances(path.partition("/")[0])

@@ -175,6 +175,9 @@ def exposure(
     url: LedgerUrl,
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="The scopes whose data hold the person.")],
     delta: Annotated[float, option("At this delta.", "D")],
+    window: Annotated[
+        str | None, option("For budgets that renew: so many of their periods, or a duration such as P3Y.", "W")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Report the worst-case and spent epsilon of someone in all these scopes."""
@@ -182,7 +185,7 @@ def exposure(
         from dpcompose.account import exposure as exposure_of
 
         steps("composing", 0, 1)
-        found = exposure_of(ledger, paths=paths, delta=delta)
+        found = exposure_of(ledger, paths=paths, delta=delta, window=window)
     from dpcompose.report.exposure import exposure_document, exposure_page
 
     emit("ledger exposure", lambda: {"ledger": url} | exposure_document(found), lambda: exposure_page(found), json=json)

@@ -76,7 +76,7 @@ class StepBudget:
         with self.account.ledger.moment() as moment:
             if any(moment.balance(path).closed for path in paths_down_to(self.name)):
                 return 0
-            chain = [moment.balance(each.path) for each in self.account.chain]
+            chain = [moment.upcoming(each.path) for each in self.account.chain]
         most, child, passed = MOST_STEPS, chain[-1], dict.fromkeys(cost, 0)
         if self.account.chain[-1].schedule:
             most = _scheduled(self.account.chain[-1].schedule, child.taken, serialize(mechanism))
@@ -154,7 +154,8 @@ class StepBudget:
     def share_left(self) -> float:
         """The share of the budget of the nearest filter that is left, in [0, 1]."""
         own = next(each.scope for each in self.account.chain[::-1] if each.filter is not None)
-        spent = self.account.ledger.balance(own.path).spent.units
+        with self.account.ledger.moment() as moment:
+            spent = moment.upcoming(own.path).spent.units
         rest = [
             min((1 - Fraction(spent[name], cap) for name, cap in caps.items() if cap > 0), default=Fraction(0))
             for caps in own.within(spent)

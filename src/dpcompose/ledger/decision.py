@@ -86,8 +86,8 @@ class Request(Protocol):
         ...
 
 
-def chain_of(view: View, path: str) -> list[AccountNode]:
-    """The scope and all above it, the root first, all of them open.
+def chain_of(view: View, path: str, *, time: str) -> list[AccountNode]:
+    """The scope and all above it, the root first, all of them open, in the periods that hold a recorded time.
 
     Raises:
         UnknownScopeError: The first that does not exist.
@@ -100,7 +100,7 @@ def chain_of(view: View, path: str) -> list[AccountNode]:
             raise UnknownScopeError(each)
         if node.closed:
             raise ClosedScopeError(each)
-        chain.append(node)
+        chain.append(node.at(time))
     return chain
 
 

@@ -5,20 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from dpcompose import notebook
 from dpcompose.errors import DomainError, MissingExtraError, UnknownScopeError
 from dpcompose.ledger.amount import Amount, Amounts, sayable
 from dpcompose.ledger.decision import Request, RequestDecision
-from dpcompose.ledger.entry import Entry, Receipt
+from dpcompose.ledger.entry import Entry, Receipt, now
 from dpcompose.ledger.memory import MemoryStore
+from dpcompose.ledger.renewal import Renewal
 from dpcompose.ledger.requests import Charge, Closing, Opening, Redemption, attempt_of
 from dpcompose.ledger.scope import AccountNode, Balance, Kind, Scope, available, paths_down_to
 from dpcompose.ledger.store import Snapshot, Store, is_at_or_below
@@ -77,22 +79,27 @@ class Moment:
     """The ledger at one moment, as `Ledger.moment` gives it; it ends with its block."""
 
     snapshot: Snapshot
+    _times: dict[str, str] = field(default_factory=dict[str, str], init=False, repr=False, compare=False)
 
     def balance(self, path: str) -> Balance:
         """The amounts spent in a scope, and what its caps leave."""
         return Balance.of(self._node(scope_path(path)))
 
     def available(self, path: str) -> Amounts:
-        """The most that a charge of this scope could still ask, each currency by itself, the whole chain heeded."""
-        return Amounts(available([self._node(each) for each in paths_down_to(scope_path(path))]))
+        """The most that a charge made now could ask here, each currency by itself, the whole chain heeded."""
+        return Amounts(available([self._node(each).at(now()) for each in paths_down_to(scope_path(path))]))
+
+    def upcoming(self, path: str) -> Balance:
+        """The balance that a charge made now would find: that of a period which nothing was recorded in yet, too."""
+        return Balance.of(self._node(scope_path(path)).at(now()))
 
     def balances(self, path: str | None = None) -> tuple[Balance, ...]:
         """The balances of a scope and of all below it, sorted by path; of all scopes without `path`."""
         if path is None:
-            return tuple(Balance.of(node) for node in self.snapshot.nodes())
+            return tuple(Balance.of(self._in_time(node)) for node in self.snapshot.nodes())
         top = self._node(scope_path(path)).scope.path
         nodes = self.snapshot.nodes_between(top, f"{top}0")
-        return tuple(Balance.of(node) for node in nodes if is_at_or_below(node.scope.path, top))
+        return tuple(Balance.of(self._in_time(node)) for node in nodes if is_at_or_below(node.scope.path, top))
 
     def scopes(self, path: str | None = None) -> tuple[Scope, ...]:
         """A scope and all below it, sorted by path; all scopes without `path`."""
@@ -111,7 +118,18 @@ class Moment:
         node = self.snapshot.node(path)
         if node is None:
             raise UnknownScopeError(path)
-        return node
+        return self._in_time(node)
+
+    def _in_time(self, node: AccountNode) -> AccountNode:
+        """The node in the period of the last entry of its tree, whatever the clock of the reader says."""
+        root = node.scope.root
+        if node.scope.renewal is None:
+            return node
+        if root not in self._times:
+            last = self.snapshot.head(root).sequence
+            found = [record.entry.time for record in self.snapshot.records(root, after=last - 1, limit=1)]
+            self._times[root] = max(found, default="")
+        return node.at(self._times[root]) if self._times[root] else node
 
 
 def _scope(ledger: Ledger, path: str = "") -> tuple[Iterator[Entry], Balance]:
@@ -167,6 +185,7 @@ class Ledger:
         caps: Costs | None = None,
         slots: int | None = None,
         cost: Costs | None = None,
+        renew: str | timedelta | None = None,
         description: Mapping[str, Any] | None = None,
         actor: str,
         key: str | None = None,
@@ -180,6 +199,8 @@ class Ledger:
             caps: The most that may be spent, by currency; for slots, in each. In a slot: None, or those of the slot.
             slots: How many slots.
             cost: For slots: what opening it charges the chain above, at once and for good.
+            renew: When it begins anew, with the same caps and nothing spent: year, quarter, month, week or day of the
+                calendar in UTC, or a duration. Its periods add up in the scopes above it.
             description: What it is, in plain values; a filter's description goes here.
             actor: Who opens it.
             key: An idempotency key, if several programs may open it in different words.
@@ -189,6 +210,7 @@ class Ledger:
             ScopeExistsError: It was opened otherwise before.
             UnknownScopeError: There is no scope above it.
             OverdrawnError: All slots are taken, or the cost does not fit.
+            UnsupportedError: It cannot renew, or not otherwise than the scopes above it.
         """
         if not (isinstance(kind, str) and kind in set(Kind)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("kind", kind, "filter, slots or partition")
@@ -200,7 +222,7 @@ class Ledger:
             caps=None if caps is None else Amounts.of(caps, name="caps"),
             slots=slots,
             cost=Amounts.of(cost),
-            description=description_text(description),
+            description=description_text(_renewing(description, renew)),
             actor=line_of_text("actor", actor),
             key=None if key is None else line_of_text("key", key),
         )
@@ -353,6 +375,17 @@ class Ledger:
         if decision.refusal is not None:
             raise decision.refusal
         return decision
+
+
+def _renewing(description: Mapping[str, Any] | None, renew: str | timedelta | None) -> Mapping[str, Any] | None:
+    """A description that says how the scope renews."""
+    if renew is None:
+        return description
+    text = description_text(description)
+    budget: Any = {} if description is None else description.get("budget", {})
+    if not isinstance(budget, Mapping):
+        raise DomainError("description", text, "a mapping where its budget stands")
+    return {**(description or {}), "budget": {**cast("Mapping[str, Any]", budget), "renew": Renewal.read(renew).text}}
 
 
 def _scopes(priced: Sequence[Scope]) -> tuple[Scope, ...]:

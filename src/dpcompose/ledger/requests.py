@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
@@ -14,10 +15,12 @@ from dpcompose.errors import (
     ReceiptError,
     ScopeExistsError,
     ScopeKindError,
+    UnsupportedError,
 )
 from dpcompose.ledger.amount import Amounts, sayable
 from dpcompose.ledger.decision import SLOT, RequestDecision, View, chain_of, decided_before, refused, repeated
 from dpcompose.ledger.entry import CLOSED, GRANTED, OPENED, REDEEMED, REFUSED, Entry, Receipt
+from dpcompose.ledger.renewal import Renewal
 from dpcompose.ledger.scope import AccountNode, Kind, Scope, charged, require_currencies, root_of, spend
 from dpcompose.ledger.text import encode
 
@@ -71,13 +74,14 @@ class Opening:
         existing = view.node(self.path)
         if existing is not None:
             return self._again(view, existing.scope, content)
-        chain = chain_of(view, parent) if (parent := self.path.rpartition("/")[0]) else []
+        chain = chain_of(view, parent, time=time) if (parent := self.path.rpartition("/")[0]) else []
         caps = self._caps(chain[-1].scope if chain else None)
         tracked = set(chain[-1].spent) if chain and chain[-1].scope.kind is not Kind.SLOTS else set[str]()
         own = set[str]() if self.kind is Kind.SLOTS else set(caps)
         head = view.head(root_of(self.path))
         scope = Scope(self.path, self.kind, caps, self.slots, self.description, head.sequence + 1)
-        node = AccountNode(scope, dict.fromkeys(sorted(tracked | own), 0))
+        _require_renewal(scope, [each.scope for each in chain])
+        node = AccountNode(scope, dict.fromkeys(sorted(tracked | own), 0)).at(time)
         try:
             nodes = self._nodes(chain, node)
         except OverdrawnError as refusal:
@@ -128,6 +132,33 @@ class Opening:
         return content | ({"cost": self.cost.text} if self.kind is Kind.SLOTS else {})
 
 
+def _require_renewal(scope: Scope, above: Sequence[Scope]) -> None:
+    """Raise UnsupportedError where periods would hide a charge, or reach above what does not renew with them.
+
+    A child of a partition is compared with the others, and a partition with what it passed up before: they renew at
+    once, with all above them that renew. Slots are charged above once, and used in every later period.
+    """
+    own, parent = scope.renewal, above[-1] if above else None
+    beyond = {each.renewal for each in above} - {None}
+    reason = ""
+    if own is not None and scope.schedule is not None:
+        reason = "a schedule is committed once, and a renewal would begin it again"
+    elif parent is not None and parent.kind is Kind.SLOTS and own is not None:
+        reason = "a slot was charged above once and for good"
+    elif scope.kind is Kind.SLOTS and (own is not None or beyond):
+        reason = "slots are charged once, and what is asked of them in later periods would be charged to none"
+    elif parent is not None and parent.kind is Kind.PARTITION and own != parent.renewal:
+        reason = f"the partition above it renews {_often(parent.renewal)}, and all its children do as it does"
+    elif scope.kind is Kind.PARTITION and beyond - {own}:
+        reason = f"a scope above it renews {_often(next(iter(beyond - {own})))}, and it passes on only a rise"
+    if reason:
+        raise UnsupportedError(f"the scope {scope.path!r}, renewed {_often(own)},", reason, "Renew both alike, or none")
+
+
+def _often(renewal: Renewal | None) -> str:
+    return "never" if renewal is None else renewal.words
+
+
 @dataclass(frozen=True)
 class Charge:
     """Charge `path` with `cost`.
@@ -160,7 +191,7 @@ class Charge:
         earlier = decided_before(view, self.path, self.key, content)
         if earlier is not None:
             return repeated(earlier)
-        chain = chain_of(view, self.path)
+        chain = chain_of(view, self.path, time=time)
         kind = chain[-1].scope.kind
         if kind is not Kind.FILTER:
             raise ScopeKindError(self.path, kind, "Charge a scope of kind filter below it")
@@ -254,6 +285,6 @@ class Closing:
         content = {"actor": encode(self.actor), "key": encode(self.key), "scope": encode(self.path)}
         if decided_before(view, self.path, self.key, content) is not None:
             return RequestDecision()
-        node = chain_of(view, self.path)[-1]
+        node = chain_of(view, self.path, time=time)[-1]
         entry = Entry.after(view.head(root_of(self.path)), CLOSED, content, time=time)
         return RequestDecision(entry, (replace(node, closed=True),))

@@ -137,6 +137,7 @@ STEPS = (
     Step(2, "rounds of schedules, attempts of redemptions", _count_rounds),
     Step(3, "entries by scope", _index_scopes),
     Step(4, "times that never run back", _refuse_older_clients),
+    Step(5, "scopes that renew", _refuse_older_clients),
 )
 
 

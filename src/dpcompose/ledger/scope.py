@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from dpcompose.errors import CurrencyError, DomainError, OverdrawnError, UnsupportedError, few_digits
 from dpcompose.ledger.amount import Amount, Amounts
+from dpcompose.ledger.renewal import Renewal, stated_renewal
 
 _NEVER: tuple[Mapping[str, int], ...] = ({"nothing that is charged": -1},)
 
@@ -68,6 +69,11 @@ class Scope:
         return cast("dict[str, Any]", budget).get("schedule") or None if isinstance(budget, dict) else None
 
     @cached_property
+    def renewal(self) -> Renewal | None:
+        """How it renews, committed at its opening: each period has the same caps, and a balance of its own."""
+        return stated_renewal(self.description) if '"renew":' in self.description_text else None
+
+    @cached_property
     def alternatives(self) -> tuple[Mapping[str, int], ...]:
         """Caps on some of the currencies each, one of which must hold besides the scope's own; empty if none is stated.
 
@@ -118,7 +124,7 @@ class AccountNode:
     Args:
         scope: The scope.
         spent: Integers of 1e-40 by currency, for every currency capped in it or above it up to the next slots.
-        taken: How many of its slots are taken, or rounds of its schedule.
+        taken: How many of its slots are taken, or rounds of its schedule; or the number of the period, if it renews.
         closed: Whether it was closed itself.
     """
 
@@ -127,6 +133,13 @@ class AccountNode:
     taken: int = 0
     closed: bool = False
 
+    def at(self, time: str) -> AccountNode:
+        """The node as a request of that recorded time finds it: with nothing spent, if a period began since."""
+        renewal = self.scope.renewal
+        if renewal is None or (period := renewal.index(time)) <= self.taken:
+            return self
+        return replace(self, spent=dict.fromkeys(self.spent, 0), taken=period)
+
 
 @dataclass(frozen=True)
 class Balance:
@@ -134,8 +147,9 @@ class Balance:
 
     Args:
         scope: The scope.
-        spent: Spent, by currency; for a scope of slots, what opening it charged the chain above.
-        taken: How many of its slots are taken, or rounds of its schedule.
+        spent: Spent, by currency; for a scope of slots, what opening it charged the chain above; for one that renews,
+            in the period of the last entry of its tree.
+        taken: How many of its slots are taken, or rounds of its schedule; or the number of the period, if it renews.
         closed: Whether it was closed.
     """
 
@@ -148,6 +162,11 @@ class Balance:
     def of(cls, node: AccountNode) -> Balance:
         """The balance of a node."""
         return cls(node.scope, Amounts(node.spent), node.taken, node.closed)
+
+    @property
+    def period(self) -> tuple[str, str] | None:
+        """Of a scope that renews, the first moment of the period that the amounts belong to, and that of the next."""
+        return None if self.scope.renewal is None else self.scope.renewal.bounds(self.taken)
 
     @property
     def left(self) -> Amounts:

@@ -149,7 +149,7 @@ def node_of(scope: Scope, row: Row | None) -> AccountNode:
             raise ValueError(scope.path)
         spent, taken, closed = row
         balance = _units(spent)
-        counted = scope.schedule is not None
+        counted = scope.schedule is not None or scope.renewal is not None
         if not (type(taken) is int and taken >= 0 and (counted or taken <= (scope.slots or 0))):
             raise ValueError(taken)
         if scope.kind is not Kind.SLOTS and any(balance[name] > cap for name, cap in scope.caps.units.items()):

@@ -102,7 +102,7 @@ class Replay:
         self.form, self.last_time = form, time if is_time(time) else ""
 
     def _granted(self, path: str, fields: Mapping[str, Any]) -> None:
-        chain = chain_of(self, path)
+        chain = chain_of(self, path, time=fields["time"])
         cost = {name: self._read(text) for name, text in fields["cost"].items()}
         _demand(chain[-1].scope.kind is Kind.FILTER, "charges a scope that takes no charges")
         require_currencies(chain[-1], cost)

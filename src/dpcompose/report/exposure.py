@@ -30,6 +30,8 @@ def exposure_page(found: Exposure) -> Page:
         Fact("present in", ", ".join(found.paths)),
         Fact("delta", exactly(found.delta)),
         Fact("neighbors", _adjacency(found) or "not one for all"),
+        *([Fact("window", found.window)] if found.window else []),
+        *(Fact("periods", f"{number} of {path}") for path, number in found.periods.items()),
     )
     headline = f"epsilon <= {above(found.promised.epsilon)} is promised at delta = {exactly(found.delta)}"
     if not found.promised.available:
@@ -48,6 +50,8 @@ def exposure_document(found: Exposure) -> dict[str, Any]:
         "paths": list(found.paths),
         "delta": found.delta,
         "adjacency": _adjacency(found),
+        "window": found.window or None,
+        "periods": dict(found.periods),
         "promised": {"available": found.promised.available} | asdict(found.promised),
         "spent": {"available": found.spent.available} | asdict(found.spent),
     }

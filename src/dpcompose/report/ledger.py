@@ -53,7 +53,7 @@ def tree_page(balances: Sequence[Balance], *, where: str, path: str | None = Non
 
 def left_of(balances: Sequence[Balance]) -> dict[str, Amounts]:
     """The most that a charge of each scope could still ask, by its path; `balances` have those above it too."""
-    nodes = {each.scope.path: AccountNode(each.scope, each.spent.units) for each in balances}
+    nodes = {each.scope.path: AccountNode(each.scope, each.spent.units, each.taken) for each in balances}
     chains = {path: [nodes[each] for each in paths_down_to(path) if each in nodes] for path in nodes}
     return {path: Amounts(available(chain)) for path, chain in chains.items()}
 
@@ -84,6 +84,8 @@ def _currencies(balance: Balance, left: Amounts) -> Iterator[tuple[str, ...]]:
         known = balance_in_epsilon(balance, left)
         both = ("", "") if known is None else (above(known[0], 4), below(known[1], 4))
         yield "epsilon", *map(trimmed, both), " at ".join(few_digits(each, up=False) for each in target), ""
+    if balance.period is not None:
+        yield "period", *balance.period, balance.scope.renewal.words if balance.scope.renewal else "", ""
     for name, amount in balance.spent.items():
         if name in balance.scope.caps:
             cap = balance.scope.caps[name]
@@ -125,6 +127,8 @@ def balance_document(balance: Balance, left: Amounts) -> dict[str, Any]:
         "epsilon": None if known is None else {"spent": known[0], "left": known[1]},
         "slots": scope.slots,
         "taken": balance.taken if scope.kind is Kind.SLOTS else None,
+        "renew": None if scope.renewal is None else scope.renewal.text,
+        "period": None if balance.period is None else list(balance.period),
         "closed": balance.closed,
         "opened": scope.opened,
         "description": _without_key(scope.description),
@@ -247,7 +251,7 @@ def deployments_document(
             if (path := balance.scope.path) in charged or not balance.scope.parent
         ],
         "totals": {
-            balance.scope.path: {"spent": balance.spent.texts(), "caps": balance.scope.caps.texts()}
+            balance.scope.path: {"spent": balance.spent.texts(), "caps": balance.scope.caps.texts()} | _period(balance)
             for balance in balances
         },
         "anchor": {root: {"entries": head.sequence, "hash": head.hash} for root, head in anchor.heads},
@@ -279,6 +283,7 @@ def _deployment(
         "spent": balance.spent.texts(),
         "left": {} if scope.kind is Kind.SLOTS else balance.left.texts(),
         "closed": balance.closed,
+        **_period(balance),
         "charges": {"granted": 0, "refused": 0, "redeemed": 0} | counts,
         "first": min(times, default=None),
         "last": max(times, default=None),
@@ -287,6 +292,13 @@ def _deployment(
             for name, line in sorted(mechanisms.items())
         ],
     }
+
+
+def _period(balance: Balance) -> dict[str, Any]:
+    """Of a scope that renews, how often, and the only period that its amounts are of."""
+    if balance.scope.renewal is None or balance.period is None:
+        return {}
+    return {"renew": balance.scope.renewal.text, "period": list(balance.period)}
 
 
 def listed(amounts: Mapping[str, Amount], shown: Callable[[Amount], str]) -> str:

@@ -59,7 +59,8 @@ _RISK = record(
 _BALANCE = record(
     path=TEXT, kind=TEXT, caps=AMOUNTS, spent=AMOUNTS, left=AMOUNTS,
     target=maybe(record(epsilon=AMOUNT, delta=AMOUNT)), epsilon=maybe(record(spent=NUMBER, left=NUMBER)),
-    slots=maybe(INTEGER), taken=maybe(INTEGER), closed=FLAG, opened=INTEGER, description=mapped(ANYTHING),
+    slots=maybe(INTEGER), taken=maybe(INTEGER), renew=maybe(TEXT), period=maybe(listed(TEXT)),
+    closed=FLAG, opened=INTEGER, description=mapped(ANYTHING),
 )  # fmt: skip
 _ENTRY = record(
     ("definition", "description", "cost", "key", "redeems", "short"), actor=TEXT, kind=TEXT, previous=TEXT, scope=TEXT,
@@ -165,7 +166,8 @@ DOCUMENTS: dict[str, Schema] = {
     ),
     "ledger log": record(ledger=TEXT, path=TEXT, entries=listed(_ENTRY)),
     "ledger exposure": record(
-        ledger=TEXT, paths=listed(TEXT), delta=NUMBER, adjacency=TEXT, promised=_EXPOSED, spent=_EXPOSED
+        ledger=TEXT, paths=listed(TEXT), delta=NUMBER, adjacency=TEXT, promised=_EXPOSED, spent=_EXPOSED,
+        window=maybe(TEXT), periods=mapped(INTEGER),
     ),
     "ledger verify": either(
         record(ledger=TEXT, sound={"const": True}, entries=INTEGER, scopes=INTEGER, anchored=FLAG, anchor=TEXT),
