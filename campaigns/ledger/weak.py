@@ -16,14 +16,28 @@ from dpcompose.ledger.decision import Request
 from dpcompose.ledger.driver import WriteModel
 from dpcompose.ledger.scope import paths_down_to
 from dpcompose.ledger.sqlite import SQLiteStore, _Progress
+from dpcompose.ledger.sqlite_checks import CheckedFile
 from dpcompose.ledger.sqlite_connection import Writer
+
+
+class _Trusted(CheckedFile):
+    """Looks at no entry when it is opened."""
+
+    def _require_whole(self, connection: Any, version: int, claims: Any) -> None:
+        pass
+
+
+class _Unread(_Trusted):
+    """Nor at the head record."""
+
+    def _claims(self) -> list[Any]:
+        return []
 
 
 class Checking(SQLiteStore):
     """Checks balances first and takes the lock afterwards: two clients both see what only one may spend."""
 
-    def _require_whole(self, connection: Any, version: int, claims: Any) -> None:
-        pass  # clients that come later would find it before the campaign does
+    _checks = _Trusted  # clients that come later would find it before the campaign does
 
     def _commit(self, requests: Sequence[Request]) -> list[Any]:
         batch = Batch(self._stored)
@@ -78,15 +92,11 @@ class Careless(SQLiteStore):
 class Unrecorded(SQLiteStore):
     """Looks neither at its head record nor at the names of its files."""
 
+    _checks = _Unread
+
     def __init__(self, path: Path, *, create: bool) -> None:
         super().__init__(path, create=create)
         self._stored = WriteModel(Writer(self._writer))
-
-    def _claims(self) -> list[Any]:
-        return []
-
-    def _require_whole(self, connection: Any, version: int, claims: Any) -> None:
-        pass
 
     def _require_in_place(self) -> None:
         pass

@@ -64,7 +64,7 @@ def test_a_server_that_is_not_there(tmp_path: Path, postgres: Server) -> None:
 
 
 def test_databases_that_are_no_ledger_or_a_newer_one(url: str, postgres: Server) -> None:
-    with pytest.raises(StoreError, match="no ledger in this database"):
+    with pytest.raises(StoreError, match="no ledger here"):
         Ledger.open(url, create=False)
     with Ledger.open(url):
         pass

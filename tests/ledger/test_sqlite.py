@@ -74,7 +74,7 @@ def test_what_is_no_ledger_is_left_alone(tmp_path: Path) -> None:
 def test_an_empty_file_is_no_ledger_until_one_is_made(tmp_path: Path) -> None:
     empty = tmp_path / "empty.db"
     empty.touch()
-    with pytest.raises(StoreError, match="no ledger in this file"):
+    with pytest.raises(StoreError, match="no ledger here"):
         Ledger.open(empty, create=False)
     Ledger.open(empty).close()
     Ledger.open(empty, create=False).close()

@@ -76,7 +76,7 @@ def checkpoint(
     """Sign the state of the log now; whoever keeps it sees later whether anything was changed or taken away."""
     with error_boundary():
         require_harmless("--out", out)
-    with error_boundary(), opened(url) as ledger:
+    with error_boundary(), opened(url, reading=True) as ledger:
         from dpcompose.ledger.checkpoint import Checkpoint
 
         signer = _secret(key)
@@ -100,7 +100,7 @@ def prove(
     """Write a proof that `check-proof` checks without the ledger: of one entry, or that nothing was changed since."""
     with error_boundary():
         require_harmless("--out", out)
-    with error_boundary(), opened(url) as ledger:
+    with error_boundary(), opened(url, reading=True) as ledger:
         from dpcompose.ledger.checkpoint import Checkpoint
         from dpcompose.ledger.evidence import consistency_proof, inclusion_proof
 

@@ -48,7 +48,7 @@ def show(
     html: Annotated[Path | None, option("Write a page with pictures.", "FILE.html")] = None,
 ) -> None:
     """Print the tree of scopes with the amounts spent and left."""
-    with error_boundary(), progress("reading"), opened(url) as ledger:
+    with error_boundary(), progress("reading"), opened(url, reading=True) as ledger:
         from dpcompose.ledger.scope import paths_down_to
 
         require_writable("--html", html, ".html")
@@ -97,7 +97,7 @@ def log(
     json: Json = False,
 ) -> None:
     """Print the log of a scope and of the scopes below it, oldest first."""
-    with error_boundary(), progress("reading"), opened(url) as ledger:
+    with error_boundary(), progress("reading"), opened(url, reading=True) as ledger:
         begin = None if since is None else _moment(since)
         found = (
             entry
@@ -133,7 +133,7 @@ def price(
     json: Json = False,
 ) -> None:
     """Say what a PLAN would be charged in a scope, and whether it fits; charges nothing."""
-    with error_boundary(), progress("pricing the plan"), opened(url) as ledger:
+    with error_boundary(), progress("pricing the plan"), opened(url, reading=True) as ledger:
         from dpcompose.account import Account
         from dpcompose.account.in_epsilon import charge_in_epsilon
 
@@ -181,7 +181,7 @@ def exposure(
     json: Json = False,
 ) -> None:
     """Report the worst-case and spent epsilon of someone in all these scopes."""
-    with error_boundary(), progress("reading") as steps, opened(url) as ledger:
+    with error_boundary(), progress("reading") as steps, opened(url, reading=True) as ledger:
         from dpcompose.account import exposure as exposure_of
 
         steps("composing", 0, 1)
@@ -206,7 +206,7 @@ def verify(
 
     with error_boundary():
         require_harmless("--keep", keep)
-    with error_boundary(), progress("reading") as steps, opened(url, restored=restored) as ledger:
+    with error_boundary(), progress("reading") as steps, opened(url, restored=restored, reading=not restored) as ledger:
         wanted = None if anchor is None else _anchor(anchor, trust)
         try:
             found = ledger.verify(wanted, steps)
@@ -243,7 +243,7 @@ def export(
     with error_boundary():
         require_writable("--out", out, ".json")
         require_harmless("--out", out)
-    with error_boundary(), progress("reading") as steps, opened(url) as ledger:
+    with error_boundary(), progress("reading") as steps, opened(url, reading=True) as ledger:
         from dpcompose.report import dumps
         from dpcompose.report.ledger import deployments_document
 
@@ -263,13 +263,17 @@ def export(
         stderr(f"wrote {out}")
 
 
-def opened(url: str, *, create: bool = False, restored: bool = False) -> Ledger:
-    """The ledger at `url`."""
+def opened(url: str, *, create: bool = False, restored: bool = False, reading: bool = False) -> Ledger:
+    """The ledger at `url`; if it is only read, it may be where we may not write."""
     from dpcompose.ledger import Ledger
+    from dpcompose.ledger.ledger import file_of
+    from dpcompose.ledger.sqlite_connection import may_write
 
     if url in ("memory:", ":memory:"):
         raise DomainError("--ledger", url, "a file or a database: what is in memory ends with the command")
-    return Ledger.open(url, create=create, restored=restored)
+    path = file_of(url)
+    read_only = reading and not (path is not None and may_write(path) and may_write(path.absolute().parent))
+    return Ledger.open(url, create=create, restored=restored, read_only=read_only)
 
 
 def keys_of(trust: Sequence[str] | None) -> list[VerifierKey]:

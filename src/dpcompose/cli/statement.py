@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpcompose.cli.ledger_read import opened
 from dpcompose.cli.options import Json, PlanFile, option, read_plan
 from dpcompose.cli.output import emit, emit_document, error_boundary, require_writable, write
 from dpcompose.cli.streams import progress, stderr, stdout
@@ -58,7 +59,6 @@ def verify(
     with error_boundary(), progress("pricing the mechanisms again"):
         from dpcompose.interop.privacy_document import LARGEST
         from dpcompose.interop.privacy_document import verify as verified
-        from dpcompose.ledger import Ledger
 
         try:
             content = read(path_of("FILE", file), most=LARGEST)
@@ -67,8 +67,8 @@ def verify(
         if ledger is None:
             found = verified(content, digest=digest)
         else:
-            with Ledger.open(ledger, create=False) as opened:
-                found = verified(content, digest=digest, ledger=opened)
+            with opened(ledger, reading=True) as kept:
+                found = verified(content, digest=digest, ledger=kept)
     emit("verify", lambda: _document(found), lambda: _page(found, str(file)), json=json)
 
 

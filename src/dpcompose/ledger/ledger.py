@@ -34,21 +34,35 @@ _CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
 _DOMAIN = "a file, sqlite:///file, postgresql://user@host/database or memory:"
 
 
-def open_store(url: str, *, create: bool, restored: bool = False) -> Store:
+def open_store(url: str, *, create: bool, restored: bool = False, read_only: bool = False) -> Store:
     """The store at `url`; SQL is imported only now, so that `import dpcompose` stays light."""
+    if read_only and (restored or url == "memory:"):
+        raise DomainError("read_only", read_only, "False for a ledger in memory, or one whose head record begins anew")
+    path = file_of(url)
+    if url == "memory:":
+        return MemoryStore()
+    if path is None:
+        return _postgres(url.partition(":")[2], create=create, read_only=read_only)
+    return _sqlite(path, create=create, restored=restored, read_only=read_only)
+
+
+def file_of(url: str) -> Path | None:
+    """The file that is named; None for memory and for a database.
+
+    Raises:
+        DomainError: It is no name of a ledger.
+    """
     # SQLite would make ":memory:" at the end of a URL a file.
     if not url or _CONTROL.search(url) or not _encodable(url) or url.endswith(":memory:"):
         raise DomainError("url", url, _DOMAIN)
     scheme = match[1] if (match := _SCHEME.match(url)) else ""
-    if url == "memory:":
-        return MemoryStore()
-    if scheme in ("postgresql", "postgres", "postgresql+psycopg"):
-        return _postgres(url.partition(":")[2], create=create)
+    if url == "memory:" or scheme in ("postgresql", "postgres", "postgresql+psycopg"):
+        return None
     if scheme == "sqlite" and url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
-        return _sqlite(url.removeprefix("sqlite:///"), create=create, restored=restored)
+        return Path(url.removeprefix("sqlite:///"))
     if "://" in url or scheme in ("sqlite", "memory"):
         raise DomainError("url", url, _DOMAIN)
-    return _sqlite(url, create=create, restored=restored)
+    return Path(url)
 
 
 def _encodable(url: str) -> bool:
@@ -58,20 +72,24 @@ def _encodable(url: str) -> bool:
         return False
 
 
-def _sqlite(path: str, *, create: bool, restored: bool) -> Store:
+def _sqlite(path: Path, *, create: bool, restored: bool, read_only: bool) -> Store:
     from dpcompose.ledger.sqlite import SQLiteStore
+    from dpcompose.ledger.sqlite_reading import SQLiteReader
 
-    return SQLiteStore(Path(path), create=create, restored=restored)
+    if read_only:
+        return SQLiteReader(path)
+    return SQLiteStore(path, create=create, restored=restored)
 
 
-def _postgres(rest: str, *, create: bool) -> Store:
+def _postgres(rest: str, *, create: bool, read_only: bool) -> Store:
     try:
         import psycopg  # noqa: F401  # pyright: ignore[reportUnusedImport]
     except ImportError:
         raise MissingExtraError("A ledger on PostgreSQL", "postgres") from None
-    from dpcompose.ledger.postgres import PostgresStore
+    from dpcompose.ledger.postgres import PostgresReader, PostgresStore
 
-    return PostgresStore(f"postgresql+psycopg:{rest}", create=create)
+    url = f"postgresql+psycopg:{rest}"
+    return PostgresReader(url) if read_only else PostgresStore(url, create=create)
 
 
 @dataclass(frozen=True)
@@ -159,23 +177,25 @@ class Ledger:
     plot = Plot(burn_down=_scope, icicle=_tree)
 
     @classmethod
-    def open(cls, url: str | Path, *, create: bool = True, restored: bool = False) -> Ledger:
+    def open(cls, url: str | Path, *, create: bool = True, restored: bool = False, read_only: bool = False) -> Ledger:
         """The ledger at `url`: a file, `sqlite:///file`, `postgresql://...`, or `memory:` for one that is not kept.
 
         Args:
             url: Where it is.
             create: Whether a ledger is made where there is none.
             restored: Whether a file may lack entries that were acknowledged: it was restored, and its keeper knows.
+            read_only: Whether nothing is written, neither to it nor beside it: it may be in a folder without the right
+                to write, on a read-only mount, on a standby of PostgreSQL, or that of a user who may only select.
 
         Raises:
             StoreError: It cannot be opened, or not be trusted to keep what it acknowledges.
         """
         if not isinstance(url, (str, Path)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("url", url, "text or a path")
-        for name, value in (("create", create), ("restored", restored)):
+        for name, value in (("create", create), ("restored", restored), ("read_only", read_only)):
             if not isinstance(value, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise DomainError(name, value, "True or False")
-        return cls(open_store(str(url), create=create, restored=restored))
+        return cls(open_store(str(url), create=create, restored=restored, read_only=read_only))
 
     def scope(
         self,

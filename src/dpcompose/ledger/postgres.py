@@ -29,9 +29,9 @@ from dpcompose.ledger.postgres_connection import (
     require_tables,
 )
 from dpcompose.ledger.reading import ReadModel
-from dpcompose.ledger.schema import migrate, require_known, version_of
+from dpcompose.ledger.schema import migrate, no_ledger, require_current, require_known, version_of
 from dpcompose.ledger.scope import root_of
-from dpcompose.ledger.store import Row, closed
+from dpcompose.ledger.store import Row, closed, read_only
 
 ATTEMPTS = 20
 """How often a transaction is tried that the server gives up in favor of another."""
@@ -43,7 +43,59 @@ _LOCK = (
 )
 
 
-class PostgresStore:
+class PostgresReader:
+    """A ledger in a PostgreSQL database that is opened for reading: a standby will do, or a user who may only select.
+
+    Args:
+        url: In SQLAlchemy's form, such as `postgresql+psycopg://user@host/database`.
+        reading: Whether the server is asked to refuse every write; a standby refuses them by itself.
+
+    Raises:
+        StoreError: The server cannot be reached, or shows no such ledger.
+    """
+
+    def __init__(self, url: str, *, reading: bool = True) -> None:
+        self._engine, self.url = engine_of(url, reading=reading)
+        self._process = os.getpid()
+        self._closed = False
+        try:
+            with failures(self.url), self._engine.connect() as connection, connection.begin():
+                self._begin(connection)
+                require_tables(_driver_of(connection), self.url)
+        except BaseException:
+            self._engine.dispose()
+            raise
+
+    def _begin(self, connection: Connection) -> None:
+        """Look for the ledger."""
+        require_current(version_of(connection, url=self.url), url=self.url)
+
+    def transact(self, request: Request) -> RequestDecision:
+        raise read_only(self.url)
+
+    @contextmanager
+    def snapshot(self) -> Generator[ReadModel]:
+        self._require_usable()
+        options: dict[str, Any] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+        with (
+            failures(self.url),
+            self._engine.connect().execution_options(**options) as connection,
+            connection.begin(),
+        ):
+            yield ReadModel(connection, _damage)
+
+    def close(self) -> None:
+        self._closed = True
+        self._engine.dispose(close=os.getpid() == self._process)
+
+    def _require_usable(self) -> None:
+        if self._closed:
+            raise closed(self.url)
+        if os.getpid() != self._process:
+            raise StoreError(self.url, "was opened in another process", "Open the ledger again after a fork")
+
+
+class PostgresStore(PostgresReader):
     """A ledger in a PostgreSQL database.
 
     A transaction locks the balance of its top-level scope first. One chain of hashes makes the charges below a
@@ -58,22 +110,18 @@ class PostgresStore:
     """
 
     def __init__(self, url: str, *, create: bool) -> None:
-        self._engine, self.url = engine_of(url)
-        self._process = os.getpid()
-        self._closed = False
+        self._create = create
         self._known: Cache = defaultdict(Cached)
         self._group_commits: dict[str, GroupCommit] = {}
         self._lock = Lock()
-        try:
-            with failures(self.url), self._engine.connect() as connection, connection.begin():
-                connection.execute(_MIGRATING)
-                if not create and version_of(connection, url=self.url) == 0:
-                    raise StoreError(self.url, "there is no ledger in this database", "dpcompose ledger init makes one")
-                migrate(connection, url=self.url)
-                require_tables(_driver_of(connection), self.url)
-        except BaseException:
-            self._engine.dispose()
-            raise
+        super().__init__(url, reading=False)
+
+    def _begin(self, connection: Connection) -> None:
+        """Bring the tables up to date, or make them."""
+        connection.execute(_MIGRATING)
+        if not self._create and version_of(connection, url=self.url) == 0:
+            raise no_ledger(self.url)
+        migrate(connection, url=self.url)
 
     def transact(self, request: Request) -> RequestDecision:
         self._require_usable()
@@ -102,27 +150,6 @@ class PostgresStore:
             finally:
                 pooled.close()
         raise AssertionError("the last attempt returns or raises")
-
-    @contextmanager
-    def snapshot(self) -> Generator[ReadModel]:
-        self._require_usable()
-        options: dict[str, Any] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
-        with (
-            failures(self.url),
-            self._engine.connect().execution_options(**options) as connection,
-            connection.begin(),
-        ):
-            yield ReadModel(connection, _damage)
-
-    def close(self) -> None:
-        self._closed = True
-        self._engine.dispose(close=os.getpid() == self._process)
-
-    def _require_usable(self) -> None:
-        if self._closed:
-            raise closed(self.url)
-        if os.getpid() != self._process:
-            raise StoreError(self.url, "was opened in another process", "Open the ledger again after a fork")
 
 
 @dataclass

@@ -106,8 +106,10 @@ _CAUSES: Mapping[str, tuple[str, str]] = {
 }
 
 
-def engine_of(given: str) -> tuple[Engine, str]:
+def engine_of(given: str, *, reading: bool = False) -> tuple[Engine, str]:
     """An engine whose connections are all checked, and its name for messages, without a password.
+
+    If they are for reading alone, nothing is asked of the server's settings, and every write is refused by it.
 
     Raises:
         DomainError: The address is none.
@@ -122,6 +124,10 @@ def engine_of(given: str) -> tuple[Engine, str]:
     pinned: list[str] = []
 
     def connected(connection: psycopg.Connection[Any], _record: object) -> None:
+        if reading:
+            connection.execute("SET default_transaction_read_only = on")
+        else:
+            _require_safe(connection, url)
         _prepare(connection, url, pinned)
 
     event.listen(engine, "connect", connected)
@@ -132,11 +138,8 @@ def _shown(address: URL) -> str:
     return URL.create("postgresql", host=address.host, port=address.port, database=address.database).render_as_string()
 
 
-def _prepare(connection: psycopg.Connection[Any], url: str, pinned: list[str]) -> None:
-    """Refuse a server that may lose what it acknowledges; wait for no lock forever, and let nobody wait for us.
-
-    The first connection finds the schema, and it holds for all: no search path leads to other tables.
-    """
+def _require_safe(connection: psycopg.Connection[Any], url: str) -> None:
+    """Refuse a server that may lose what it acknowledges."""
     (version,) = connection.execute("SELECT version()").fetchone() or ("",)
     connection.execute("SET client_min_messages = warning")
     values = connection.execute(f"SELECT {SETTINGS}".encode()).fetchone() or ()
@@ -144,6 +147,13 @@ def _prepare(connection: psycopg.Connection[Any], url: str, pinned: list[str]) -
     require_durable(values, url, all_known=str(version).startswith("PostgreSQL"))
     # What is set here is not changed any more by the server's configuration.
     connection.execute("SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), false)")
+
+
+def _prepare(connection: psycopg.Connection[Any], url: str, pinned: list[str]) -> None:
+    """Wait for no lock forever, and let nobody wait for us.
+
+    The first connection finds the schema, and it holds for all: no search path leads to other tables.
+    """
     connection.execute(f"SET lock_timeout = '{LOCK_TIMEOUT}'")
     connection.execute(f"SET idle_in_transaction_session_timeout = '{LOCK_TIMEOUT}'")
     known = bool(pinned)

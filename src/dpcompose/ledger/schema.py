@@ -175,6 +175,21 @@ def migrate(connection: Connection, *, url: str, steps: Sequence[Step] = STEPS) 
         connection.execute(MIGRATION.insert().values(number=step.number, name=step.name))
 
 
+def require_current(version: int, *, url: str) -> None:
+    """Raise StoreError unless the schema is the last one: whoever only reads brings nothing up to date."""
+    if version == 0:
+        raise no_ledger(url)
+    require_known(version, url=url)
+    if version < len(STEPS):
+        what = f"has the schema of an earlier version ({version}; this one reads {len(STEPS)})"
+        raise StoreError(url, what, "dpcompose ledger migrate brings it up to date")
+
+
+def no_ledger(url: str) -> StoreError:
+    """The error of a file or database that is empty, and is not to become a ledger."""
+    return StoreError(url, "there is no ledger here", "dpcompose ledger init makes one")
+
+
 def require_known(version: int, *, url: str, steps: Sequence[Step] = STEPS) -> None:
     """Raise NewerSchemaError unless this version of dpcompose knows that version of the schema."""
     if not version <= len(steps):

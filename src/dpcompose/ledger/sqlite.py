@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from time import monotonic, sleep, time_ns
+from time import monotonic, time_ns
 from typing import Any
 from weakref import finalize
 
-from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from dpcompose.errors import StoreError, TamperedError
+from dpcompose.errors import StoreError
 from dpcompose.ledger.batch import Batch
 from dpcompose.ledger.decision import Request, RequestDecision
 from dpcompose.ledger.entry import Head
@@ -24,17 +23,15 @@ from dpcompose.ledger.group_commit import GroupCommit, Outcome
 from dpcompose.ledger.head_record import (
     VERSION,
     CheckedWriteModel,
-    Claim,
     HeadRecord,
     LossError,
     heads_of,
-    missing_claims,
-    read_claims,
     share,
     write_record,
 )
 from dpcompose.ledger.reading import ReadModel
-from dpcompose.ledger.schema import STEPS, migrate, require_known, version_of
+from dpcompose.ledger.schema import STEPS, migrate, no_ledger, require_known, version_of
+from dpcompose.ledger.sqlite_checks import CheckedFile
 from dpcompose.ledger.sqlite_connection import (
     BESIDE,
     FileLock,
@@ -43,11 +40,9 @@ from dpcompose.ledger.sqlite_connection import (
     beside,
     cause_of,
     connect,
-    damage_of,
     engine_of,
     failure,
     identity,
-    is_in_file,
     is_lasting,
     log_at,
     log_of,
@@ -57,7 +52,6 @@ from dpcompose.ledger.sqlite_connection import (
     settle,
 )
 from dpcompose.ledger.store import closed
-from dpcompose.ledger.verification import verify
 
 LOOK_AGAIN = 1.0
 """Seconds after which a commit looks at the names of all files again."""
@@ -77,6 +71,8 @@ class SQLiteStore:
         StoreError: The file cannot be used, or not safely.
     """
 
+    _checks: type[CheckedFile] = CheckedFile
+
     def __init__(self, path: Path, *, create: bool, restored: bool = False) -> None:
         self.url = str(path)
         self._process = os.getpid()
@@ -84,11 +80,11 @@ class SQLiteStore:
         with self._failures(_Progress()), ExitStack() as opened:
             named, path = Path(os.path.abspath(path)), path.resolve()  # SQLite follows links too
             require_place(path, create=create)
-            self._path, self._head_path = path, beside(path, "-head")
             self._file_lock = FileLock(beside(path, "-turn"))
             opened.callback(self._file_lock.close)
             self._engine = engine_of(path)
             opened.callback(self._engine.dispose)
+            self._file = self._checks(path, self.url, self._engine)
             is_new = not path.exists() or not path.stat().st_size
             with self._file_lock if is_new else nullcontext():
                 self._writer = connect(path)
@@ -96,7 +92,7 @@ class SQLiteStore:
             if restored or not self._is_ready():
                 self._prepare(create=create, restored=restored)
             settle(path)
-            self._record = HeadRecord(self._head_path)
+            self._record = HeadRecord(self._file.record)
             opened.callback(self._record.close)
             self._log, self._directory = (self._open(each, opened) for each in (beside(path, "-wal"), path.parent))
             self._unchanged_since = 0
@@ -117,62 +113,20 @@ class SQLiteStore:
 
     def _is_ready(self) -> bool:
         """Whether the ledger is whole and nothing is to be written before it is used."""
-        claims = self._claims()
-        with self._engine.connect() as connection, connection.begin():
-            version = version_of(connection, url=self.url)
-            require_known(version, url=self.url)
-            is_marked = connection.exec_driver_sql("PRAGMA user_version").scalar_one() == mark_of(self._path)
-            if claims is None and is_marked and not self._head_path.exists():
-                raise self._lost(f"its head record {self._head_path.name} is gone, and entries may be gone with it")
-            self._require_whole(connection, version, claims or [])
-        return claims is not None and version == len(STEPS) and is_marked and may_write(self._head_path)
-
-    def _claims(self) -> list[Claim] | None:
-        """The claims of the head record, read before the ledger is; None if there is no record."""
-        for pause in (0.001, 0.01, 0.1):
-            with suppress(ValueError):
-                return read_claims(self._head_path) if self._head_path.exists() else None
-            sleep(pause)  # another process may be writing that sector
-        raise self._lost(f"its head record {self._head_path.name} is damaged, and entries may be gone")
-
-    def _require_whole(self, connection: Connection, version: int, claims: Sequence[Claim]) -> None:
-        """Raise StoreError if an entry is missing, or the log is none that this file can have."""
-        reading = ReadModel(connection, self._damage)
-        missing = list(missing_claims(connection, claims if version else [], reading.roots))
-        missing += [f"all of {claim.label[1:]}" for claim in claims[1:] if claim.head.sequence and not version]
-        if missing:
-            raise self._lost(f"what was acknowledged is missing: {missing[0]}")
-        if version == len(STEPS) and not self._belongs(log_at(self._path), claims):
-            try:
-                verify(reading, anchor=None, progress=None)
-            except TamperedError as error:
-                what = f"the file and its log {self._path.name}-wal do not belong together: {error.problems[0]}"
-                raise self._lost(what) from error
-
-    def _belongs(self, log: str, claims: Sequence[Claim]) -> bool:
-        """Whether a log is known to go on where this file ends; if not, it may, and everything is looked at."""
-        if not log:
-            return True
-        if not claims or claims[0].log != log:
-            return False
-        root, head = claims[0].label[1:], claims[0].head
-        return not head.sequence or is_in_file(self._path, root, head)
-
-    def _lost(self, what: str) -> StoreError:
-        remedy = "Put back what is missing; docs/ledger.md, Backup, says how to go on without it"
-        return StoreError(self.url, what, remedy)
+        claims, version, is_marked = self._file.state()
+        return claims is not None and version == len(STEPS) and is_marked and may_write(self._file.record)
 
     def _prepare(self, *, create: bool, restored: bool) -> None:
         """Bring the schema up to date, and give this file a head record of its own."""
-        path, record = self._path, self._head_path
+        path, record = self._file.path, self._file.record
         with self._file_lock, self._engine.connect().execution_options(begin="IMMEDIATE") as connection:
             before = log_at(path)
             with connection.begin():
                 if not create and version_of(connection, url=self.url) == 0:
-                    raise StoreError(self.url, "there is no ledger in this file", "dpcompose ledger init makes one")
+                    raise no_ledger(self.url)
                 migrate(connection, url=self.url)
                 settle(path)  # what the record claims is on disk, also where a killed process left it
-                heads = heads_of(ReadModel(connection, self._damage))
+                heads = heads_of(ReadModel(connection, self._file.damage))
                 if restored or not may_write(record):
                     write_record(record, heads, like=path)
                     settle(path)
@@ -252,7 +206,7 @@ class SQLiteStore:
                 with connection.begin():
                     driver: Any = connection.connection.driver_connection
                     require_known(driver.execute(VERSION).fetchone()[0], url=self.url)
-                    yield ReadModel(connection, self._damage)
+                    yield ReadModel(connection, self._file.damage)
                 if self._broken is not None:  # closed meanwhile: no pool waits for it any more
                     connection.detach()
 
@@ -285,20 +239,13 @@ class SQLiteStore:
         self._looked_at = now
         return are_in_place(self._files)
 
-    def _damage(self, connection: Connection) -> Iterator[str]:
-        """Faults of the file itself, and claims of the head record that the ledger does not hold."""
-        claims = self._claims() or []
-        with self._engine.connect() as later, later.begin():  # begun after the record was read
-            yield from missing_claims(later, claims, ReadModel(later, self._damage).roots)
-        yield from damage_of(connection)
-
     @contextmanager
     def _failures(self, progress: _Progress) -> Generator[None]:
         """Turn what the driver raises into StoreError; stop for good where the disk cannot be relied on."""
         try:
             yield
         except LossError as error:
-            self._broken = self._lost(f"what was acknowledged is missing: {error}")
+            self._broken = self._file.lost(f"what was acknowledged is missing: {error}")
             raise self._broken from None
         except (sqlite3.Error, SQLAlchemyError, OSError, UnicodeDecodeError) as error:
             cause = cause_of(error)

@@ -14,7 +14,7 @@ from zlib import crc32
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import QueuePool
+from sqlalchemy.pool import NullPool, QueuePool
 
 from dpcompose.errors import StoreError
 from dpcompose.ledger.driver import HASH
@@ -96,8 +96,8 @@ def _code(error: sqlite3.Error) -> int:
             return 0
 
 
-def require_place(path: Path, *, create: bool) -> None:
-    """Raise StoreError unless there is a file at `path`, or may be one."""
+def require_place(path: Path, *, create: bool, writing: bool = True) -> None:
+    """Raise StoreError unless there is a file at `path` that can be read, or written if `writing`, or may be one."""
     if path.is_dir():
         raise StoreError(str(path), "is a directory", "Give the name of a file in it")
     if not path.absolute().parent.is_dir():
@@ -112,7 +112,7 @@ def require_place(path: Path, *, create: bool) -> None:
             str(path), f"this file has {names} names (hard links), and each would have its own log", remedy
         )
     # SQLite would open the file for reading, and begin without an error where it cannot write.
-    if not may_write(path):
+    if writing and not may_write(path):
         raise StoreError(str(path), *_CAUSES[sqlite3.SQLITE_READONLY])
 
 
@@ -203,6 +203,45 @@ def _require_own(connection: sqlite3.Connection, url: str) -> None:
     require_own({name for (name,) in tables}, url=url)
 
 
+class FrozenConnection(sqlite3.Connection):
+    """A connection to a file that nobody writes: the file is taken as it is, without a lock."""
+
+
+def connect_reading(path: Path) -> sqlite3.Connection:
+    """A connection that writes nothing, neither to the file nor beside it, and makes no file.
+
+    Where the log is empty, everything is in the file itself. SQLite would make a log and an index for it all the same,
+    unless it takes the file for one that nobody writes; whether somebody did is looked at afterwards.
+
+    Raises:
+        StoreError: The file is another program's database, or its log cannot be read without writing.
+    """
+    log, made = beside(path, "-wal"), sqlite3.Connection
+    if not log.exists() or not log.stat().st_size:
+        how, made = "immutable=1", FrozenConnection
+    elif beside(path, "-shm").exists():
+        how = "mode=ro&readonly_shm=1"
+    else:
+        what = f"its log {log.name} has no index beside it ({path.name}-shm), and reading makes none"
+        raise StoreError(str(path), what, "Open it for writing once, or copy all its files")
+    connection = sqlite3.connect(
+        f"{path.as_uri()}?{how}",
+        uri=True,
+        timeout=PATIENCE,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=made,
+    )
+    try:
+        _require_own(connection, str(path))
+        for name in ("trusted_schema", "cache_size"):
+            connection.execute(f"PRAGMA {name} = {SETTINGS[name]}").fetchall()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
 def settle(path: Path) -> None:
     """Sync the log and the directory: what a killed process wrote is visible now, and must not be lost later."""
     for each in (beside(path, "-wal"), path.absolute().parent):
@@ -227,9 +266,15 @@ class Writer:
         return self.connection.executemany(statement, rows).rowcount
 
 
-def engine_of(path: Path) -> Engine:
-    """Connections for reads and migrations, with the same settings; a transaction says itself how it begins."""
-    engine = create_engine("sqlite://", creator=lambda: connect(path), poolclass=QueuePool, max_overflow=-1)
+def engine_of(path: Path, *, reading: bool = False) -> Engine:
+    """Connections for reads and migrations, with the same settings; a transaction says itself how it begins.
+
+    If they are for reading alone, each transaction has a connection of its own, which finds the log as it is by then.
+    """
+    if reading:
+        engine = create_engine("sqlite://", creator=lambda: connect_reading(path), poolclass=NullPool)
+    else:
+        engine = create_engine("sqlite://", creator=lambda: connect(path), poolclass=QueuePool, max_overflow=-1)
 
     def begin(connection: Connection) -> None:
         connection.exec_driver_sql(f"BEGIN {connection.get_execution_options().get('begin', 'DEFERRED')}")

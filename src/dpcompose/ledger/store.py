@@ -108,6 +108,11 @@ def closed(url: str) -> StoreError:
     return StoreError(url, "this ledger was closed", "Open it again")
 
 
+def read_only(url: str) -> StoreError:
+    """The error of a store that was opened for reading, and is asked to write."""
+    return StoreError(url, "this ledger was opened for reading only", "Nothing was changed; open it for writing")
+
+
 Row = tuple[Any, ...]
 
 
