@@ -62,7 +62,7 @@ NO_NUMERICS = {"errors", "files", "ledger", "moved", "notebook", "pictured", "ve
 
 # A third-party package, and the rooms it is confined to. What is not listed is not used.
 CONFINED_TO = {
-    "numpy": {*THEORY, "interop"},
+    "numpy": {*THEORY, "interop", "release"},
     "scipy": THEORY,
     "flint": {"proof"},
     "sqlalchemy": {"ledger"},
@@ -77,6 +77,7 @@ CONFINED_TO = {
     "hypothesis": {"audit"},
     "jax_privacy": {"interop"},
     "lightning": {"interop"},
+    "mbi": {"release"},
     "opacus": {"interop"},
     "torch": {"interop"},
     "transformers": {"interop"},

@@ -2,7 +2,8 @@
 
 Python blocks of one page share a namespace, in order; lines after `>>>` are doctests. In a console block every
 `$ dpcompose ...` is run, and what it prints is compared, `...` standing for anything. A block whose opening fence
-names a file, such as ```toml plan.toml, is that file for the commands that follow.
+names a file, such as ```toml plan.toml, is that file for the commands that follow. A block below a comment
+`<!-- needs mbi -->` runs where that library is installed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,10 @@ PAGES = [ROOT / "README.md", ROOT / "README.zh.md", ROOT / "CONTRIBUTING.md", *s
 # The Chinese pages have the same code as the English ones (tests/website/test_languages.py).
 EXECUTED = [page for page in PAGES if not page.name.endswith(".zh.md")]
 COMMANDS = {page for page in EXECUTED if "```console" in page.read_text()}
-FENCED = re.compile(r"^```(?P<language>\w+)(?: (?P<file>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCED = re.compile(
+    r"^(?:<!-- needs (?P<needs>\w+) -->\n+)?```(?P<language>\w+)(?: (?P<file>\S+))?\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
 COMMAND = Path(sys.executable).with_name("dpcompose")
 
 
@@ -33,25 +38,33 @@ class Block:
     file: str | None
     text: str
     line: int
+    needs: str | None
 
 
 def blocks(page: str) -> Iterator[Block]:
     for match in FENCED.finditer(page):
-        yield Block(match["language"], match["file"], match["text"], page.count("\n", 0, match.start()) + 1)
+        line = page.count("\n", 0, match.start("language")) + 1
+        yield Block(match["language"], match["file"], match["text"], line, match["needs"])
 
 
 def execute(page: str, name: str, workdir: Path) -> None:
     """Runs the blocks of a page in order, in `workdir`; raises at the first one that does not do what it shows."""
     namespace: dict[str, object] = {"__name__": name}
     for block in blocks(page):
-        if block.file is not None:
-            (workdir / block.file).write_text(block.text)
-        elif block.language == "python" and ">>>" in block.text:
-            _doctest(block, name, namespace)
-        elif block.language == "python":
-            exec(compile("\n" * block.line + block.text, name, "exec", dont_inherit=True), namespace)
-        elif block.language == "console":
-            _console(block, name, workdir)
+        if block.needs is None or find_spec(block.needs) is not None:
+            run_block(block, name, workdir, namespace)
+
+
+def run_block(block: Block, name: str, workdir: Path, namespace: dict[str, object]) -> None:
+    """Runs one block; raises if it does not do what it shows."""
+    if block.file is not None:
+        (workdir / block.file).write_text(block.text)
+    elif block.language == "python" and ">>>" in block.text:
+        _doctest(block, name, namespace)
+    elif block.language == "python":
+        exec(compile("\n" * block.line + block.text, name, "exec", dont_inherit=True), namespace)
+    elif block.language == "console":
+        _console(block, name, workdir)
 
 
 def _doctest(block: Block, name: str, namespace: dict[str, object]) -> None:
@@ -154,3 +167,10 @@ def test_a_wrong_page_fails(page: str, workdir: Path) -> None:
 def test_a_right_page_passes(workdir: Path) -> None:
     written = "```toml a.toml\na = 1\n```\n```python\nfrom pathlib import Path\na = Path('a.toml').read_text()\n```\n"
     execute(written + "```python\n>>> a\n'a = 1\\n'\n```\n", "right page", workdir)
+
+
+def test_a_block_runs_where_what_it_needs_is_installed(workdir: Path) -> None:
+    wrong = "```python\n>>> 1\n2\n```\n"
+    execute(f"<!-- needs not_a_library -->\n\n{wrong}", "right page", workdir)
+    with pytest.raises(AssertionError):
+        execute(f"<!-- needs pytest -->\n\n{wrong}", "wrong page", workdir)

@@ -24,6 +24,7 @@ from unittest.mock import patch
 import pyarrow as pa
 
 import dpcompose.release as release
+from campaigns.release.marginals import audited_rounds
 from dpcompose.audit import Found, Verdict, audit
 from dpcompose.release.aggregate import exact
 from dpcompose.release.audited import AuditedRelease, World, audited_question, audited_session, audited_worlds
@@ -121,7 +122,17 @@ def sessions(count: int, alarm: float) -> Found:
         return _found(audited_session(small, *tables), count, alarm)
 
 
+def marginals(draws: int, alarm: float) -> Found:
+    """The audit of the rounds that measure marginals for synthetic data."""
+    return _found(audited_rounds(), draws, alarm)
+
+
 # --- Planted defects: each must be found. ---
+
+
+def too_little_noise_on_marginals(draws: int) -> Found:
+    """Marginals with a quarter of the noise."""
+    return _found(audited_rounds(parts=4), draws, ALARM)
 
 
 def _planted(name: str, draws: int, worlds: Sequence[World]) -> Found:
@@ -213,12 +224,14 @@ def wrong_sensitivity(name: str, draws: int, parts: float = 4) -> Found:
     return _found(audited_worlds(*worlds, claim=honest.mechanism, name=name), draws, ALARM)
 
 
+WHOLES = ("sessions", "marginals")
 NEW = list(QUESTIONS)[list(QUESTIONS).index("variance") :]
 PLANTED: dict[str, Callable[[int], Found]] = {
     "sensitivity 1 where 2 is due": too_little_noise,
     "a missing group dropped": missing_group_dropped,
     "noise before clamping": noise_before_clamping,
     "a float sum": float_sum,
+    "too little noise on marginals": too_little_noise_on_marginals,
     # Of so few rows no private key comes out.
     **{f"wrong sensitivity: {name}": partial(wrong_sensitivity, name) for name in NEW if "private" not in name},
 }
@@ -227,8 +240,8 @@ PLANTED: dict[str, Callable[[int], Found]] = {
 def main() -> None:
     draws = int(float(sys.argv[1])) if len(sys.argv) > 1 else 10**6
     played = int(float(sys.argv[2])) if len(sys.argv) > 2 else 10**4
-    chosen = sys.argv[3:] or [*QUESTIONS, "sessions", "planted"]
-    alarm = ALARM / (len(QUESTIONS) + 1)
+    chosen = sys.argv[3:] or [*QUESTIONS, *WHOLES, "planted"]
+    alarm = ALARM / (len(QUESTIONS) + len(WHOLES))
     bad = False
     for name in chosen:
         began = time.perf_counter()
@@ -240,7 +253,10 @@ def main() -> None:
                     f"planted: {planted:32} {found.verdict.value}, {found.samples:,} draws  {found.event}", flush=True
                 )
             continue
-        found = sessions(played, alarm) if name == "sessions" else audited(QUESTIONS[name], draws, alarm)
+        if name in WHOLES:
+            found = sessions(played, alarm) if name == "sessions" else marginals(draws, alarm)
+        else:
+            found = audited(QUESTIONS[name], draws, alarm)
         bad |= found.verdict is Verdict.REFUTED
         took, excess = time.perf_counter() - began, max((tried.excess for tried in found.tried), default=0.0)
         print(f"{name:24} {found.verdict.value}, {found.samples:,} draws, largest excess {excess:+.5f}, unseen "

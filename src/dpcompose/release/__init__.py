@@ -24,6 +24,7 @@ from dpcompose.release.session import Session
 from dpcompose.release.sparse_vector import SparseVector, open_sparse_vector
 from dpcompose.release.sql import questions_of_sql
 from dpcompose.release.sums import Mean, Sum
+from dpcompose.release.synthetic import Synthetic, SyntheticData
 from dpcompose.release.table import Table, table
 from dpcompose.release.top import Top
 from dpcompose.release.workload import Coordinated
@@ -55,6 +56,8 @@ __all__ = [
     "SparseVector",
     "StandardDeviation",
     "Sum",
+    "Synthetic",
+    "SyntheticData",
     "Table",
     "Top",
     "Units",

@@ -199,6 +199,8 @@ def projected(
     columns |= {f"key{i}": _same(table, name) for i, name in enumerate(what.by)}
     rows = [_there(table, name) for name in table.unit]
     rows += _possible(table, what.by) if what.public is None else _wanted(table, what)
+    for name, values in zip(what.by, what.among or (), strict=what.among is not None):
+        rows.append(table.engine.is_in(_same(table, name), list(values)))
     if what.value is not None:
         name, grid, _ = what.value
         rows.append(_told(table, name))

@@ -59,6 +59,7 @@ class Aggregation:
         lost: The question of which units that lose a row are counted, and all units; or None.
         fewest: Private groups of fewer units, or rows, are left out.
         measure: What those are fewer of: 0 for units, 1 for rows.
+        among: For each grouping column the public values that count, where the combinations that occur are private.
     """
 
     by: tuple[str, ...]
@@ -71,6 +72,7 @@ class Aggregation:
     lost: Aggregation | None = None
     fewest: int = 1
     measure: int = 0
+    among: tuple[tuple[Any, ...], ...] | None = None
 
     def __post_init__(self) -> None:
         if self.public is None or self.bins is None:

@@ -286,7 +286,7 @@ class Quote:
             DomainError: If the confidence is outside (0, 1), or a mean is quoted without a count.
         """
         failure = 1 - check.open_probability("confidence", confidence)
-        needed = not self.question.foreseen and self.question.kind != "workload"
+        needed = not self.question.foreseen and self.question.kind not in ("workload", "synthetic data")
         rows = (check.count("count", count, least=1),) if needed or count is not None else ()
         found = self.question.errors(self.design, failure, (Values("count", "int64", rows),))
         return found[0] if isinstance(found, tuple) else found

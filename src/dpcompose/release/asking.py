@@ -13,6 +13,7 @@ from dpcompose.release.moments import Ratio, StandardDeviation, Variance
 from dpcompose.release.quantile import Maximum, Minimum, Quantile, Quantiles
 from dpcompose.release.question import GroupOptions, Question
 from dpcompose.release.sums import Mean, Sum
+from dpcompose.release.synthetic import Synthetic, SyntheticData
 from dpcompose.release.top import Top
 
 
@@ -172,6 +173,19 @@ class Asking(ABC):
     def contingency(self, *, key: str | None = None, **asked: Unpack[GroupOptions]) -> Answer:
         """How many rows have each combination of values of several columns; see `Contingency` and `ask`."""
         return self.ask(Contingency(**asked), key=key)
+
+    def synthetic(
+        self,
+        *,
+        marginals: int | Sequence[Sequence[str]] = 3,
+        rounds: int | None = None,
+        megabytes: float = 80.0,
+        key: str | None = None,
+        **asked: Unpack[GroupOptions],
+    ) -> SyntheticData:
+        """Synthetic rows of several columns, and all their marginals; see `Synthetic`, `SyntheticData` and `ask`."""
+        question = Synthetic(marginals=marginals, rounds=rounds, megabytes=megabytes, **asked)
+        return SyntheticData(self.ask(question, key=key))
 
     def rows_per_unit(
         self, *, most: int | None = None, key: str | None = None, **asked: Unpack[GroupOptions]

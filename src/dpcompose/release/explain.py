@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
@@ -50,7 +51,10 @@ class Explanation:
 
 def _asked(quote: Quote) -> str:
     aggregation = quote.design.aggregation
-    keys = "private keys" if aggregation.public is None else f"{len(aggregation.public):,} public keys"
+    if aggregation.among is not None:
+        keys = f"{math.prod(len(values) for values in aggregation.among):,} public cells"
+    else:
+        keys = "private keys" if aggregation.public is None else f"{len(aggregation.public):,} public keys"
     return quote.question.kind + (f" by {', '.join(aggregation.by)}, {keys}" if aggregation.by else "")
 
 

@@ -184,7 +184,8 @@ def _families(whats: Sequence[Aggregation]) -> list[list[int]]:
 def _is_of_its_own(what: Aggregation) -> bool:
     """Whether it has an order of rows, or of groups, that no other question shares."""
     by_rows = what.bins is not None and what.bins[0] is None
-    return bool((what.distinct and what.by) or what.terms or what.item is not None or what.lost is not None or by_rows)
+    other = what.item is not None or what.lost is not None or what.among is not None
+    return bool((what.distinct and what.by) or what.terms or other or by_rows)
 
 
 def _public(what: Aggregation) -> frozenset[Key] | None:

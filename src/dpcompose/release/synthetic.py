@@ -1,0 +1,292 @@
+"""Synthetic data: a distribution over several columns that agrees with marginals that were measured privately."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from itertools import combinations, groupby, product
+from typing import Any, ClassVar, cast
+
+from dpcompose.composition.calibrate import calibrate
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.ledger import Receipt
+from dpcompose.mechanism import Concentrated
+from dpcompose.numerics import check
+from dpcompose.release.aggregation import Aggregation
+from dpcompose.release.aim import SIGMA, AdaptiveMarginals, workload
+from dpcompose.release.answer import Answer
+from dpcompose.release.arrow import arrow_table
+from dpcompose.release.counts import Count
+from dpcompose.release.design import Aggregates, Design, Released, digest
+from dpcompose.release.estimation import STEPS, Columns, GraphicalModel, Marginal, require
+from dpcompose.release.question import MOST_KEYS, Question, Values, key_columns
+from dpcompose.release.spend import Spend, below
+from dpcompose.release.table import Table
+
+MOST_COLUMNS, MOST_PARTS, MOST_ROUNDS, MOST_ROWS = 50, 200_000, 10_000, 10**8
+REFITTED = 3
+"""How many times as many steps a model takes that starts anew."""
+
+
+@dataclass(frozen=True)
+class Synthetic(Question):
+    """Marginals of several columns, each chosen because what was measured before has it most wrong.
+
+    The answer has one row for every cell of every marginal that was measured: NULL stands for a column that it does not
+    count by. `SyntheticData` makes one distribution of them, by mbi. Rows that have none of the values are left out.
+
+    Args:
+        by: The columns.
+        keys: One list of values for each column of `by`.
+        spend: A rho, or an epsilon with a delta.
+        marginals: What should be right: all marginals of so many columns, or lists of columns.
+        rounds: Of how many rounds the first is an equal part; by default 16 for each column.
+        megabytes: How large the model may become; where it is large, a round takes minutes.
+
+    Reference: [McKennaMullinsSheldonMiklau2022]
+    """
+
+    _: KW_ONLY
+    marginals: int | Sequence[Sequence[str]] = 3
+    rounds: int | None = None
+    megabytes: float = 80.0
+
+    kind: ClassVar[str] = "synthetic data"
+    foreseen: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check.positive("megabytes", self.megabytes)
+        if self.rounds is not None:
+            check.count("rounds", self.rounds, least=1)
+        if not isinstance(self.marginals, Sequence) or isinstance(self.marginals, str):
+            check.count("marginals", self.marginals, least=1)
+
+    def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
+        by, lists = self.domain(table)
+        asked, sizes = self._spend(spend), tuple(len(each) for each in lists)
+        rho = rho_of(asked)
+        least = len(by) + 1
+        rounds = 16 * len(by) if self.rounds is None else self.rounds
+        if not least <= rounds <= MOST_ROUNDS:
+            raise DomainError("rounds", rounds, f"an integer from {least} to {MOST_ROUNDS:,}, or None")
+        weights = workload(self._workload(by, sizes))
+        change = table.bounds.change(1).l1
+        start = GraphicalModel(sizes)
+        step = AdaptiveMarginals(rho, change, sizes, weights, rounds, megabytes=float(self.megabytes), start=start)
+        # Nothing is charged where the model cannot be found.
+        require()
+        wanted = [by[column] for columns in weights for column in (*columns, -1)]
+        described = {
+            "question": self.kind,
+            "by": list(by),
+            "keys": {"number": math.prod(sizes), "digest": digest(lists)},
+            "marginals": digest([tuple(wanted)]),
+        }
+        return MarginalsDesign(
+            table, Aggregation(by, None, among=lists), (step,), (1,), None, spend=asked, description=described
+        )
+
+    def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
+        cells = drawn.released[0]
+        return (
+            Values("count", "int64", tuple(count for count, _, _ in cells)),
+            Values("sigma", "double", tuple(sigma / SIGMA for _, sigma, _ in cells)),
+            Values("measurement", "int64", tuple(number for _, _, number in cells)),
+        )
+
+    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> tuple[float, ...]:
+        """How far the noise on each cell reaches.
+
+        Raises:
+            UnsupportedError: Before the answer: the noise of later rounds follows from what was released.
+        """
+        if len(columns) < 3:
+            reason = "the noise of later rounds follows from what was released"
+            raise UnsupportedError("the error of synthetic data, quoted", reason, "The answer states it")
+        (step,) = design.steps
+        assert isinstance(step, AdaptiveMarginals)
+        sigmas = columns[-2].cells
+        found = {sigma: float(step.noise_of(sigma).error(failure)) for sigma in {*sigmas}}
+        return tuple(found[sigma] for sigma in sigmas)
+
+    def domain(self, table: Table) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]]:
+        """The columns, and the values of each.
+
+        Raises:
+            DomainError: If a column is not there, or a list of values is none.
+        """
+        by = (self.by,) if isinstance(self.by, str) else tuple(self.by)
+        lists = self.keys if isinstance(self.keys, Sequence) and not isinstance(self.keys, str) else ()
+        if not 2 <= len(by) <= MOST_COLUMNS or len(lists) != len(by) or len(set(by)) < len(by):
+            domain = f"2 to {MOST_COLUMNS} different columns, and in keys= a list of values for each"
+            raise DomainError("by", self.by, domain)
+        found: list[tuple[Any, ...]] = []
+        for name, values in zip(by, lists, strict=True):
+            _, keys = Count(by=name, keys=values)._groups(table)  # pyright: ignore[reportPrivateUsage]
+            found.append(tuple(value for (value,) in keys or ()))
+            if None in found[-1]:
+                raise DomainError("keys", None, "values", f"mutate({name}=col({name!r}).fill_null(...)) gives NULL one")
+        return by, tuple(found)
+
+    def _workload(self, by: Sequence[str], sizes: Sequence[int]) -> list[Columns]:
+        """The marginals that should be right, by the places of their columns."""
+        if isinstance(self.marginals, Sequence) and not isinstance(self.marginals, str):
+            found = [_places(by, "marginals", each) for each in self.marginals]
+            parts = sum(2 ** len(columns) for columns in found)
+        else:
+            together = int(self.marginals)
+            parts = math.comb(len(by), together) * 2**together if together <= len(by) else 0
+            found = list(combinations(range(len(by)), together)) if parts <= MOST_PARTS else []
+        if not 1 <= parts <= MOST_PARTS:
+            domain = f"marginals of the columns of by=, with 1 to {MOST_PARTS:,} parts, 2^n of n columns"
+            raise DomainError("marginals", self.marginals, domain)
+        for columns in found:
+            cells = math.prod(sizes[column] for column in columns)
+            if not cells <= MOST_KEYS:
+                names = [by[column] for column in columns]
+                raise DomainError("marginals", names, f"at most {MOST_KEYS:,} cells each, not {cells:,}", "Name fewer")
+        return found
+
+
+@dataclass(frozen=True)
+class MarginalsDesign(Design):
+    """A design whose groups are the cells of all marginals that were measured."""
+
+    def draw(self, found: Aggregates) -> Released:
+        lists = self.aggregation.among
+        assert lists is not None
+        places = [{value: place for place, value in enumerate(values)} for values in lists]
+        cells = [
+            (*(at[value] for at, value in zip(places, key, strict=True)), bins[0][self.measures[0]])
+            for key, bins in found.items()
+            if all(value in at for at, value in zip(places, key, strict=True))
+        ]
+        rows = self.steps[0].draw(cells)
+        width = len(lists)
+        keys = tuple(
+            tuple(None if place < 0 else values[place] for place, values in zip(row[:width], lists, strict=True))
+            for row in rows
+        )
+        return Released(keys, (tuple(row[width:] for row in rows),))
+
+
+@dataclass(frozen=True)
+class SyntheticData:
+    """One distribution that agrees with the marginals of an answer: marginals of it, and rows drawn from it.
+
+    All of it follows from the answer alone, so it costs nothing, however often it is asked. The model is found when it
+    is asked for first, by the same steps every time.
+
+    Args:
+        answer: What was measured, by a question of type `Synthetic`.
+
+    Raises:
+        DomainError: If the answer is another question's.
+    """
+
+    answer: Answer
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.answer, Answer) and isinstance(self.answer.question, Synthetic)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("answer", type(self.answer).__name__, "the answer to a question of type Synthetic")
+
+    @property
+    def receipt(self) -> Receipt:
+        """The charge."""
+        return self.answer.receipt
+
+    @property
+    def spent(self) -> Mapping[str, Any]:
+        """The exact amounts charged, by currency."""
+        return self.answer.spent
+
+    def marginal(self, columns: str | Sequence[str]) -> Any:
+        """How many rows have each combination of values of some columns, as an Arrow table with the column `count`.
+
+        Args:
+            columns: Any of the question's columns, measured together or not.
+
+        Raises:
+            DomainError: If a column is none of the question's, or there are more than 10^6 combinations.
+        """
+        by, lists = self._domain
+        places = _places(by, "columns", (columns,) if isinstance(columns, str) else columns)
+        cells = math.prod(len(lists[place]) for place in places)
+        if not cells <= MOST_KEYS:
+            raise DomainError("columns", columns, f"at most {MOST_KEYS:,} combinations of values, not {cells:,}")
+        keys = list(product(*(lists[place] for place in places)))
+        named = key_columns(self.answer.design.table, [by[place] for place in places], keys)
+        taken = "count_" if "count" in by else "count"
+        counts = tuple(self.model.counts(places))
+        return arrow_table([*((each.name, each.type, each.cells) for each in named), (taken, "double", counts)])
+
+    def sample(self, rows: int | None = None) -> Any:
+        """Synthetic rows as an Arrow table.
+
+        Args:
+            rows: How many; by default about as many as were counted.
+
+        Raises:
+            DomainError: If it is no integer from 1 to 10^8.
+        """
+        by, lists = self._domain
+        number = max(round(math.fsum(self.model.counts((0,)))), 1)
+        if rows is not None and not (number := check.count("rows", rows, least=1)) <= MOST_ROWS:
+            raise DomainError("rows", rows, f"an integer from 1 to {MOST_ROWS:,}")
+        drawn = self.model.sample(number)
+        values = [tuple(each[place] for place in column) for each, column in zip(lists, drawn, strict=True)]
+        types = [each.type for each in key_columns(self.answer.design.table, by, ())]
+        return arrow_table(list(zip(by, types, values, strict=True)))
+
+    def to_pandas(self, rows: int | None = None) -> Any:
+        """Synthetic rows as a pandas data frame; see `sample`."""
+        return self.sample(rows).to_pandas()
+
+    @cached_property
+    def model(self) -> GraphicalModel:
+        """The distribution."""
+        require()
+        return GraphicalModel(tuple(len(each) for each in self._domain[1])).after(self.measured, steps=REFITTED * STEPS)
+
+    @cached_property
+    def measured(self) -> tuple[Marginal, ...]:
+        """The marginals that were measured, in their order."""
+        *keys, counts, sigmas, numbers = (values.cells for values in self.answer.columns)
+        found: list[Marginal] = []
+        for _, rows in groupby(range(len(counts)), key=lambda row: numbers[row]):
+            places = list(rows)
+            columns = tuple(at for at, cells in enumerate(keys) if cells[places[0]] is not None)
+            found.append(Marginal(columns, tuple(counts[row] for row in places), sigmas[places[0]]))
+        return tuple(found)
+
+    @property
+    def _domain(self) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]]:
+        question = self.answer.question
+        assert isinstance(question, Synthetic)
+        return question.domain(self.answer.design.table)
+
+
+def rho_of(asked: Spend) -> float:
+    """The rho that a spend buys.
+
+    Raises:
+        DomainError: If it is an epsilon without a delta.
+    """
+    if asked.currency == "rho":
+        return below(asked.amount)
+    if not asked.delta:
+        domain = "a rho, or an epsilon with a delta, where marginals are chosen in rounds"
+        raise DomainError("spend", asked.typed(), domain, "Name a delta, such as {'epsilon': 1, 'delta': 1e-9}")
+    epsilon, delta = below(asked.amount), below(asked.delta)
+    return calibrate(Concentrated, epsilon=epsilon, delta=delta, parameter="increasing").value
+
+
+def _places(by: Sequence[str], name: str, columns: Any) -> Columns:
+    """The places of some columns, in the order of the question."""
+    given = tuple(cast("Sequence[Any]", columns)) if isinstance(columns, Sequence) else ()
+    if not given or isinstance(columns, str) or len(set(given)) < len(given) or not set(given) <= set(by):
+        raise DomainError(name, columns, f"different columns among {', '.join(by)}")
+    return tuple(sorted(by.index(each) for each in given))
