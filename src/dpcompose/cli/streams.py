@@ -90,7 +90,7 @@ class Progress:
 
     def _print(self) -> None:
         what, done, total = self._step
-        stderr(f"dpcompose: {what}" + ("" if total is None else f" ({done + 1} of {total})"))
+        stderr(f"dpcompose: {what}" + (" ..." if total is None else f" ({done + 1} of {total})"))
         self._printed = time.monotonic()
 
 
