@@ -67,7 +67,7 @@ CONFINED_TO = {
     "flint": {"proof"},
     "sqlalchemy": {"ledger"},
     "cryptography": {"ledger"},
-    "psycopg": {"ledger", "release"},
+    "psycopg": {"ledger", "release", "serve"},
     "ibis": {"release"},
     "duckdb": {"release"},
     "pyspark": {"release"},

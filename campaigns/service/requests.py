@@ -68,6 +68,7 @@ FIELDS = [
     "role",
     "name",
 ]
+FIELDS += ["times", "seconds", "reservation", "caps", "period", "amounts", "reason", "request", "decision"]
 FIELDS += ["days", "actor", "words", "slots", "parameters", "note", "adjacency", "odometer", "price_delta", "verify"]
 
 

@@ -203,6 +203,47 @@ class StepRefusedError(OverdrawnError):
         )
 
 
+class ReservedError(OverdrawnError):
+    """It would fit, but what is left is reserved for others; nothing was spent."""
+
+    def __init__(self, scope: str, currency: str, asked: Any, left: Any) -> None:
+        super().__init__(scope, currency, asked, left)
+        self.args = (f"{self.args[0]}, or ask again when what others reserved was used or has ended",)
+
+
+class ReservationError(LedgerError):
+    """A reservation that is not there, has ended, or is too small for this charge; nothing was spent."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"reservation: {reason}")
+
+
+class QuotaError(LedgerError):
+    """More than a person may spend in a period, by a cap that is no promise of privacy; nothing was spent.
+
+    Args:
+        scope: Where the quota holds.
+        period: The period, such as `2030-05`; `total` for all time.
+        currency: The currency that is short.
+        asked: The amount asked, exact.
+        left: The amount left to this person, exact.
+    """
+
+    def __init__(self, scope: str, period: str, *, currency: str, asked: Any, left: Any) -> None:
+        self.scope, self.period, self.currency, self.asked, self.left = scope, period, currency, asked, left
+        amounts = f"{few_digits(asked, up=True)} of {currency} asked, {few_digits(left, up=False)} left to you"
+        super().__init__(f"{scope}: {amounts} in {period}, by a quota. Nothing was spent; ask the keeper for more")
+
+
+class ApprovalError(LedgerError):
+    """A charge above a threshold that no second person has approved, or has declined; nothing was spent."""
+
+    def __init__(self, scope: str, reason: str) -> None:
+        self.scope, self.reason = scope, reason
+        super().__init__(f"{scope}: {reason}")
+
+
 class UnknownScopeError(LedgerError):
     """No scope of that path is open."""
 

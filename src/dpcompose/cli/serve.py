@@ -21,7 +21,7 @@ LedgerUrl = Annotated[str | None, typer.Option("--ledger", metavar="URL", envvar
 
 def serve(
     ledger: LedgerUrl = None,
-    people: Annotated[Path, option("The file of identities.", "FILE")] = Path("people.db"),
+    people: Annotated[str, option("The identities: a file, or postgresql://user@host/database.", "URL")] = "people.db",
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen at.", min=1, max=65535)] = 8000,
     invite: Annotated[

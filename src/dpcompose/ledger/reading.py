@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
-from dpcompose.ledger.entry import Head
+from dpcompose.ledger.entry import Entry, Head
 from dpcompose.ledger.schema import BALANCE, ENTRY, MIGRATION, SCOPE, STEPS
 from dpcompose.ledger.scope import AccountNode, root_of
-from dpcompose.ledger.store import Record, node_of, scope_of
+from dpcompose.ledger.store import Record, entry_of, node_of, scope_of
 
 AT_A_TIME = 1000
 
@@ -47,6 +47,11 @@ class ReadModel:
         last = select(ENTRY.c.sequence, ENTRY.c.hash).where(ENTRY.c.root == root).order_by(ENTRY.c.sequence.desc())
         row = self.connection.execute(last.limit(1)).first()
         return Head() if row is None else Head(*tuple(row))
+
+    def keyed(self, root: str, key: str) -> Entry | None:
+        found = select(ENTRY.c.body, ENTRY.c.hash).where(ENTRY.c.root == root, ENTRY.c.key == key)
+        row = self.connection.execute(found).first()
+        return entry_of(None if row is None else tuple(row))
 
     def roots(self) -> list[str]:
         with_scope = select(SCOPE.c.root).where(SCOPE.c.root == SCOPE.c.path)

@@ -48,6 +48,10 @@ class Snapshot(Protocol):
         """The last entry below a top-level scope."""
         ...
 
+    def keyed(self, root: str, key: str) -> Entry | None:
+        """The entry below a top-level scope whose request had that idempotency key."""
+        ...
+
     def roots(self) -> list[str]:
         """The top-level scopes, sorted; also those that have entries but no scope."""
         ...

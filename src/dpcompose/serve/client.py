@@ -30,6 +30,10 @@ _KINDS: Mapping[str, type[DPComposeError]] = {
         errors.ScopeKindError,
         errors.ReceiptError,
         errors.AlreadyRedeemedError,
+        errors.ReservedError,
+        errors.ReservationError,
+        errors.QuotaError,
+        errors.ApprovalError,
     )
 }
 
@@ -67,6 +71,7 @@ class RemoteAccount:
         key: str,
         delta: Any = None,
         description: Mapping[str, Any] | None = None,
+        reservation: str | None = None,
     ) -> Receipt:
         """Charge a mechanism, durably, before it runs; see `Account.charge`.
 
@@ -76,15 +81,66 @@ class RemoteAccount:
             key: The idempotency key, one's own: nobody else's key is the same.
             delta: Where on its curve it is charged.
             description: Anything else to keep with it.
+            reservation: The key of the own reservation to use.
+
+        Raises:
+            ApprovalError: It is above a threshold, and no second person has approved it; see `request`.
+            QuotaError: More than this person may spend in this period.
+            ReservedError: What is left is reserved for others.
+            ReservationError: The reservation has ended, or is too small.
         """
         named = {**_named(mechanism, delta), "key": key}
         if description is not None:
             named["description"] = dict(description)
+        if reservation is not None:
+            named["reservation"] = reservation
         return Receipt.read(self._asked("POST", "charge", **named)["receipt"])
 
     def redeem(self, receipt: Receipt, *, actor: str = "", nonce: str) -> None:
         """Use up a receipt before any noise is drawn; see `Ledger.redeem` for the nonce."""
         self._asked("POST", "redeem", receipt=receipt.to_json(), nonce=nonce)
+
+    def reserve(
+        self, mechanism: Composable, *, key: str, seconds: float, times: int = 1, delta: Any = None
+    ) -> dict[str, Any]:
+        """Keep room for so many charges of a mechanism; nothing is charged until each is made, with `reservation=key`.
+
+        Args:
+            mechanism: What each charge will name.
+            key: The reservation's, one's own: asked again, the same reservation.
+            seconds: How long; what was not committed by then is everybody's again.
+            times: How many charges.
+            delta: See `price`.
+        """
+        return self._asked("POST", "reserve", key=key, seconds=seconds, times=times, **_named(mechanism, delta))
+
+    def unreserve(self, key: str) -> None:
+        """Give a reservation back."""
+        self._asked("POST", "unreserve", key=key)
+
+    def request(self, mechanism: Composable, *, key: str, reason: str, delta: Any = None) -> dict[str, Any]:
+        """Ask a second person to approve the charge that will be made under this key; `state` says what was decided."""
+        return self._asked("POST", "request", key=key, reason=reason, **_named(mechanism, delta))
+
+    def requests(self) -> list[dict[str, Any]]:
+        """Requests at or below the scope, the newest first; an analyst's own."""
+        return self._asked("GET", "requests")["requests"]
+
+    def decide(self, request: str, *, approve: bool) -> dict[str, Any]:
+        """A keeper's decision on a request of somebody else."""
+        return self._asked("POST", "decide", request=request, decision="approved" if approve else "declined")
+
+    def quota(self, actor: str, caps: Mapping[str, Any], *, period: str = "total") -> dict[str, Any]:
+        """A keeper's cap on what an actor (`*`: each) spends here in each day, month, year or in total; empty: none."""
+        return self._asked("POST", "quota", actor=actor, caps=Amounts.of(caps).texts(), period=period)
+
+    def threshold(self, amounts: Mapping[str, Any]) -> dict[str, Any]:
+        """A keeper's amounts above which a charge here needs a second person; empty: none."""
+        return self._asked("POST", "threshold", amounts=Amounts.of(amounts).texts())
+
+    def agreed(self) -> dict[str, Any]:
+        """The reservations, quotas and thresholds that hold here."""
+        return self._asked("GET", "agreed")
 
     @cached_property
     def _http(self) -> httpx.Client:

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from hmac import compare_digest
 from pathlib import Path
 from secrets import token_urlsafe
-from threading import Lock
 
-from dpcompose.errors import DomainError, StoreError, UnsupportedError
+from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.ledger.text import scope_path
+from dpcompose.serve.database import Database, Row
 from dpcompose.serve.permission import Role
 
 _NAME = re.compile(r"[^\x00-\x20\x7f-\x9f@\ud800-\udfff](?:[^\x00-\x1f\x7f-\x9f@\ud800-\udfff]{0,98}[^\s@])?")
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
-_TABLE = """create table if not exists tokens (
-    digest text primary key, name text not null, role text not null, subtree text not null,
-    expires real not null, revoked integer not null default 0)"""
 YEAR = 366 * 86400.0
 
 
@@ -61,28 +57,23 @@ class Identities:
     True
 
     Args:
-        connection: Of the file.
-        clock: Seconds since 1970.
+        database: Where.
     """
 
-    connection: sqlite3.Connection
-    clock: Callable[[], float] = time.time
-    _lock: Lock = field(default_factory=Lock)
+    database: Database
 
     @classmethod
     def open(cls, path: str | Path, *, clock: Callable[[], float] = time.time) -> Identities:
-        """The identities in a file, which is made where there is none.
+        """The identities in a SQLite file, which is made where there is none, or in a PostgreSQL database.
+
+        Args:
+            path: The file, or `postgresql://user@host/database`, which several servers share.
+            clock: Seconds since 1970.
 
         Raises:
-            StoreError: If it cannot be opened.
+            StoreError: It cannot be opened.
         """
-        try:
-            connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-            connection.execute("pragma synchronous=full")
-            connection.execute(_TABLE)
-        except sqlite3.Error:
-            raise StoreError(str(path), "the identities cannot be opened") from None
-        return cls(connection, clock)
+        return cls(Database.open(path, clock=clock))
 
     def invite(self, name: str, role: Role, subtree: str, *, seconds: float = YEAR) -> str:
         """A new token, which is shown once and kept nowhere.
@@ -97,8 +88,9 @@ class Identities:
             raise DomainError("seconds", seconds, "more than 0, at most a year")
         token, where = token_urlsafe(32), scope_path(subtree) if subtree else ""
         self._run(
-            "insert into tokens (digest, name, role, subtree, expires) values (?, ?, ?, ?, ?)",
-            (_digest(token), name, Role(role).value, where, self.clock() + seconds),
+            "insert into service_token (digest, name, role, subtree, expires) values (?, ?, ?, ?, ?)",
+            (_digest(token), name, Role(role).value, where, self.database.now() + seconds),
+            write=True,
         )
         return token
 
@@ -108,8 +100,8 @@ class Identities:
             return None
         digest = _digest(token)
         rows = self._run(
-            "select digest, name, role, subtree from tokens where digest = ? and not revoked and expires > ?",
-            (digest, self.clock()),
+            "select digest, name, role, subtree from service_token where digest = ? and revoked = 0 and expires > ?",
+            (digest, self.database.now()),
         )
         for found, name, role, subtree in rows:
             if compare_digest(found, digest):
@@ -122,21 +114,21 @@ class Identities:
         Raises:
             UnsupportedError: If nobody could keep that subtree afterwards.
         """
-        live = self._run("select name, role, subtree from tokens where not revoked and expires > ?", (self.clock(),))
-        gone = [each for each in live if each[0] == name and each[2] == subtree]
-        keepers = [each for each in live if each not in gone and each[1] == Role.KEEPER]
-        kept = any(Identity(other, Role.KEEPER, where).covers(subtree) for other, _, where in keepers)
-        if any(role == Role.KEEPER for _, role, _ in gone) and not kept:
-            raise UnsupportedError("revoking the last keeper", "nobody could keep that subtree", "Invite another first")
-        self._run("update tokens set revoked = 1 where name = ? and subtree = ?", (name, subtree))
+        now = self.database.now()
+        with self.database.locked("") as run:
+            live = run("select name, role, subtree from service_token where revoked = 0 and expires > ?", (now,))
+            gone = [each for each in live if each[0] == name and each[2] == subtree]
+            keepers = [each for each in live if each not in gone and each[1] == Role.KEEPER]
+            kept = any(Identity(other, Role.KEEPER, where).covers(subtree) for other, _, where in keepers)
+            if any(role == Role.KEEPER for _, role, _ in gone) and not kept:
+                what, remedy = "revoking the last keeper", "Invite another first"
+                raise UnsupportedError(what, "nobody could keep that subtree", remedy)
+            run("update service_token set revoked = 1 where name = ? and subtree = ?", (name, subtree))
         return len(gone)
 
-    def _run(self, statement: str, values: tuple[object, ...]) -> list[tuple[str, ...]]:
-        with self._lock:
-            try:
-                return self.connection.execute(statement, values).fetchall()
-            except sqlite3.Error:
-                raise StoreError("identities", "they cannot be read or written") from None
+    def _run(self, statement: str, values: tuple[object, ...], *, write: bool = False) -> list[Row]:
+        with self.database.transaction(write=write) as run:
+            return run(statement, values)
 
 
 def _digest(token: str) -> str:

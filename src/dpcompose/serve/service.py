@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 from dpcompose.account import Account
 from dpcompose.account.opening import BudgetArguments
 from dpcompose.errors import DomainError, ScopeExistsError, TamperedError
-from dpcompose.ledger import Amount, Entry, Ledger, Receipt
+from dpcompose.ledger import Amount, Amounts, Entry, Ledger, Receipt
 from dpcompose.ledger.entry import GRANTED, REFUSED
 from dpcompose.ledger.scope import root_of
 from dpcompose.mechanism.text import parse
+from dpcompose.serve.agreement import Agreements
+from dpcompose.serve.asked import Answer, Asked, Fields, delta, number, require_texts, text
 from dpcompose.serve.identity import YEAR, Identities, Identity
 from dpcompose.serve.permission import Role
+from dpcompose.serve.terms import Terms
 
-Fields = Mapping[str, Any]
-Answer = dict[str, Any]
 MOST_ENTRIES = 1000
-_FRACTION = re.compile(r"[0-9]{1,400}/[1-9][0-9]{0,399}", re.ASCII)
 MOST_ACCOUNTS = 1024
+_NOTED = ("approved", "reservation")
+"""What the service notes in an entry, and nobody else."""
 parsed = lru_cache(maxsize=512)(parse)
 """A mechanism that is asked again is the same object, whose price an account remembers."""
 
@@ -53,22 +53,42 @@ class Service:
             found = self._accounts[path] = Account(self.ledger, scope=path)
         return found
 
+    @cached_property
+    def terms(self) -> Terms:
+        """The terms that charges heed besides the budgets."""
+        return Terms(self.ledger, self.people.database)
+
+    @cached_property
+    def agreements(self) -> Agreements:
+        """The answers about those terms."""
+        return Agreements(self.terms, self._priced, own_key)
+
+    def _priced(self, scope: str, fields: Fields) -> Amounts:
+        mechanism = parsed(text(fields, "mechanism"))
+        return Amounts.of(self.account(scope).price(mechanism, delta=delta(fields)))
+
     def price(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """The price of a mechanism here."""
-        mechanism = parsed(text(fields, "mechanism"))
-        return {"cost": texts(self.account(scope).price(mechanism, delta=_delta(fields)))}
+        return {"cost": self._priced(scope, fields).texts()}
 
     def charge(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """Charge a mechanism at the server's price, as the identity that asks."""
         mechanism = parsed(text(fields, "mechanism"))
-        description = fields.get("description")
-        if not (description is None or isinstance(description, dict)):
-            raise DomainError("description", description, "a mapping")
-        named: dict[str, Any] = {"delta": _delta(fields), "description": description}
+        described: Any = {} if fields.get("description") is None else fields["description"]
+        if not isinstance(described, dict) or any(name in described for name in _NOTED):
+            raise DomainError("description", described, f"a mapping without the names {', '.join(_NOTED)}")
+        account, key, given = self.account(scope), own_key(who, text(fields, "key")), delta(fields)
+        reserved = None if fields.get("reservation") is None else own_key(who, text(fields, "reservation"))
+        cost = Amounts.of(account.price(mechanism, delta=given))
+        named = {name: fields[name] for name in ("mechanism", "delta") if fields.get(name) is not None}
+        asked = Asked(who, scope, key, cost, named, reserved)
+
+        def commit(noted: Answer) -> Receipt:
+            description = {**cast("Answer", described), **noted}
+            return account.charge(mechanism, actor=who.actor, key=key, delta=given, description=description)
+
         try:
-            receipt = self.account(scope).charge(
-                mechanism, actor=who.actor, key=own_key(who, text(fields, "key")), **named
-            )
+            receipt = self.terms.charged(asked, commit)
         except ScopeExistsError:
             self._accounts.clear()
             raise
@@ -83,8 +103,8 @@ class Service:
         return {"redeemed": receipt.sequence}
 
     def left(self, who: Identity, scope: str, fields: Fields) -> Answer:
-        """The most that a charge could still ask."""
-        return {"left": self.ledger.available(scope).texts()}
+        """The most that a charge could still ask, what others reserved left aside."""
+        return {"left": self.terms.left(scope).texts()}
 
     def history(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """The entries of the identity that asks."""
@@ -130,7 +150,7 @@ class Service:
             if not isinstance(words.get(name, ""), str):
                 raise DomainError(name, words[name], "text")
         for name in ("parameters", "target", "note"):
-            _require_texts(name, words.get(name, {}))
+            require_texts(name, words.get(name, {}))
         try:
             asked = BudgetArguments(**words)
         except TypeError:
@@ -145,11 +165,9 @@ class Service:
 
     def invite(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """A token for somebody, in the own subtree; this answer is the only place where it is ever written."""
-        role, days = text(fields, "role"), fields.get("days", 366)
+        role, days = text(fields, "role"), number(fields, "days", most=YEAR / 86400, default=366)
         if role not in set(Role):
             raise DomainError("role", role, ", ".join(Role))
-        if type(days) not in (int, float) or not 0 < days <= YEAR / 86400:
-            raise DomainError("days", days, "more than 0, at most 366")
         return {"token": self.people.invite(text(fields, "name"), Role(role), scope, seconds=days * 86400.0)}
 
     def revoke(self, who: Identity, scope: str, fields: Fields) -> Answer:
@@ -158,6 +176,12 @@ class Service:
 
 
 Handler = Callable[[Service, Identity, str, Fields], Answer]
+
+
+def _about_terms(answer: Callable[[Agreements, Identity, str, Fields], Answer]) -> Handler:
+    return lambda service, who, scope, fields: answer(service.agreements, who, scope, fields)
+
+
 HANDLERS: Mapping[str, Handler] = {
     each.__name__: each
     for each in (
@@ -174,20 +198,24 @@ HANDLERS: Mapping[str, Handler] = {
         Service.invite,
         Service.revoke,
     )
+} | {
+    each.__name__: _about_terms(each)
+    for each in (
+        Agreements.reserve,
+        Agreements.unreserve,
+        Agreements.quota,
+        Agreements.threshold,
+        Agreements.request,
+        Agreements.decide,
+        Agreements.requests,
+        Agreements.agreed,
+    )
 }
 
 
 def own_key(who: Identity, key: str) -> str:
     """The ledger's key for the key of an actor: nobody's key is anybody else's."""
     return f"service-{sha256(json.dumps([who.actor, key]).encode()).hexdigest()}"
-
-
-def text(fields: Fields, name: str) -> str:
-    """A field that must be there, as text of at most 5,000 characters."""
-    value = fields.get(name)
-    if not (isinstance(value, str) and 0 < len(value) <= 5000 and value.isprintable()):
-        raise DomainError(name, value, "text of at most 5000 characters on one line")
-    return value
 
 
 def texts(amounts: Mapping[str, Amount]) -> dict[str, str]:
@@ -201,19 +229,3 @@ def shown(entry: Entry) -> Answer:
     cost = entry.cost.texts() if entry.kind in (GRANTED, REFUSED) else {}
     mechanism = str(entry.description.get("mechanism", ""))
     return {**named, "time": entry.time, "hash": entry.hash, "cost": cost, "mechanism": mechanism}
-
-
-def _delta(fields: Fields) -> str | Fraction | None:
-    """A delta as it was typed, or as a fraction such as 1/1000, which is how a client writes any number exactly."""
-    if fields.get("delta") is None:
-        return None
-    typed = text(fields, "delta")
-    if _FRACTION.fullmatch(typed) is None:
-        return typed
-    numerator, denominator = typed.split("/")
-    return Fraction(int(numerator), int(denominator))
-
-
-def _require_texts(name: str, value: object) -> None:
-    if not (isinstance(value, dict) and all(isinstance(each, str) for each in value.values())):  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-        raise DomainError(name, value, "texts by name")

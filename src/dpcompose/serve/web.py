@@ -21,7 +21,15 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dpcompose.errors import DPComposeError, LedgerError, OverdrawnError, StoreError, TamperedError, UnknownScopeError
+from dpcompose.errors import (
+    DPComposeError,
+    LedgerError,
+    OverdrawnError,
+    QuotaError,
+    StoreError,
+    TamperedError,
+    UnknownScopeError,
+)
 from dpcompose.ledger.text import each_once, scope_path
 from dpcompose.serve.identity import Identity
 from dpcompose.serve.page import STYLE, login_page, page_for
@@ -253,7 +261,7 @@ def refusal(error: DPComposeError) -> Response:
             return _error(503, "StoreError", said, uncertain=error.uncertain)
         case TamperedError():
             return _error(409, kind, "the ledger does not agree with itself; its keeper must look")
-        case OverdrawnError():
+        case OverdrawnError() | QuotaError():
             amounts = {"asked": str(error.asked), "left": str(error.left)}
             return _error(409, kind, str(error), scope=error.scope, currency=error.currency, **amounts)
         case UnknownScopeError():

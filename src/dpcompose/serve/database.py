@@ -1,0 +1,200 @@
+"""The database of people and terms: a SQLite file beside the ledger, or the PostgreSQL database of the ledger."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from queue import Empty, LifoQueue
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import Any, Protocol
+from weakref import finalize
+
+from dpcompose.errors import MissingExtraError, StoreError
+from dpcompose.serve.tables import TABLES
+
+NOTED_EVERY = 60.0
+"""Seconds between two notes of the time: so far may a clock that is set back reach."""
+Row = tuple[Any, ...]
+
+
+class Run(Protocol):
+    """A statement in a transaction, with ? for its values."""
+
+    def __call__(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
+        """Its rows."""
+        ...
+
+
+@dataclass(eq=False)
+class Database(ABC):
+    """Tables of people and terms; several servers share them where the database is PostgreSQL.
+
+    Args:
+        clock: Seconds since 1970.
+    """
+
+    clock: Callable[[], float] = time.time
+    _latest: float = 0.0
+    _noted: float = 0.0
+
+    @staticmethod
+    def open(url: str | Path, *, clock: Callable[[], float] = time.time) -> Database:
+        """The database at a PostgreSQL address, or a SQLite file, which is made where there is none.
+
+        Raises:
+            StoreError: It cannot be opened.
+        """
+        scheme, _, rest = str(url).partition("://")
+        if scheme in ("postgresql", "postgres", "postgresql+psycopg"):
+            found: Database = PostgresDatabase(clock, url=f"postgresql+psycopg://{rest}")
+        else:
+            found = SQLiteDatabase(clock, path=str(url).removeprefix("sqlite:///"))
+        with found.transaction() as run:
+            for table in TABLES:
+                run(table)
+        found.now()
+        return found
+
+    @abstractmethod
+    def transaction(self, *, write: bool = True) -> Any:
+        """A context that gives a `Run`; committed when the block ends, nothing of it is kept when it raises."""
+
+    @abstractmethod
+    def locked(self, root: str, *, shared: bool = False) -> Any:
+        """A transaction that keeps other servers from this tree; from all but those that share."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the connections; nothing is read or written any more."""
+
+    def now(self) -> float:
+        """The time, which never runs back: a token that expired stays so when a clock is set back."""
+        now = self._latest = max(self.clock(), self._latest)
+        if now >= self._noted + NOTED_EVERY:
+            with self.transaction() as run:
+                run("insert into service_time (id, latest) values (1, 0) on conflict (id) do nothing")
+                run("update service_time set latest = ? where latest < ?", (now, now))
+                ((now,),) = run("select latest from service_time")
+            self._noted = self._latest = max(now, self._latest)
+        return self._latest
+
+
+@dataclass(eq=False)
+class SQLiteDatabase(Database):
+    """A file; of one process, whose threads take turns by themselves."""
+
+    path: str = ":memory:"
+    synchronous: str = "full"
+    _idle: LifoQueue[sqlite3.Connection] = field(default_factory=LifoQueue[sqlite3.Connection])
+    _closed: bool = False
+
+    def __post_init__(self) -> None:
+        if self.path == ":memory:":
+            self.synchronous = "off"
+            folder = mkdtemp(prefix="dpcompose-")
+            finalize(self, rmtree, folder, ignore_errors=True)
+            self.path = f"{folder}/people.db"
+
+    @contextmanager
+    def transaction(self, *, write: bool = True) -> Generator[Run]:
+        try:
+            connection = self._connection()
+        except sqlite3.Error:
+            raise StoreError(self.path, "the people of the service cannot be opened") from None
+
+        def run(statement: str, values: Sequence[object] = ()) -> list[Row]:
+            try:
+                return connection.execute(statement, values).fetchall()
+            except sqlite3.Error:
+                raise StoreError(self.path, "the people of the service cannot be read or written") from None
+
+        try:
+            if write:
+                run("begin immediate")
+            yield run
+            if write:
+                run("commit")
+        except BaseException:
+            if connection.in_transaction:
+                connection.rollback()
+            raise
+        finally:
+            self._idle.put(connection)
+
+    @contextmanager
+    def locked(self, root: str, *, shared: bool = False) -> Generator[Run]:
+        with self.transaction(write=not shared) as run:
+            yield run
+
+    def close(self) -> None:
+        self._closed = True
+        while not self._idle.empty():
+            self._idle.get().close()
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._closed or (self._noted and not Path(self.path).exists()):
+            raise sqlite3.OperationalError("closed")
+        try:
+            return self._idle.get_nowait()
+        except Empty:
+            connection = sqlite3.connect(self.path, timeout=10.0, check_same_thread=False, isolation_level=None)
+            connection.execute("pragma journal_mode=wal")
+            connection.execute(f"pragma synchronous={self.synchronous}")
+            return connection
+
+
+@dataclass(eq=False)
+class PostgresDatabase(Database):
+    """The database of the ledger, with its connections and their checks."""
+
+    url: str = ""
+
+    def __post_init__(self) -> None:
+        try:
+            from dpcompose.ledger.postgres_connection import engine_of
+        except ImportError:
+            raise MissingExtraError("People on PostgreSQL", "postgres") from None
+        self._engine, self.shown = engine_of(self.url)
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    @contextmanager
+    def transaction(self, *, write: bool = True) -> Generator[Run]:
+        import psycopg
+
+        from dpcompose.ledger.postgres_connection import failure, failures
+
+        with failures(self.shown):
+            pooled = self._engine.raw_connection()
+        connection: Any = pooled.driver_connection
+        committing = False
+
+        def run(statement: str, values: Sequence[object] = ()) -> list[Row]:
+            cursor = connection.execute(statement.replace("?", "%s"), values)
+            return cursor.fetchall() if cursor.description is not None else []
+
+        try:
+            yield run
+            committing = write
+            connection.commit()
+        except psycopg.Error as error:
+            if connection.closed:
+                pooled.invalidate()
+            raise failure(self.shown, error, uncertain=committing) from None
+        finally:
+            pooled.close()
+
+    @contextmanager
+    def locked(self, root: str, *, shared: bool = False) -> Generator[Run]:
+        number = int.from_bytes(sha256(f"dpcompose serve {root}".encode()).digest()[:8], signed=True)
+        with self.transaction() as run:
+            run(f"select pg_advisory_xact_lock{'_shared' if shared else ''}(?)", (number,))
+            yield run

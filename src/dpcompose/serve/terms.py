@@ -1,0 +1,197 @@
+"""Terms of a tree besides its budgets: reservations, what a person may spend in a period, what a second one approves.
+
+No promise of privacy hangs on them: that no cap is exceeded is the ledger's, whatever happens here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+from dpcompose.errors import KeyReusedError, OverdrawnError, ReservedError, StoreError
+from dpcompose.ledger import Amounts, Entry, Ledger, Moment, Receipt
+from dpcompose.ledger.entry import GRANTED
+from dpcompose.ledger.scope import AccountNode, available, paths_down_to, require_currencies, root_of, spend
+from dpcompose.serve.approval import require_approved
+from dpcompose.serve.asked import Asked, note_of
+from dpcompose.serve.database import Database, Run
+from dpcompose.serve.quota import Quota, quotas_of
+from dpcompose.serve.reservation import Reservation, end_expired, reservations_of, reserved_again
+from dpcompose.serve.turns import Turns
+
+
+@dataclass
+class Tree:
+    """The terms and balances of a tree, while nobody else charges it through a service.
+
+    Args:
+        run: Its transaction.
+        moment: The ledger.
+        root: The top-level scope.
+        now: The time of the service.
+    """
+
+    run: Run
+    moment: Moment
+    root: str
+    now: float
+    _nodes: dict[str, AccountNode] = field(default_factory=dict[str, AccountNode])
+
+    @cached_property
+    def reservations(self) -> list[Reservation]:
+        """Those that have not ended."""
+        return reservations_of(self.run, self.root, self.now)
+
+    @cached_property
+    def quotas(self) -> list[Quota]:
+        """All of the tree."""
+        return quotas_of(self.run, self.root)
+
+    @cached_property
+    def time(self) -> str:
+        """The time that a charge made now would record: no earlier than that of the last entry."""
+        head = self.moment.snapshot.head(self.root).sequence
+        last = [record.entry.time for record in self.moment.snapshot.records(self.root, after=head - 1, limit=1)]
+        return max([datetime.fromtimestamp(self.now, UTC).isoformat(), *last])
+
+    @classmethod
+    def caught_up(cls, run: Run, moment: Moment, root: str, now: float) -> Tree:
+        """The tree with everything counted that was charged."""
+        found = cls(run, moment, root, now)
+        found._catch_up()
+        end_expired(run, root, now)
+        return found
+
+    def _catch_up(self) -> None:
+        """Count what was charged since: the ledger alone says what was, whoever stopped in between."""
+        head = self.moment.snapshot.head(self.root).sequence
+        if not (self.reservations or self.quotas):  # whatever is agreed on later counts from here
+            self.run(
+                "insert into service_progress (root, sequence) values (?, ?)"
+                " on conflict (root) do update set sequence = excluded.sequence",
+                (self.root, head),
+            )
+            return
+        rows = self.run("select sequence from service_progress where root = ?", (self.root,))
+        last = after = rows[0][0] if rows else 0
+        for record in self.moment.snapshot.records(self.root, after=after, limit=None):
+            last = record.sequence
+            if '"kind":"granted"' in record.body and (entry := record.entry).kind == GRANTED:
+                self._count(entry)
+        if last > after:
+            self.run("update service_progress set sequence = ? where root = ?", (last, self.root))
+
+    def _count(self, entry: Entry) -> None:
+        for quota in self.quotas:
+            if quota.is_about(entry.scope, entry.actor):
+                quota.count(self.run, entry)
+        used = note_of(entry).get("reservation")
+        for each in self.reservations:
+            if each.id == used:
+                each.count(self.run, entry.cost)
+
+    def chain(self, path: str) -> list[AccountNode]:
+        """The nodes down to a scope, with what is reserved and still to come counted as spent."""
+        found = [self._nodes.get(each) or self.moment.snapshot.node(each) for each in paths_down_to(path)]
+        return [each for each in found if each is not None]
+
+    def hold(self, *, besides: str | None) -> None:
+        """Count as spent what every other reservation may still use, as far as the budgets can keep it."""
+        self._nodes.clear()
+        for each in self.reservations:
+            chain = self.chain(each.scope)
+            if each.id == besides or any(node.closed for node in chain):
+                continue
+            room = available(chain)
+            rest = {name: min(units, room.get(name, units)) for name, units in each.rest.items()}
+            try:
+                self._nodes |= {node.scope.path: node for node in spend(chain, rest)}
+            except OverdrawnError:
+                continue
+
+    def available(self, path: str) -> Amounts:
+        """The most that a charge without a reservation could ask."""
+        self.hold(besides=None)
+        return Amounts(available(self.chain(path)))
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Weighs the terms of a tree before the ledger is charged.
+
+    Args:
+        ledger: Where charges are kept.
+        database: Where terms are kept.
+    """
+
+    ledger: Ledger
+    database: Database
+
+    @cached_property
+    def turns(self) -> Turns:
+        """Who may charge which tree now."""
+        return Turns(self.database)
+
+    def charged(self, asked: Asked, commit: Callable[[dict[str, Any]], Receipt]) -> Receipt:
+        """Commit a charge, if the terms allow it; `commit` is given what is to be noted in the entry.
+
+        A charge that is in the ledger already is answered as it was, whatever the terms have become.
+        """
+        root = root_of(asked.scope)
+        if asked.reservation is None:
+            with self.turns.together(root) as plain, suppress(KeyReusedError):  # with what was noted it may be the same
+                if plain:
+                    return commit({})
+        now, receipt = self.database.now(), None
+        try:
+            with self.turns.alone(root) as run:
+                with self.ledger.moment() as moment:
+                    noted = self._admitted(run, moment, asked, now)
+                receipt = commit(noted)
+        except StoreError:
+            if receipt is None:
+                raise
+        return receipt  # what was counted meanwhile is counted again
+
+    def _admitted(self, run: Run, moment: Moment, asked: Asked, now: float) -> dict[str, Any]:
+        root = root_of(asked.scope)
+        named = {} if asked.reservation is None else {"reservation": asked.reservation}
+        earlier = moment.snapshot.keyed(root, asked.key)
+        if earlier is not None:
+            approved = note_of(earlier).get("approved")
+            return named if approved is None else {**named, "approved": approved}
+        tree = Tree.caught_up(run, moment, root, now)
+        if asked.reservation is not None:
+            reserved_again(run, asked.reservation, now).require(asked)
+        chain = tree.chain(asked.scope)
+        require_currencies(chain[-1], asked.cost.units)
+        try:
+            spend(chain, asked.cost.units)
+        except OverdrawnError:
+            return named  # the ledger refuses it, and keeps that it did
+        approved = require_approved(tree.run, asked, tree.now)
+        for quota in tree.quotas:
+            if quota.is_about(asked.scope, asked.who.actor):
+                quota.require(tree.run, asked.who.actor, asked.cost, tree.time)
+        tree.hold(besides=asked.reservation)
+        require_room(tree.chain(asked.scope), asked.cost)
+        return named if approved is None else {**named, "approved": approved}
+
+    def left(self, path: str) -> Amounts:
+        """The most that a charge without a reservation could ask now."""
+        now = self.database.now()
+        with self.database.transaction(write=False) as run, self.ledger.moment() as moment:
+            moment.balance(path)
+            return Tree(run, moment, root_of(path), now).available(path)
+
+
+def require_room(chain: list[AccountNode], cost: Amounts) -> None:
+    """Raise ReservedError if it does not fit beside what is reserved."""
+    try:
+        spend(chain, cost.units)
+    except OverdrawnError as refusal:
+        raise ReservedError(refusal.scope, refusal.currency, refusal.asked, refusal.left) from None

@@ -1,0 +1,55 @@
+"""A town with a service."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette")
+from campaigns.service.requests import TestClient
+from dpcompose.account import open_scope
+from dpcompose.adaptive import ConcentratedFilter
+from dpcompose.ledger import Ledger
+from dpcompose.serve import PERMISSIONS, Identities, RemoteAccount, Role, Service
+from dpcompose.serve.web import application
+
+
+@cache
+def budget() -> ConcentratedFilter:
+    """The budget of every scope here."""
+    return ConcentratedFilter.for_target(Fraction(1), delta=Fraction(1, 10**6), mechanism_delta=Fraction(0))
+
+
+class Town:
+    """A service with a tree, another tree, and a token for each role."""
+
+    def __init__(self, *, url: str = "memory:", **limits: float) -> None:
+        self.now = 1e9
+        self.ledger, self.people = Ledger.open(url), Identities.open(":memory:", clock=lambda: self.now)
+        for path in ("city", "city/health", "other"):
+            open_scope(self.ledger, path, filter=budget(), actor="keeper")
+        self.tokens = {role: self.people.invite("Ada", role, "city") for role in Role}
+        self.service = Service(self.ledger, self.people)
+        self.app = application(self.service, **{"rate": 1e6, "failures": 1e6, **limits})
+        self.client = TestClient(self.app, raise_server_exceptions=False)
+
+    def ask(self, name: str, token: str, /, **fields: Any) -> Any:
+        permission, headers = PERMISSIONS[name], {"authorization": f"Bearer {token}"}
+        if permission.method == "GET":
+            return self.client.get(permission.path, params=fields, headers=headers)
+        return self.client.post(permission.path, json=fields, headers=headers)
+
+    def account(self, role: Role = Role.ANALYST, token: str = "", scope: str = "city/health") -> RemoteAccount:
+        return RemoteAccount("http://testserver", token or self.tokens[role], scope=scope, client=self.client)
+
+    def person(self, name: str, role: Role = Role.ANALYST, subtree: str = "city") -> RemoteAccount:
+        """Somebody new."""
+        return self.account(token=self.people.invite(name, role, subtree), scope=subtree)
+
+
+@pytest.fixture
+def town() -> Town:
+    return Town()

@@ -1,0 +1,91 @@
+"""Several servers over one PostgreSQL database share people and terms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+
+from campaigns.ledger.server import Server
+from dpcompose import Gaussian
+from dpcompose.account import open_scope
+from dpcompose.errors import DPComposeError, OverdrawnError, ReservationError, StoreError
+from dpcompose.ledger import Amounts, Ledger
+from dpcompose.serve import Identities, Role, Service
+from tests.ledger.conftest import postgres
+from tests.serve.conftest import budget
+
+__all__ = ["postgres"]
+pytestmark = pytest.mark.server
+
+
+@contextmanager
+def servers(url: str, now: list[float]) -> Iterator[tuple[Service, Service]]:
+    """Two servers over one database, each with its own connections."""
+    with Ledger.open(url) as first, Ledger.open(url) as second:
+        open_scope(first, "city", filter=budget(), actor="keeper")
+        people = [Identities.open(url, clock=lambda: now[0]) for _ in range(2)]
+        try:
+            yield Service(first, people[0]), Service(second, people[1])
+        finally:
+            for each in people:
+                each.database.close()
+
+
+def test_two_servers_share_people_and_terms(postgres: Server):
+    url, now = postgres.create("city"), [1e9]
+    with servers(url, now) as (first, second):
+        _share(first, second, now)
+
+
+def _share(first: Service, second: Service, now: list[float]) -> None:
+    token = first.people.invite("Ada", Role.ANALYST, "city")
+    ada = second.people.find(token)
+    ben = second.people.find(first.people.invite("Ben", Role.ANALYST, "city"))
+    grace = first.people.find(first.people.invite("Grace", Role.KEEPER, "city"))
+    assert ada is not None and ben is not None and grace is not None
+    large = {"mechanism": "Gaussian(10.0)"}
+    held = first.agreements.reserve(ada, "city", {**large, "key": "study", "seconds": 60, "times": 2})
+    second.agreements.quota(grace, "city", {"actor": "Ben@city", "caps": {"rho": "0.0011"}})
+
+    def one(number: int) -> str:
+        service = (first, second)[number // 2 % 2]
+        who, sigma = (ben, 50.0) if number % 2 else (grace, 10.0)
+        try:
+            answer = service.charge(who, "city", {"mechanism": f"Gaussian({sigma})", "key": str(number)})
+            return f"{who.name} {'receipt' in answer}"
+        except DPComposeError as error:
+            return f"{who.name} {type(error).__name__}"
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(one, range(40)))
+    assert found.count("Ben True") == 5 and "Ben QuotaError" in found and "Grace ReservedError" in found
+    assert first.ledger.available("city")["rho"] >= Amounts.read(held["held"])["rho"]
+    receipt = second.charge(ada, "city", {**large, "key": "one", "reservation": "study"})
+    assert receipt == first.charge(ada, "city", {**large, "key": "one", "reservation": "study"})
+    now[0] += 60
+    with pytest.raises(ReservationError):
+        first.charge(ada, "city", {**large, "key": "two", "reservation": "study"})
+    assert first.people.revoke("Ada", "city") == 1 and second.people.find(token) is None
+    assert first.ledger.verify().entries
+
+
+def test_a_reservation_waits_for_charges_that_did_not_see_it(postgres: Server):
+    asked = {"mechanism": "Gaussian(10.0)", "key": "study", "seconds": 60, "times": 4}
+    with servers(postgres.create("between"), [1e9]) as (first, second), ThreadPoolExecutor(1) as pool:
+        ada = first.people.find(first.people.invite("Ada", Role.ANALYST, "city"))
+        assert ada is not None
+        with first.terms.turns.together("city") as plain:
+            assert plain
+            made = pool.submit(second.agreements.reserve, ada, "city", asked)
+            first.account("city").charge(Gaussian(10.0), actor="Ben", key="meanwhile")
+            assert not made.done()
+        with pytest.raises(OverdrawnError):
+            made.result()
+
+
+def test_a_database_that_is_gone_is_told():
+    with pytest.raises(StoreError):
+        Identities.open("postgresql://nobody@localhost:1/none")
