@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -24,7 +24,7 @@ from dpcompose.ledger import Ledger
 from dpcompose.ledger.scope import AccountNode
 
 RENEWALS = ("", "year", "quarter", "month", "week", "day", "PT7H")
-START = datetime(2027, 12, 29)
+START = datetime(1999, 12, 29)
 FOREVER = (datetime.min, datetime.max)
 Span = tuple[datetime, datetime]
 
@@ -102,8 +102,18 @@ class PeriodModel:
         return None
 
 
-def campaign(url: str, *, seed: int, requests: int, weakness: str = "") -> int:
-    """One tree, charged so often; HistoryError where the ledger and the model disagree. How many were granted."""
+def campaign(
+    url: str, *, seed: int, requests: int, weakness: str = "", analyst: Callable[[str], str] | None = None
+) -> int:
+    """One tree, charged so often; HistoryError where the ledger and the model disagree. How many were granted.
+
+    Args:
+        url: Where.
+        seed: Of what is drawn.
+        requests: How many charges are asked.
+        weakness: How it is broken on purpose.
+        analyst: Lets the role `ada` charge a top-level scope, and says where it finds the ledger; if given, it charges.
+    """
     draw, model, granted = random.Random(f"{seed}"), PeriodModel(), 0
     clock = last = START
     with ExitStack() as opened:
@@ -117,6 +127,8 @@ def campaign(url: str, *, seed: int, requests: int, weakness: str = "") -> int:
             model.places[path] = place
             renew, caps = place.renew or None, {"epsilon": place.cap}
             ledger.scope(path, kind=place.kind, caps=caps, renew=renew, actor="keeper")
+        client = "client" if analyst is None else "ada"
+        charging = ledger if analyst is None else opened.enter_context(Ledger.open(analyst(root)))
         charged = [path for path, place in model.places.items() if place.kind == "filter"]
         for number in range(requests):
             clock = _moved(draw, clock, model)
@@ -125,7 +137,7 @@ def campaign(url: str, *, seed: int, requests: int, weakness: str = "") -> int:
             path, cost = draw.choice(charged), draw.choice((1, 1, 2, 3, 5))
             expected = model.charge(path, cost, last)
             try:
-                ledger.charge(path, cost={"epsilon": cost}, actor="client", key=str(number))
+                charging.charge(path, cost={"epsilon": cost}, actor=client, key=str(number))
                 found, granted = None, granted + 1
             except OverdrawnError as refusal:
                 found = refusal.scope, Fraction(str(refusal.asked)), Fraction(str(refusal.left))

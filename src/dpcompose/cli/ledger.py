@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from dpcompose.cli import ledger_evidence, ledger_read
+from dpcompose.cli import ledger_evidence, ledger_operations, ledger_read
 from dpcompose.cli.ledger_read import opened
 from dpcompose.cli.options import Actor, Json, LedgerUrl, option, pairs, read_text
 from dpcompose.cli.output import REFUSED, emit, emit_document, error_boundary
@@ -232,6 +232,7 @@ app.command()(ledger_evidence.key)
 app.command()(ledger_evidence.announce)
 app.command()(ledger_evidence.checkpoint)
 app.command()(ledger_evidence.prove)
+app.command()(ledger_operations.roles)
 app.command("check-proof")(ledger_evidence.check_proof)
 
 

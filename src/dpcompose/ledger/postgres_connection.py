@@ -102,6 +102,7 @@ _CAUSES: Mapping[str, tuple[str, str]] = {
     "25006": ("the server takes no writes (a standby?)", "Connect to the primary server"),
     "42501": ("this user may not write here", "Grant the rights, or connect as another user"),
     "55P03": ("another client keeps the scope locked", "Ask again when it is done"),
+    "P0001": ("the server's functions refuse", "Charge and redeem in your own name, in scopes that are yours"),
     "40001": ("too many transactions at once", "Nothing was changed; ask again"),
 }
 
@@ -183,7 +184,8 @@ def failure(url: str, error: psycopg.Error, *, uncertain: bool) -> StoreError:
     """The error in words; nothing of the connection string is repeated."""
     cause = _CAUSES.get(error.sqlstate or "")
     if cause is not None:
-        return StoreError(url, *cause)
+        said = f": {error.diag.message_primary}" if error.sqlstate == "P0001" else ""
+        return StoreError(url, f"{cause[0]}{said}", cause[1])
     if error.sqlstate is None or error.sqlstate.startswith(("08", "57P")):
         remedy = "Ask again with the same key" if uncertain else "Check that the server runs, then ask again"
         return StoreError(url, "the server cannot be reached, or ended the connection", remedy, uncertain=uncertain)

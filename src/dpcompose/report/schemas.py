@@ -169,6 +169,7 @@ DOCUMENTS: dict[str, Schema] = {
         ledger=TEXT, paths=listed(TEXT), delta=NUMBER, adjacency=TEXT, promised=_EXPOSED, spent=_EXPOSED,
         window=maybe(TEXT), periods=mapped(INTEGER),
     ),
+    "ledger roles": record(ledger=TEXT, sql=TEXT, applied=FLAG),
     "ledger verify": either(
         record(ledger=TEXT, sound={"const": True}, entries=INTEGER, scopes=INTEGER, anchored=FLAG, anchor=TEXT),
         record(ledger=TEXT, sound={"const": False}, problems=listed(TEXT)),
