@@ -41,6 +41,9 @@ class Block:
     needs: str | None
 
 
+PROGRESS = re.compile(r"dpcompose: .* (?:\(\d+ of \d+\)|\.\.\.)")
+
+
 def blocks(page: str) -> Iterator[Block]:
     for match in FENCED.finditer(page):
         line = page.count("\n", 0, match.start("language")) + 1
@@ -96,7 +99,7 @@ def _run(arguments: list[str], workdir: Path) -> str:
 def _stripped(text: str) -> str:
     """`text` without blanks at line ends, without blank lines at its end, and without progress."""
     lines = [line.rstrip() for line in text.rstrip().splitlines()]
-    return "\n".join(line for line in lines if not re.fullmatch(r"dpcompose: .* (?:\(\d+ of \d+\)|\.\.\.)", line)) + "\n"
+    return "\n".join(line for line in lines if not PROGRESS.fullmatch(line)) + "\n"
 
 
 @pytest.fixture
