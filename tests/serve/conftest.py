@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -9,12 +10,15 @@ from typing import Any
 import pytest
 
 pytest.importorskip("starlette")
-from campaigns.service.requests import TestClient
 from dpcompose.account import open_scope
 from dpcompose.adaptive import ConcentratedFilter
 from dpcompose.ledger import Ledger
 from dpcompose.serve import PERMISSIONS, Identities, RemoteAccount, Role, Service
 from dpcompose.serve.web import application
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it asks for another name of httpx
+    from starlette.testclient import TestClient
 
 
 @cache

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from threading import Event
 
 import pytest
+from psycopg import connect
 
 from campaigns.ledger.server import Server
 from dpcompose import Gaussian
@@ -84,6 +86,42 @@ def test_a_reservation_waits_for_charges_that_did_not_see_it(postgres: Server):
             assert not made.done()
         with pytest.raises(OverdrawnError):
             made.result()
+
+
+def test_a_database_that_goes_in_the_middle_of_charges_loses_and_doubles_none(postgres: Server):
+    url, stop = postgres.create("vanishing"), Event()
+    with servers(url, [1e9]) as (first, second), ThreadPoolExecutor(5) as pool:
+        ada = first.people.find(first.people.invite("Ada", Role.ANALYST, "city"))
+        assert ada is not None
+        second.agreements.quota(ada, "city", {"actor": "*", "caps": {"rho": "0.01"}})  # all of them heed a term
+
+        def cut() -> int:
+            """End every other connection, six times."""
+            ended = 0
+            with connect(url, autocommit=True) as connection:
+                for _ in range(6):
+                    stop.wait(0.15)
+                    found = connection.execute(
+                        "select count(pg_terminate_backend(pid)) from pg_stat_activity"
+                        " where datname = 'vanishing' and pid <> pg_backend_pid()"
+                    ).fetchone()
+                    ended += found[0] if found else 0
+            return ended
+
+        def one(number: int) -> dict[str, object]:
+            service, fields = (first, second)[number % 2], {"mechanism": "Gaussian(300.0)", "key": str(number)}
+            for _ in range(50):
+                with suppress(StoreError):
+                    return service.charge(ada, "city", fields)
+            raise AssertionError("never answered")
+
+        cutting = pool.submit(cut)
+        receipts = list(pool.map(one, range(40)))
+        stop.set()
+        assert cutting.result() > 0
+        kept = [each for each in first.ledger.entries("city") if each.kind == "granted"]
+        assert len(kept) == len({str(each) for each in receipts}) == 40
+        first.ledger.verify()
 
 
 def test_a_database_that_is_gone_is_told():

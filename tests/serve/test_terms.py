@@ -250,3 +250,23 @@ def test_many_at_once_exceed_neither_a_quota_nor_what_others_reserved(town: Town
     assert found.count("Ben True") == 5 and "Ben QuotaError" in found and "Eve ReservedError" in found
     assert town.ledger.available("city")["rho"] >= held["rho"]
     town.ledger.verify()
+
+
+def test_a_reservation_in_a_budget_that_renews_is_of_the_period_that_is(town: Town, monkeypatch: pytest.MonkeyPatch):
+    day = ["2030-01-01T00:00:00.000000Z"]
+    for module in ("ledger", "memory"):
+        monkeypatch.setattr(f"dpcompose.ledger.{module}.now", lambda last="": max(day[0], last))
+    monkeypatch.setattr("dpcompose.serve.terms.now", lambda last="": max(day[0], last))
+    open_scope(town.ledger, "free", filter=None, actor="keeper")
+    open_scope(town.ledger, "free/daily", filter=budget(), renew="day", actor="keeper")
+    ada = town.person("Ada", subtree="free/daily")
+    for number in range(4):
+        ada.charge(LARGE, key=str(number))
+    with pytest.raises(OverdrawnError):
+        ada.reserve(LARGE, key="today", seconds=60, times=1)
+    day[0] = "2030-01-02T00:00:00.000000Z"
+    assert rho(ada.left()["rho"]) > 4 * rho(ada.price(LARGE)["rho"])
+    ada.reserve(LARGE, key="today", seconds=60, times=4)
+    with pytest.raises(ReservedError):
+        ada.charge(LARGE, key="others")
+    ada.charge(LARGE, key="own", reservation="today")

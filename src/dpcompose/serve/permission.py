@@ -68,6 +68,7 @@ PERMISSIONS = {
     "login": Permission("POST", "/login", None, scoped=False),
     "logout": Permission("POST", "/logout", None, scoped=False),
     "style": Permission("GET", "/style.css", None, scoped=False),
+    "openapi": Permission("GET", "/openapi.json", None, scoped=False),
     "metrics": Permission("GET", "/metrics", None, scoped=False),
 }
 """Every route by name. The application is built from this table, so no other route answers."""

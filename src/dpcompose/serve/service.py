@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, wraps
 from hashlib import sha256
 from itertools import islice
 from typing import Any, cast
@@ -179,7 +179,11 @@ Handler = Callable[[Service, Identity, str, Fields], Answer]
 
 
 def _about_terms(answer: Callable[[Agreements, Identity, str, Fields], Answer]) -> Handler:
-    return lambda service, who, scope, fields: answer(service.agreements, who, scope, fields)
+    @wraps(answer)
+    def answered(service: Service, who: Identity, scope: str, fields: Fields) -> Answer:
+        return answer(service.agreements, who, scope, fields)
+
+    return answered
 
 
 HANDLERS: Mapping[str, Handler] = {

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
 from dpcompose.errors import KeyReusedError, OverdrawnError, ReservedError, StoreError
 from dpcompose.ledger import Amounts, Entry, Ledger, Moment, Receipt
-from dpcompose.ledger.entry import GRANTED
+from dpcompose.ledger.entry import GRANTED, now
 from dpcompose.ledger.scope import AccountNode, available, paths_down_to, require_currencies, root_of, spend
 from dpcompose.serve.approval import require_approved
 from dpcompose.serve.asked import Asked, note_of
@@ -56,7 +55,7 @@ class Tree:
         """The time that a charge made now would record: no earlier than that of the last entry."""
         head = self.moment.snapshot.head(self.root).sequence
         last = [record.entry.time for record in self.moment.snapshot.records(self.root, after=head - 1, limit=1)]
-        return max([datetime.fromtimestamp(self.now, UTC).isoformat(), *last])
+        return now(max(last, default=""))
 
     @classmethod
     def caught_up(cls, run: Run, moment: Moment, root: str, now: float) -> Tree:
@@ -97,7 +96,7 @@ class Tree:
     def chain(self, path: str) -> list[AccountNode]:
         """The nodes down to a scope, with what is reserved and still to come counted as spent."""
         found = [self._nodes.get(each) or self.moment.snapshot.node(each) for each in paths_down_to(path)]
-        return [each for each in found if each is not None]
+        return [each.at(self.time) for each in found if each is not None]
 
     def hold(self, *, besides: str | None) -> None:
         """Count as spent what every other reservation may still use, as far as the budgets can keep it."""

@@ -31,6 +31,7 @@ from dpcompose.errors import (
     UnknownScopeError,
 )
 from dpcompose.ledger.text import each_once, scope_path
+from dpcompose.serve.document import document
 from dpcompose.serve.identity import Identity
 from dpcompose.serve.page import STYLE, login_page, page_for
 from dpcompose.serve.permission import PERMISSIONS
@@ -117,6 +118,7 @@ class Web:
             "logout": self.logout,
             "style": self.style,
             "metrics": self.metrics,
+            "openapi": self.openapi,
         }
         routes = [
             Route(each.path, own.get(name) or self.endpoint(name), methods=[each.method])
@@ -208,6 +210,12 @@ class Web:
     async def style(self, request: Request) -> Response:
         """The one style sheet."""
         return Response(STYLE, media_type="text/css")
+
+    async def openapi(self, request: Request) -> Response:
+        """The document of the interface for programs."""
+        return JSONResponse(
+            document({name: (each.__doc__ or "").partition("\n")[0] for name, each in HANDLERS.items()})
+        )
 
     async def metrics(self, request: Request) -> Response:
         """Counts and times by route, without names of people or scopes."""

@@ -1,0 +1,59 @@
+"""The OpenAPI document says what the service takes."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import pytest
+
+from dpcompose.serve import PERMISSIONS, Role
+from dpcompose.serve.document import FIELDS, STATUSES
+from dpcompose.serve.service import HANDLERS
+from tests.serve.conftest import Town
+
+GOOD = {"scope": "city", "mechanism": "Gaussian(50.0)", "key": "k", "nonce": "a" * 64, "seconds": 60, "reason": "why"}
+GOOD |= {"request": "r", "decision": "approved", "actor": "*", "caps": {}, "amounts": {}}
+GOOD |= {"name": "Eve", "role": "analyst"}
+
+
+def test_every_route_is_in_the_document_with_the_fields_that_it_needs(town: Town):
+    found = town.client.get("/openapi.json").json()
+    assert found["openapi"] == "3.0.3" and set(FIELDS) == set(HANDLERS)
+    assert set(found["paths"]) == {each.path for each in PERMISSIONS.values() if each.scoped}
+    receipt = town.ask("charge", town.tokens[Role.ANALYST], **GOOD).json()["receipt"]
+    given = {**GOOD, "receipt": receipt}
+    for name in FIELDS:
+        permission = PERMISSIONS[name]
+        operation = found["paths"][permission.path][permission.method.lower()]
+        assert operation["summary"].endswith(".") and set(operation["responses"]) == {"200", *STATUSES}
+        role = sorted(permission.roles or ())[0]
+        required = FIELDS[name][1]
+        for missing in required:
+            fields = {each: given[each] for each in ("scope", *required) if each != missing}
+            answer = town.ask(name, town.tokens[role], **fields)
+            assert answer.status_code == 422 and missing in answer.json()["reason"], (name, missing, answer.text)
+
+
+@pytest.mark.slow
+def test_schemathesis_finds_nothing(town: Town):
+    """A fuzzer by others, on the published document."""
+    pytest.importorskip("schemathesis")
+    import schemathesis
+    from hypothesis import HealthCheck, given, settings
+
+    warnings.simplefilter("ignore")
+    schema = schemathesis.openapi.from_dict(json.loads(town.client.get("/openapi.json").text))
+    for operation in schema.get_all_operations():
+
+        @given(case=operation.ok().as_strategy())
+        @settings(max_examples=10, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+        def attack(case: schemathesis.Case) -> None:
+            for token in town.tokens.values():
+                sent = {"json": case.body} if case.method == "POST" else {"params": case.query}
+                answer = town.client.request(
+                    case.method, case.path, headers={"authorization": f"Bearer {token}"}, **sent
+                )
+                assert answer.status_code == 200 or str(answer.status_code) in STATUSES, answer.text
+
+        attack()
