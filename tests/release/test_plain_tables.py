@@ -117,6 +117,8 @@ def test_a_view_is_asked_where_the_keeper_trusts_it() -> None:
         else:
             with pytest.raises(UnsupportedError, match="trust_view"):
                 asked(view, ledger)
+            with pytest.raises(UnsupportedError, match="trust_view"):
+                release.Session(view, ledger=ledger, scope="world", actor="ana").quote(release.Count(spend=SPEND))
 
 
 def test_computed_and_temporary_tables_of_duckdb_are_not_plain() -> None:

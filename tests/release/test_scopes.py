@@ -45,6 +45,12 @@ def test_the_first_question_binds_a_scope_to_its_unit_and_bounds(url: str, tmp_p
     for changed in ({"unit": "age"}, {"unit": ["person", "age"]}, {"max_rows_per_unit": 3}, {"max_rows_per_group": 1}):
         with pytest.raises(DomainError, match="the first question charged to 'world'"):
             world.session(ledger, **changed).count(spend=SPEND)
+        with pytest.raises(DomainError, match="the first question charged to 'world'"):
+            world.session(ledger, **changed).quote(release.Count(spend=SPEND))
+    foreign = release.Count(table=world.table(unit="age"), spend=SPEND)
+    for refuse in (world.session(ledger).quote, world.session(ledger).explain, world.session().ask):
+        with pytest.raises(DomainError, match="as in the session's table"):
+            refuse(foreign)
     with pytest.raises(DomainError, match="unit"):
         other.count(spend=SPEND)
     assert len(list(ledger.entries("world"))) == charged

@@ -179,7 +179,9 @@ class Session(Asking):
             DomainError, UnsupportedError: As `ask` would, before the charge.
         """
         (design,) = self._designed([question], spend)
-        design.table.require_catalogued(self._trusted)
+        # What every ask refuses has no price; the engine is not asked for it.
+        design.table.require_trusted(self._trusted)
+        Binding.of(self.table).shared([design.table]).found(self.ledger, self.scope)
         mechanism = design.mechanism
         price = self.account.price(mechanism, delta=_delta([design]))
         left = self.account.left()

@@ -212,6 +212,17 @@ class Table(Transformations):
             domain, remedy = "a table of the scope's catalog", "Use release.Catalog(ledger, scope).table(name)"
             raise DomainError("table", self.name, domain, remedy)
 
+    def require_trusted(self, trusted: Collection[str]) -> None:
+        """Refuse a table that is not of the catalog, or was a view that no keeper trusts when it was opened.
+
+        Raises:
+            DomainError, UnsupportedError: As `require_plain`.
+        """
+        self.require_catalogued(trusted)
+        for root in self.roots:
+            if root.relation is not None and not (root.relation.plain or root.relation.name in trusted):
+                raise unsettled(root.relation.name)
+
     def require_plain(self, trusted: Collection[str]) -> None:
         """Refuse a view that no keeper trusts, and what was changed in the database since the table was opened.
 
