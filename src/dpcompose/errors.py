@@ -3,6 +3,7 @@
 DPComposeError
 ├── DomainError(ValueError)        a value outside its domain: name, value, domain, remedy
 ├── UnsupportedError               a combination without a sound answer
+│   └── UnknownMethodError(AttributeError)  a method that other libraries have, and that is refused here
 ├── UnreachableError               a target that no parameter can reach; carries the limit
 ├── PlanError(ValueError)          a plan file that cannot be read: file, table, key, value, expected
 ├── MissingExtraError(ImportError) an optional part that is not installed
@@ -63,6 +64,10 @@ class UnsupportedError(DPComposeError):
         self.what, self.reason, self.remedy = what, reason, remedy
         message = f"{what}: {reason}"
         super().__init__(f"{message}. {remedy}" if remedy else message)
+
+
+class UnknownMethodError(UnsupportedError, AttributeError):
+    """A method that other libraries have, refused here by its name; to `hasattr` it is not there."""
 
 
 class UnreachableError(DPComposeError):

@@ -366,7 +366,8 @@ HUGE = {
     "long": "SELECT COUNT(*) FROM people WHERE city = '" + "x" * 30_000 + "'",
     "wide": "SELECT " + ", ".join(["COUNT(*)"] * 200) + " FROM people",
     "many words": "SELECT COUNT(*) FROM people WHERE age IN (" + ",".join("1" * 4000) + ")",
-    "a long chain": "SELECT COUNT(*) FROM people WHERE " + " OR ".join(["age > 1"] * 300),
+    "a long sum": "SELECT COUNT(*) FROM people WHERE 1 < " + " + ".join(["age"] * 300),
+    "a chain of 1,001": "SELECT COUNT(*) FROM people WHERE " + " OR ".join(["b"] * 1001),
     "brackets": "SELECT COUNT(*) FROM people WHERE " + "(" * 2000 + "1" + ")" * 2000,
     "signs": "SELECT COUNT(*) FROM people WHERE " + "NOT " * 1000 + "age",
     "cases": "SELECT COUNT(*) FROM people WHERE " + "CASE WHEN " * 100 + "age" + " THEN 1 END" * 100,
@@ -385,3 +386,23 @@ def test_huge_statements_are_refused(asked: release.Session, text: Any) -> None:
         asked.sql(text, spend=SPEND)
     assert len(str(refusal.value)) < 400
     assert asked.account.left() == left
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(("word", "left"), [("OR", 2), ("AND", 0)])
+def test_a_long_flat_chain_is_read(word: str, left: int) -> None:
+    terms = [f"age = {number}" for number in range(5, 5 + (900 if word == "OR" else 400))]
+    (question,) = read(f"SELECT COUNT(*) FROM people WHERE {f' {word} '.join(terms)}")
+    assert question.table is not None and len(question.table.steps) == 1
+    assert int(question.table.data.person.count().execute()) == left
+    with pytest.raises(UnsupportedError, match="1,000 conditions connected by"):
+        read("SELECT COUNT(*) FROM people WHERE " + f" {word} ".join(["b"] * 1001))
+
+
+def test_a_name_of_a_column_in_group_by_is_the_column() -> None:
+    assert read("SELECT city AS city, COUNT(*) FROM people GROUP BY city") == (release.Count(by="city"),)
+    for made in ("LOWER(city)", "person"):
+        with pytest.raises(DomainError, match=r"GROUP BY = 'city'.*GROUP BY takes the column"):
+            read(f"SELECT {made} AS city, COUNT(*) FROM people GROUP BY city")
+    (question,) = read("SELECT LOWER(city) AS city, COUNT(*) FROM people GROUP BY 1")
+    assert question.by == "_lower_city"

@@ -17,31 +17,14 @@ from typing import Any, NoReturn
 
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.ledger.text import line_of_text
+from dpcompose.release.refusals import called, refused_method
 
 DEEPEST = 150
 """Functions inside each other."""
 LARGEST = 1e150
 MOST_VALUES = 1_000
+"""Values of a list; conditions in one chain of `and` or `or`."""
 MOST_TEXT = 10_000
-
-
-_OF_OTHERS = """
-sum mean min max count nunique any all std var median quantile over rank dense_rank lag lead cumsum cummax first last
-collect mode topk
-"""
-_REFUSED: dict[str, tuple[str, str]] = {
-    _OF_OTHERS: ("it is a function of the rows of others", "Ask the session for aggregates"),
-    "re_search re_extract re_replace re_split like ilike rlike": (
-        "it can take forever at one person's row, and engines read it in different ways",
-        "Use contains, starts_with or ends_with",
-    ),
-    "random now today uuid row_number": ("its value does not follow from the row", "Use its columns"),
-    "map apply execute as_scalar cases hash try_cast strptime strftime json unnest": (
-        "it is not known to be sound, and alike on all engines",
-        "Use the functions of release.col",
-    ),
-}
-_REASONS = {name: reason for names, reason in _REFUSED.items() for name in names.split()}
 
 
 class RowExpression:
@@ -66,10 +49,17 @@ class RowExpression:
         raise UnsupportedError("and, or, not, in, a < b < c", "they look at one value", "Use &, |, ~, is_in, between")
 
     def __getattr__(self, name: str) -> NoReturn:
-        """Refuse what ibis does to columns, and expressions of one row do not."""
-        if name in _REASONS:
-            raise UnsupportedError(f"{name} in an expression", *_REASONS[name])
-        raise AttributeError(name)
+        """Refuse what other libraries do to columns, and expressions of one row do not."""
+        raise refused_method("an expression", name)
+
+    def __getitem__(self, item: object) -> NoReturn:
+        raise refused_method("an expression", "[...]")
+
+    def __pow__(self, other: object) -> NoReturn:
+        raise refused_method("an expression", "**")
+
+    def __floordiv__(self, other: object) -> NoReturn:
+        raise refused_method("an expression", "//")
 
     def __add__(self, other: object) -> RowExpression:
         return call("add", self, other)
@@ -120,10 +110,10 @@ class RowExpression:
         return ~call("less", self, other)
 
     def __and__(self, other: object) -> RowExpression:
-        return call("and", self, other)
+        return _chain("and", self, other)
 
     def __or__(self, other: object) -> RowExpression:
-        return call("or", self, other)
+        return _chain("or", self, other)
 
     def __invert__(self) -> RowExpression:
         return call("not", self)
@@ -299,9 +289,36 @@ def case(*branches: tuple[object, object], else_: object) -> RowExpression:
     return call("case", *arguments, else_)
 
 
+def row_expression(where: str, given: object) -> RowExpression:
+    """The expression that was given; a truth value stands for itself.
+
+    Raises:
+        UnsupportedError: If it is none; the error names the clause, and says what it is.
+    """
+    if isinstance(given, bool):
+        return LiteralValue(given)
+    if not isinstance(given, RowExpression):
+        reason = "only functions of one row are known to be sound"
+        remedy = "Use release.col, release.lit, release.case and their methods"
+        raise UnsupportedError(f"{where}: {called(given)}", reason, remedy)
+    return given
+
+
 def call(name: str, *arguments: object) -> RowExpression:
     """A function of the allow-list, applied to expressions or constants."""
     return FunctionCall(name, tuple(each if isinstance(each, RowExpression) else _literal(each) for each in arguments))
+
+
+def _chain(name: str, one: object, other: object) -> RowExpression:
+    """Conditions that `and` or `or` connects, side by side: the order in which they are taken changes nothing."""
+    parts = [each if isinstance(each, RowExpression) else _literal(each) for each in (one, other)]
+    flat: list[RowExpression] = []
+    for each in parts:
+        flat += each.arguments if isinstance(each, FunctionCall) and each.name == name else (each,)
+    if not len(flat) <= MOST_VALUES:
+        what = f"more than {MOST_VALUES:,} conditions connected by {name}"
+        raise UnsupportedError(what, "engines would take long to read it", "Use is_in([...]), or where several times")
+    return FunctionCall(name, tuple(flat))
 
 
 def _literal(value: object) -> LiteralValue:

@@ -319,7 +319,12 @@ def _ordered(kinds: tuple[str, ...]) -> str | None:
 
 
 def _of_one(kind: str, gives: str, says: Callable[[Any], Any], copies: int = 1) -> Function:
-    return Function(f"a {kind}", _only(kind, gives), lambda engine, given, written: says(given[0].value), copies)
+    return Function(
+        f"{'an' if kind == 'integer' else 'a'} {kind}",
+        _only(kind, gives),
+        lambda engine, given, written: says(given[0].value),
+        copies,
+    )
 
 
 def _of_texts(says: Callable[[Any, Any], Any]) -> Function:
@@ -338,6 +343,22 @@ def _of_common(says: Callable[..., Any]) -> Callable[..., Any]:
     return lambda engine, given, written: says(*_common(given))
 
 
+def _conditions(kinds: tuple[str, ...]) -> str | None:
+    return "boolean" if len(kinds) > 1 and set(kinds) == {"boolean"} else None
+
+
+def _connected(says: Callable[..., Any]) -> Callable[..., Any]:
+    """Conditions in halves of halves, so that engines read a long chain as one of few levels."""
+
+    def found(engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]) -> Expression:
+        if len(given) == 1:
+            return given[0].value
+        middle = (len(given) + 1) // 2
+        return says(found(engine, given[:middle], ()), found(engine, given[middle:], ()))
+
+    return found
+
+
 FUNCTIONS: Mapping[str, Function] = {
     "add": _arithmetic(operator.add),
     "subtract": _arithmetic(operator.sub),
@@ -349,8 +370,8 @@ FUNCTIONS: Mapping[str, Function] = {
     "equal": Function("two values of one kind", _compared, _of_common(operator.eq)),
     "less": Function("two numbers, texts or dates", _ordered, _less),
     "is_in": Function("values of one kind", _compared, _is_in),
-    "and": Function("two conditions", _only("boolean", "boolean"), _of_common(operator.and_)),
-    "or": Function("two conditions", _only("boolean", "boolean"), _of_common(operator.or_)),
+    "and": Function("conditions", _conditions, _connected(operator.and_)),
+    "or": Function("conditions", _conditions, _connected(operator.or_)),
     "not": _of_one("boolean", "boolean", operator.invert),
     "is_null": Function("a value", _compared, lambda engine, given, written: given[0].value.isnull()),
     "fill_null": Function("two values of one kind", _alike, _of_common(lambda one, two: one.fill_null(two))),

@@ -7,7 +7,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import product
+from operator import and_
 from pathlib import PurePath
 from typing import Any
 
@@ -15,20 +17,14 @@ from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.file import KINDS
 from dpcompose.release.public import frozen
 from dpcompose.release.question import Question
-from dpcompose.release.sql_nodes import CALLS, refusal
+from dpcompose.release.sql_aggregate import ENDS, SUMS, called, made, quantile
+from dpcompose.release.sql_nodes import refusal
 from dpcompose.release.sql_scalar import column_name, conjuncts, literal, scalar
 from dpcompose.release.sql_syntax import number, parsed, shown
 from dpcompose.release.table import Table
 
-_SPREADS = {
-    "Variance": "variance",
-    "VariancePop": "variance",
-    "Stddev": "standard deviation",
-    "StddevPop": "standard deviation",
-    "StddevSamp": "standard deviation",
-}
-_ENDS = {"Min": "minimum", "Max": "maximum"}
-_SUMS = {"Sum": "sum", "Avg": "mean", **_SPREADS}
+MOST_WHERES = 10
+"""Conditions of WHERE that are transformations of their own."""
 
 
 def questions_of_sql(
@@ -100,13 +96,15 @@ class _Reader:
     def questions(self, keys: Sequence[Any] | None) -> tuple[Question, ...]:
         grouped = self._grouped()
         where = self.root.args.get("where")
-        bins = [name for name, node in grouped.items() if _called(node, "BIN")]
+        bins = [name for name, node in grouped.items() if called(node, "BIN")]
         if len(bins) > 1:
             raise UnsupportedError("sql: BIN", "one column is binned", "CASE makes bins of another one")
         keyed = {name: node for name, node in grouped.items() if name not in bins}
         kept, listed = self._split(conjuncts(where.this) if where is not None else [], keyed, keys)
-        for each in kept:
-            self.table = self.table.where(scalar(each, self.named))
+        conditions = [scalar(each, self.named) for each in kept]
+        # A few conditions are as many transformations; many are one.
+        for each in conditions if len(conditions) <= MOST_WHERES else [reduce(and_, conditions)]:
+            self.table = self.table.where(each)
         aggregates = [each for each in self.root.expressions if not self._grouping(each, grouped)]
         by = tuple(self._column(node, name) for name, node in keyed.items())
         options: dict[str, Any] = {"by": by[0] if len(by) == 1 else by, "keys": listed}
@@ -156,6 +154,7 @@ class _Reader:
         """The names of the grouping columns, and their nodes."""
         items = {each.alias: each.this for each in self.root.expressions if type(each).__name__ == "Alias"}
         group, found = self.root.args.get("group"), dict[str, Any]()
+        there = {column.name for column in self.table.columns}
         for each in group.expressions if group is not None else []:
             node, alias = each, ""
             if type(each).__name__ == "Literal":
@@ -166,6 +165,9 @@ class _Reader:
                 node, alias = (node.this, node.alias) if type(node).__name__ == "Alias" else (node, "")
             elif type(each).__name__ == "Column" and each.name in items and not each.table:
                 node, alias = items[each.name], each.name
+                if each.name in there and not (type(node).__name__ == "Column" and node.name == each.name):
+                    domain = "an alias that is no column: GROUP BY takes the column of that name"
+                    raise DomainError("sql: GROUP BY", each.name, domain, "Give what SELECT makes another name")
             alias = alias or next((name for name, item in items.items() if item == node), "")
             found[alias or (node.name if type(node).__name__ == "Column" else shown(node))] = node
         return found
@@ -214,7 +216,7 @@ class _Reader:
         """The column of an aggregate, and the ends of its values."""
         if type(node).__name__ == "Column" and node.name in self.table.ranges:
             return column_name(node, self.named), {}
-        if not _called(node, "CLAMP"):
+        if not called(node, "CLAMP"):
             raise DomainError(
                 f"sql: {what}", shown(node), f"{what}(CLAMP({shown(node)}, lower, upper))", "Values need ends"
             )
@@ -229,23 +231,23 @@ class _Reader:
         kind = type(inner).__name__
         if kind == "Count":
             return self._count(inner, options)
-        if kind in _SUMS:
+        if kind in SUMS:
             column, ends = self._operand(inner.this, alias, kind.upper())
-            return _made(_SUMS[kind], inner, column=column, **ends, **options)
+            return made(SUMS[kind], inner, column=column, **ends, **options)
         if kind == "Div" and all(type(each).__name__ == "Sum" for each in (inner.this, inner.expression)):
             return self._ratio(inner, options)
-        quantile = _quantile(inner)
-        if kind not in _ENDS and quantile is None:
+        parts = quantile(inner)
+        if kind not in ENDS and parts is None:
             raise refusal(inner, "no aggregate that is a question")
-        operand, shares = quantile or (inner.this, [])
+        operand, shares = parts or (inner.this, [])
         column, ends = self._operand(operand, alias, "QUANTILE")
         if ends and "granularity" not in ends:
             raise DomainError("sql: CLAMP", shown(operand), "CLAMP(x, lower, upper, granularity) in a quantile")
-        if kind in _ENDS:
-            return _made(_ENDS[kind], inner, column=column, **ends, **options)
+        if kind in ENDS:
+            return made(ENDS[kind], inner, column=column, **ends, **options)
         if len(shares) == 1:
-            return _made("quantile", inner, column=column, q=shares[0], **ends, **options)
-        return _made("quantiles", inner, column=column, qs=shares, **ends, **options)
+            return made("quantile", inner, column=column, q=shares[0], **ends, **options)
+        return made("quantiles", inner, column=column, qs=shares, **ends, **options)
 
     def _count(self, node: Any, options: Mapping[str, Any]) -> Question:
         if type(node.this).__name__ == "Star":
@@ -255,7 +257,7 @@ class _Reader:
             if set(names) == set(self.table.unit):
                 return KINDS["units"](**options)
             if len(names) == 1:
-                return _made("distinct", node, column=names[0], **options)
+                return made("distinct", node, column=names[0], **options)
         raise UnsupportedError(
             f"sql: {shown(node)}",
             "no part of the SQL that is read",
@@ -265,7 +267,7 @@ class _Reader:
     def _ratio(self, node: Any, options: Mapping[str, Any]) -> Question:
         column, ends = self._operand(node.this.this, "", "SUM")
         per, below = self._operand(node.expression.this, "", "SUM")
-        return _made(
+        return made(
             "ratio", node, column=column, per=per, **ends, **{f"per_{n}": v for n, v in below.items()}, **options
         )
 
@@ -276,7 +278,7 @@ class _Reader:
             raise UnsupportedError("sql: BIN", "bins are counted", "SELECT BIN(x, 0, 10, 20), COUNT(*) ... GROUP BY 1")
         inner, *edges = node.expressions
         listed = [number(each, "BIN") for each in edges]
-        return _made("histogram", node, column=self._column(inner, ""), edges=listed, **options)
+        return made("histogram", node, column=self._column(inner, ""), edges=listed, **options)
 
     # ORDER BY, LIMIT
 
@@ -294,36 +296,7 @@ class _Reader:
             remedy = "ORDER BY COUNT(*) DESC LIMIT k, with one COUNT(*); else sort the answer: its numbers are yours"
             raise UnsupportedError("sql: ORDER BY or LIMIT", "the engine's order is private", remedy)
         options = {"by": question.by, "keys": question.keys}
-        return _made("top", self.root, number=number(limit.expression, "LIMIT"), **options)
-
-
-def _quantile(node: Any) -> tuple[Any, list[Any]] | None:
-    """The operand of a quantile and its shares; None if it is none."""
-    kind = type(node).__name__
-    if kind == "Median":
-        return node.this, [0.5]
-    if kind == "Quantile":
-        shares = node.args["quantile"]
-        listed = shares.expressions if type(shares).__name__ == "Array" else [shares]
-        return node.this, [number(each, "QUANTILE") for each in listed]
-    if kind == "WithinGroup" and type(node.this).__name__ in ("PercentileCont", "PercentileDisc"):
-        ordered = node.expression.expressions if type(node.expression).__name__ == "Order" else []
-        if len(ordered) == 1 and not ordered[0].args.get("desc"):
-            return ordered[0].this, [number(node.this.this, "PERCENTILE_CONT")]
-    if kind == "Anonymous" and str(node.this).upper() in CALLS - {"CLAMP", "BIN"} and len(node.expressions) > 1:
-        return node.expressions[0], [number(each, "QUANTILE") for each in node.expressions[1:]]
-    return None
-
-
-def _made(kind: str, node: Any, **arguments: Any) -> Question:
-    if kind not in KINDS:
-        raise refusal(node, f"there is no question of kind {kind}")
-    made: Any = KINDS[kind]
-    return made(**arguments)
-
-
-def _called(node: Any, name: str) -> bool:
-    return type(node).__name__ == "Anonymous" and str(node.this).upper() == name
+        return made("top", self.root, number=number(limit.expression, "LIMIT"), **options)
 
 
 def _names(table: Table) -> list[str]:

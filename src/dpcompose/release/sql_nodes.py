@@ -15,6 +15,7 @@ from dpcompose.errors import UnsupportedError
 
 DEEPEST = 100
 """Nodes inside each other."""
+CHAINS = ("And", "Or")
 
 # The parts that a node may have, and the classes of nodes that may have them and no others.
 _ALLOWED = """
@@ -135,7 +136,7 @@ def require_allowed(root: Any) -> None:
         if type(node).__name__ == "Anonymous" and str(node.this).upper() not in CALLS:
             raise refusal(node)
         if depth > DEEPEST:
-            raise UnsupportedError("sql: nesting", f"more than {DEEPEST} levels deep", "Ask something simpler")
+            raise UnsupportedError("sql: nesting", f"more than {DEEPEST} levels deep, or terms of one sum", "Use fewer")
         for name, value in node.args.items():
             if name not in parts and value not in (None, False, []):
                 inner = next(_nodes(value), None)
@@ -144,7 +145,11 @@ def require_allowed(root: Any) -> None:
                 said = value if isinstance(value, str) else name.strip("_").upper().replace("_", " ")
                 what = f"{said} in {type(node).__name__}"
                 raise UnsupportedError(f"sql: {what}", "no part of the SQL that is read", "Leave it out")
-            waiting += [(each, depth + 1) for each in _nodes(value)]
+            # Conditions that one word connects stand side by side, however the parser nests them.
+            level = [
+                depth + (type(each) is not type(node) or type(node).__name__ not in CHAINS) for each in _nodes(value)
+            ]
+            waiting += zip(_nodes(value), level, strict=True)
 
 
 def _nodes(value: Any) -> Iterator[Any]:

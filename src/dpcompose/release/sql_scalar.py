@@ -8,12 +8,13 @@ import operator
 from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal
+from functools import reduce
 from typing import Any
 
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.expression import RowExpression, case, col, lit
 from dpcompose.release.public import PublicTable
-from dpcompose.release.sql_nodes import refusal
+from dpcompose.release.sql_nodes import CHAINS, refusal
 from dpcompose.release.sql_syntax import number, shown
 
 
@@ -35,14 +36,14 @@ def column_name(node: Any, named: Mapping[str, Any]) -> str:
     return node.name
 
 
-def conjuncts(node: Any) -> list[Any]:
-    """The conditions that all have to hold: those that AND connects."""
+def conjuncts(node: Any, connected: str = "And") -> list[Any]:
+    """The conditions that all have to hold: those that AND connects, or another word."""
     waiting, found = [node], list[Any]()
     while waiting:
         each = waiting.pop()
-        if type(each).__name__ == "And":
+        if type(each).__name__ == connected:
             waiting += [each.expression, each.this]
-        elif type(each).__name__ == "Paren" and type(each.this).__name__ in ("And", "Paren"):
+        elif type(each).__name__ == "Paren" and type(each.this).__name__ in (connected, "Paren"):
             waiting.append(each.this)
         else:
             found.append(each)
@@ -94,6 +95,9 @@ def scalar(node: Any, named: Mapping[str, Any]) -> RowExpression:
         return lit(_constant(node, "a value"))
     if kind == "Paren":
         return scalar(node.this, named)
+    if kind in CHAINS:
+        # One after the other, as Python does: the parser nests them as deep as they are many.
+        return reduce(_CALLS[kind], (scalar(each, named) for each in conjuncts(node, kind)))
     if kind in _CALLS:
         parts = [node.args[part] for part in ("this", "expression") if node.args.get(part) is not None]
         return _CALLS[kind](*(scalar(each, named) for each in parts))

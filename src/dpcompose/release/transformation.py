@@ -17,49 +17,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.errors import DomainError, UnknownMethodError, UnsupportedError
 from dpcompose.release.bounds import MOST_ROWS, Bounds
 from dpcompose.release.embedded import together
 from dpcompose.release.engine import Engine, without_warnings
-from dpcompose.release.expression import LiteralValue, RowExpression, col
+from dpcompose.release.expression import RowExpression, col, row_expression
 from dpcompose.release.function import Rows, compiled
 from dpcompose.release.public import PublicSource, PublicTable
+from dpcompose.release.refusals import called, refused_method
 from dpcompose.release.truncation import whole_rows
 
 MOST_STEPS = 50
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
-_REASONS = {
-    "order_by": ("a sorted table", "the place of a row follows from the rows of others", "Sort the answer"),
-    "limit": ("a part of the rows", "which rows are in it follows from the rows of others", "Use where"),
-    "distinct": ("distinct rows", "whose row is kept follows from the rows of others", "Ask session.units"),
-    "aggregate": ("an aggregate of a table", "rows of several units become one", "Ask the session"),
-    "group_by": ("a grouped table", "rows of several units become one", "Ask with by="),
-    "window": ("a window", "a row becomes a function of the rows of others", "Ask the session"),
-    "cross_join": (
-        "a cross join",
-        "a row of one unit meets those of all others",
-        "Join on the unit, or a public table",
-    ),
-    "intersect": ("an intersection", "one unit's rows decide there what others count", "Use where"),
-    "difference": ("a difference", "one unit's rows decide there what others count", "Use where"),
-    "sample": ("a sample", "its chance is not accounted for", "Ask the whole table"),
-    "sql": ("SQL of the engine's own", "what is not known to be sound is refused", "Use session.sql"),
-    "asof_join": ("a join on the nearest key", "a row meets those of others", "Join on the unit, or a public table"),
-    "semi_join": (
-        "a semi join",
-        "one unit's rows decide there what others count",
-        "Join on the unit, with how='inner'",
-    ),
-    "anti_join": (
-        "an anti join",
-        "one unit's rows decide there what others count",
-        "Join on the unit, with how='left'",
-    ),
-    "unnest": ("an unnested column", "how many rows come out is not bounded", "Use where"),
-    "pivot_wider": ("a pivot", "columns follow from rows of others", "Ask with by= two columns"),
-    "fill_forward": ("filling from other rows", "a row takes values of others", "Use fill_null"),
-    "map": ("a function of your own", "what it does to rows is not known", "Use the functions of release.col"),
-}
 
 
 class Transformations(ABC):
@@ -99,10 +68,13 @@ class Transformations(ABC):
         """The table that a transformation made."""
 
     def __getattr__(self, name: str) -> NoReturn:
-        """Refuse what ibis does to tables, and this one does not."""
-        if name in _REASONS:
-            raise UnsupportedError(*_REASONS[name])
-        raise AttributeError(name)
+        """Refuse what other libraries do to tables, and this one does not."""
+        if any(each.name == name for each in self.__dict__.get("columns", ())):
+            raise UnknownMethodError(f"the column {name!r}", "rows are never shown", f"Use release.col({name!r})")
+        raise refused_method("a table", name)
+
+    def __getitem__(self, item: object) -> NoReturn:
+        raise refused_method("a table", "[...]")
 
     def where(self, predicate: RowExpression) -> Self:
         """The rows for which a condition holds; where it is NULL, the row is left out.
@@ -114,10 +86,10 @@ class Transformations(ABC):
             UnsupportedError: If it is no expression made by `release.col`.
         """
         with without_warnings():
-            predicate = _expression("predicate", predicate)
+            predicate = row_expression("where", predicate)
             found = compiled(predicate, self._rows("where"))
             if found.kind != "boolean":
-                raise DomainError("predicate", found.kind, "a condition, such as release.col('age') >= 18")
+                raise DomainError("where", found.kind, "a condition, such as release.col('age') >= 18")
             return self.changed(self.data.filter(found.value), f"where {predicate.text}")
 
     def mutate(self, **made: RowExpression) -> Self:
@@ -135,12 +107,12 @@ class Transformations(ABC):
         weights = dict(self.weights)
         columns: dict[str, Any] = {}
         with without_warnings():
-            expressions = {name: _expression(name, each) for name, each in made.items()}
+            expressions = {name: row_expression(f"mutate {name}", each) for name, each in made.items()}
             for name, expression in expressions.items():
-                self._require_new(name, {*columns})
+                self._require_new(f"mutate {name}", name, {*columns})
                 found = compiled(expression, rows)
                 if found.kind == "timestamp":
-                    raise DomainError(name, found.kind, "a value of another kind, such as its date()")
+                    raise DomainError(f"mutate {name}", found.kind, "a value of another kind, such as its date()")
                 columns[name], weights[name] = found.value, found.weight
             step = "mutate " + ", ".join(f"{name}={each.text}" for name, each in expressions.items())
             # A column that is made anew is no longer the one of which the keeper knows the ends.
@@ -231,7 +203,7 @@ class Transformations(ABC):
             raise UnsupportedError(f"a join on {list(keys)}", reason, f"Join on the unit, {list(self.unit)}")
         for name in other.columns:
             if name.name not in self.unit:
-                self._require_new(name.name, set(), replaces=False)
+                self._require_new("join", name.name, set(), replaces=False)
         one, two = self.bounds, other.bounds
         most = one.rows * two.rows
         bounds = _bounds(most, min(one.groups * two.groups, most), min(one.rows_per_group * two.rows_per_group, most))
@@ -258,14 +230,16 @@ class Transformations(ABC):
         frame, most = other.for_join(keys, at_most)
         for name in frame.column_names:
             if name not in keys:
-                self._require_new(name, set(), replaces=False)
+                self._require_new("join", name, set(), replaces=False)
         with without_warnings():
             there = ibis.memtable(frame.rename_columns([f"dpcompose_{at}" for at in range(frame.num_columns)]))
             same: dict[str, Any] = {}
             for at, name in enumerate(keys):
                 found = compiled(col(name), rows)
                 if found.kind != other.kinds[name] or found.kind == "float":
-                    raise DomainError("on", name, f"a column of {other.kinds[name]}s here too; it holds {found.kind}")
+                    raise DomainError(
+                        "join on", name, f"a column of {other.kinds[name]}s here too; it holds {found.kind}"
+                    )
                 same[f"dpcompose_left_{at}"] = found.value
             matched = [f"dpcompose_{frame.column_names.index(name)}" for name in keys]
             joined = self.data.mutate(**same).join(there, list(zip(same, matched, strict=True)), how=how)
@@ -287,7 +261,7 @@ class Transformations(ABC):
         """The rows of the other table, of the same unit and bounds, over the connection of this one."""
         if not isinstance(other, type(self)):
             reason = "what is not known to be sound is refused"
-            raise UnsupportedError(f"{what} with {type(other).__name__}", reason, "Give a table of the same unit")
+            raise UnsupportedError(f"{what} with {called(other)}", reason, "Give a table of the same unit")
         own, theirs = (
             sorted((each.name, each.type) for each in of.columns if each.name in of.unit) for of in (self, other)
         )
@@ -302,26 +276,17 @@ class Transformations(ABC):
             raise UnsupportedError(f"{what} of tables on two connections", "no statement can ask both", remedy)
         return data
 
-    def _require_new(self, name: str, taken: set[str], *, replaces: bool = True) -> None:
+    def _require_new(self, what: str, name: str, taken: set[str], *, replaces: bool = True) -> None:
         """Refuse names that some engine takes for another one: cut off, or folded."""
+        what = what[:80]
         if not _NAME.fullmatch(name):
-            raise DomainError("column", name, "a name of 1 to 63 letters A to Z, digits and _, no digit first")
+            raise DomainError(what, name, "a name of 1 to 63 letters A to Z, digits and _, no digit first")
         if name in self.unit or name.casefold() in {each.casefold() for each in self.unit}:
-            raise DomainError("column", name, "another name: a column of the unit cannot be changed")
+            raise DomainError(what, name, "another name: a column of the unit cannot be changed")
         there = {column.name for column in self.columns} | taken
         alike = [each for each in there if each.casefold() == name.casefold() and not (replaces and each == name)]
         if alike or name.casefold().startswith("dpcompose_"):
-            raise DomainError("column", name, f"a new name{f', not that of {alike[0]!r}' if alike else ''}")
-
-
-def _expression(name: str, given: object) -> RowExpression:
-    if isinstance(given, bool):
-        return LiteralValue(given)
-    if not isinstance(given, RowExpression):
-        reason = "only functions of one row are known to be sound"
-        remedy = "Use release.col, release.lit, release.case and their methods"
-        raise UnsupportedError(f"{name}: {type(given).__name__}", reason, remedy)
-    return given
+            raise DomainError(what, name, f"a new name{f', not that of {alike[0]!r}' if alike else ''}")
 
 
 def _bounds(rows: int, groups: int, rows_per_group: int) -> Bounds:
