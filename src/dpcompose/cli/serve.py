@@ -27,6 +27,7 @@ def serve(
     invite: Annotated[
         str | None, option("Print a token and end: keeper, analyst or auditor, name, scope.", "ROLE:NAME[:SCOPE]")
     ] = None,
+    rate: Annotated[float, typer.Option(help="Requests a second that each identity may make.", min=1)] = 200.0,
     demo: Annotated[bool, typer.Option("--demo", help="Start with people and budgets that are thrown away.")] = False,
 ) -> None:
     """Serve a ledger to people who do not trust each other. Put a proxy with TLS before it."""
@@ -52,7 +53,7 @@ def serve(
             service = Service(Ledger.open(ledger, create=False), Identities.open(people))
         import uvicorn
 
-        uvicorn.run(application(service), host=host, port=port, access_log=False, server_header=False)
+        uvicorn.run(application(service, rate=rate), host=host, port=port, access_log=False, server_header=False)
 
 
 def _invited(people: Identities, words: str) -> str:

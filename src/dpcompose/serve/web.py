@@ -13,8 +13,6 @@ from urllib.parse import parse_qs
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
@@ -36,6 +34,7 @@ from dpcompose.serve.identity import Identity
 from dpcompose.serve.page import STYLE, login_page, page_for
 from dpcompose.serve.permission import PERMISSIONS
 from dpcompose.serve.service import HANDLERS, Fields, Service
+from dpcompose.serve.workers import Workers
 
 LARGEST_BODY = 65536
 COOKIE = "dpcompose"
@@ -47,6 +46,7 @@ HEADERS = {
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
 }
+_RAW_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 _log = logging.getLogger("dpcompose.serve")
 
 
@@ -87,7 +87,7 @@ class SecurityHeaders:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
+                message["headers"] = [*message.get("headers", ()), *_RAW_HEADERS]
             await send(message)
 
         await self.app(scope, receive, with_headers)
@@ -109,6 +109,7 @@ class Web:
     registry: CollectorRegistry
     answered: Counter
     seconds: Histogram
+    workers: Workers = field(default_factory=Workers)
 
     def application(self) -> Starlette:
         """One route for each row of the table of permissions."""
@@ -146,24 +147,28 @@ class Web:
         return answered
 
     async def _answer(self, name: str, request: Request) -> Response:
-        permission = PERMISSIONS[name]
+        permission, caller = PERMISSIONS[name], _caller(request)
         token = request.headers.get("authorization", "")
-        who = await self._identified(request, token.removeprefix("Bearer ") if token.startswith("Bearer ") else "")
-        if not permission.allows(who.role):
-            raise HTTPException(403, "your role may not ask this")
-        fields: Fields = dict(request.query_params) if permission.method == "GET" else await _fields(request)
-        scope = scope_path(fields.get("scope"))
-        if not who.covers(scope):
-            raise HTTPException(403, "this scope is not yours")
-        return JSONResponse(await run_in_threadpool(HANDLERS[name], self.service, who, scope, fields))
+        query, body = request.query_params, b"" if permission.method == "GET" else await _body(request)
 
-    async def _identified(self, request: Request, token: str) -> Identity:
-        address = request.client.host if request.client else ""
-        if not self.failures.admits(address, cost=0.0):
+        def answer() -> Response:
+            who = self._identified(caller, token.removeprefix("Bearer ") if token.startswith("Bearer ") else "")
+            if not permission.allows(who.role):
+                raise HTTPException(403, "your role may not ask this")
+            fields: Fields = dict(query) if permission.method == "GET" else _fields(body)
+            scope = scope_path(fields.get("scope"))
+            if not who.covers(scope):
+                raise HTTPException(403, "this scope is not yours")
+            return JSONResponse(HANDLERS[name](self.service, who, scope, fields))
+
+        return await self.workers.run(answer)
+
+    def _identified(self, caller: str, token: str) -> Identity:
+        if not self.failures.admits(caller, cost=0.0):
             raise HTTPException(429, "too many requests without a valid token; wait a minute")
-        found = await run_in_threadpool(self.service.people.find, token)
+        found = self.service.people.find(token)
         if found is None:
-            self.failures.admits(address)
+            self.failures.admits(caller)
             raise HTTPException(401, "a valid token is needed")
         if not self.limit.admits(f"{found.role}:{found.actor}"):
             raise HTTPException(429, "too many requests; wait a second")
@@ -175,9 +180,12 @@ class Web:
         try:
             if token is None:
                 return Response(login_page(""), media_type="text/html")
-            who = await self._identified(request, token)
-            asked = dict(request.query_params)
-            return Response(await run_in_threadpool(page_for, self.service, who, asked), media_type="text/html")
+            caller, asked = _caller(request), dict(request.query_params)
+
+            def answer() -> Response:
+                return Response(page_for(self.service, self._identified(caller, token), asked), media_type="text/html")
+
+            return await self.workers.run(answer)
         except HTTPException as error:
             if error.status_code != 401:
                 raise
@@ -191,7 +199,8 @@ class Web:
             raise HTTPException(403, "sign in from the page of this service")
         typed = parse_qs((await _body(request)).decode("latin-1")).get("token", [""])[0]
         try:
-            await self._identified(request, typed)
+            caller = _caller(request)
+            await self.workers.run(lambda: self._identified(caller, typed))
         except HTTPException as error:
             return Response(login_page(f"{error.detail}."), error.status_code, media_type="text/html")
         except DPComposeError as error:
@@ -250,14 +259,19 @@ async def _body(request: Request) -> bytes:
     return bytes(found)
 
 
-async def _fields(request: Request) -> dict[str, Any]:
+def _fields(body: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(await _body(request), object_pairs_hook=each_once)
+        found = json.loads(body, object_pairs_hook=each_once)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise HTTPException(400, "a body of JSON, a mapping, is needed")
     return found  # pyright: ignore[reportUnknownVariableType]
+
+
+def _caller(request: Request) -> str:
+    """The address that asks."""
+    return request.client.host if request.client else ""
 
 
 def refusal(error: DPComposeError) -> Response:

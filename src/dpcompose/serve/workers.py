@@ -1,0 +1,82 @@
+"""Threads that do what waits for a disk, and hand their answers back to the loop many at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any
+
+THREADS = 64
+"""So many requests share a commit at most."""
+
+
+@dataclass(eq=False)
+class _Job:
+    work: Callable[[], Any]
+    future: asyncio.Future[Any]
+    result: Any = None
+    error: BaseException | None = None
+
+
+@dataclass(eq=False)
+class Workers:
+    """Threads that are started when they are needed, and end with the program.
+
+    A pool of asyncio wakes its loop for each answer. Here answers that are ready together wake it once.
+
+    Args:
+        most: Threads.
+    """
+
+    most: int = THREADS
+    _jobs: SimpleQueue[_Job] = field(default_factory=SimpleQueue[_Job])
+    _done: dict[asyncio.AbstractEventLoop, list[_Job]] = field(default_factory=dict[Any, Any])
+    _lock: Lock = field(default_factory=Lock)
+    _open: int = 0
+    _threads: int = 0
+
+    async def run(self, work: Callable[[], Any]) -> Any:
+        """Do the work in one of the threads; return what it returns, or raise what it raises."""
+        job = _Job(work, asyncio.get_running_loop().create_future())
+        with self._lock:
+            self._open += 1
+            starts = self._threads < min(self._open, self.most)
+            self._threads += starts
+        if starts:
+            Thread(target=self._work, name="dpcompose-serve", daemon=True).start()
+        self._jobs.put(job)
+        return await job.future
+
+    def _work(self) -> None:
+        while True:
+            job = self._jobs.get()
+            try:
+                job.result = job.work()
+            except BaseException as error:
+                job.error = error
+            loop = job.future.get_loop()
+            with self._lock:
+                self._open -= 1
+                is_first = loop not in self._done
+                self._done.setdefault(loop, []).append(job)
+            if is_first:
+                try:
+                    loop.call_soon_threadsafe(self._hand_back, loop)
+                except RuntimeError:  # it was closed, and nobody waits
+                    self._ready(loop)
+
+    def _ready(self, loop: asyncio.AbstractEventLoop) -> list[_Job]:
+        with self._lock:
+            return self._done.pop(loop, [])
+
+    def _hand_back(self, loop: asyncio.AbstractEventLoop) -> None:
+        for job in self._ready(loop):
+            if job.future.done():  # whoever asked is gone
+                continue
+            if job.error is None:
+                job.future.set_result(job.result)
+            else:
+                job.future.set_exception(job.error)
