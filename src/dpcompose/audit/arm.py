@@ -24,7 +24,7 @@ WORTH = 0.0
 MANY = 12
 """Features that bets are made on at once; an arm with more has larger batches, since each of them costs time."""
 KEPT = 1 << 18
-"""Rows that are kept to cut cells anew whenever their number has doubled; later rows are only counted."""
+"""Rows that are kept to cut cells anew whenever there are half as many again; later rows are only counted."""
 IDLE = 0.1
 """The prior weight of betting on no feature."""
 LIGHTEST = WEIGHTS >> 12
@@ -112,7 +112,8 @@ class Arm:
         chosen = leaders(self.books, self.points, MANY)
         self.hope = chosen[0].hope(self.points) if chosen else 0.0
         found = [(book, *book.stakes(self.points)) for book in chosen]
-        logs = [math.log((1 - IDLE) / len(self.books)) + evidence for _, evidence, _ in found]
+        whole = math.fsum(book.feature.weight for book in self.books)
+        logs = [math.log((1 - IDLE) * book.feature.weight / whole) + evidence for book, evidence, _ in found]
         self.evidence = float(np.logaddexp.reduce([math.log(IDLE), *logs]))
         if self.evidence < WORTH:
             return []
@@ -143,7 +144,7 @@ class Arm:
             counted: Their counts in the cells of each book.
         """
         self.rows += rows
-        if self._cut < KEPT and self.rows >= min(2 * self._cut, KEPT):
+        if self._cut < KEPT and self.rows >= min(self._cut * 3 // 2, KEPT):
             self._cut_anew()
             return
         for book, counts in zip(self.books, counted, strict=True):

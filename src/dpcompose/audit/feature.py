@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -14,9 +14,12 @@ from dpcompose.audit import bits
 from dpcompose.audit.outcome import LEAVES, Outcomes, Reals
 from dpcompose.audit.table import Table, table_of
 from dpcompose.errors import DomainError
+from dpcompose.numerics import check
 
 WITH_BITS, STEPS = 2, 7
 """Places of an answer whose bits are looked at; neighboring places that are compared."""
+PLACES, BITS, WHOLES, REDUCED = 4.0, 2.5, 1.0, 2.5
+"""The prior weights of the numbers of an answer, of their bits, of types and whole answers, and of all reductions."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +30,16 @@ class Feature:
         name: The name, which a certificate carries.
         score: From n outcomes to n numbers, each from its own outcome alone; NaN is a value like any other.
         made: What a learned one was made from, as JSON, so that it can be made again; None where its name says all.
+        weight: The prior weight of bets on it, beside those of the other features.
     """
 
     name: str
     score: Callable[[Outcomes], Reals]
     made: Mapping[str, Any] | None = None
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        check.positive("weight", self.weight)
 
 
 class Learner(Protocol):
@@ -73,22 +81,24 @@ def named(name: str) -> Feature:
 
 
 def _features(table: Table) -> Iterator[Feature]:
-    if not table.plain:
-        yield _KIND
-    yield _WHOLE
+    yield from _sharing(WHOLES, [_WHOLE] if table.plain else [_KIND, _WHOLE])
     places = list(table.columns)[:LEAVES]
-    for place in places:
-        if not (place.endswith(".length") and np.ptp(table.columns[place]) == 0):
-            yield _at(place)
+    varied = [place for place in places if not (place.endswith(".length") and np.ptp(table.columns[place]) == 0)]
+    yield from _sharing(PLACES, [_at(place) for place in varied])
     continuous = [place for place in places if _fractional(table.columns[place])]
-    for place in continuous[:WITH_BITS]:
-        yield from (_bit(name, place) for name in (bits.READ if len(places) == 1 else bits.ESSENTIAL))
+    read = bits.READ if len(places) == 1 else bits.ESSENTIAL
+    yield from _sharing(BITS, [_bit(name, place) for place in continuous[:WITH_BITS] for name in read])
     numbers = [place for place in places if not place.endswith((".length", ".seconds"))]
     if len(numbers) > 1:
-        for name, reduced in _REDUCED.items():
-            yield _reduction(name, reduced)
-        for first, second in pairwise(numbers[:STEPS]):
-            yield _step(first, second)
+        reductions = [_reduction(name, reduced) for name, reduced in _REDUCED.items()]
+        steps = [_step(first, second) for first, second in pairwise(numbers[:STEPS])]
+        yield from _sharing(REDUCED, [*reductions, *steps])
+
+
+def _sharing(weight: float, features: Sequence[Feature]) -> Iterator[Feature]:
+    """Features of one kind, however many: they share one prior weight."""
+    whole = math.fsum(each.weight for each in features)
+    return (replace(each, weight=weight * each.weight / whole) for each in features)
 
 
 def _fractional(column: Reals) -> bool:
@@ -101,7 +111,12 @@ def _at(place: str) -> Feature:
 
 
 def _bit(name: str, place: str) -> Feature:
-    return Feature(f"{name} of value{place}", lambda outcomes: bits.READ[name](table_of(outcomes).column(place)))
+    # Where noise in floats shows itself, its last bit does.
+    return Feature(
+        f"{name} of value{place}",
+        lambda outcomes: bits.READ[name](table_of(outcomes).column(place)),
+        weight=2.0 if name == "lowest bit" else 1.0,
+    )
 
 
 def _reduction(name: str, reduced: Callable[[Reals], Reals]) -> Feature:

@@ -33,13 +33,15 @@ FRACTIONS = np.concatenate(
 """Stakes on a grid, as shares of the largest, e^-epsilon."""
 MERGED, ODDS = (1, 4, 16), (1.0, 1 / 32)
 """Unions of cells, or of so many together; the prior odds that one is in a union."""
-IDLE, TAILS, SINGLE, UNIONS = 0.1, 0.4, 0.3, 0.2
+IDLE, TAILS, SINGLE, UNIONS = 0.35, 0.29, 0.23, 0.13
 """The prior weights of not betting, of tails, of single cells and of unions."""
 FREE, APART, MIRRORED = 0.15, 0.5, 0.4
 """The prior weights of a stake of its own for each cell, of one for each coin, and of mirrored tails in the rest."""
 GRID = np.log(np.concatenate([np.full(3, 0.06), np.full(len(FRACTIONS) - 3, 0.82 / (len(FRACTIONS) - 3))]))
 """ln of the prior weights of the grid: an event that isolates a world wants one of the first."""
-LEADING = 1.5
+LOGARITHMIC = 0.4
+"""The share of the weight of tails that is even over the logarithm of their rows; the rest is even over the cells."""
+LEADING = 2.0
 """The power of the evidence by which events that paid lead the others."""
 LEAST_FACTOR = 1e-3
 """No factor is smaller: a bet never loses everything."""
@@ -113,6 +115,7 @@ class Side:
 
     Args:
         size: f of each stake of the grid.
+        cuts: ln of the prior weights of the lower and of the upper tails, shape (2, cells).
         tails: Evidence of the lower and of the upper tails, shape (2, cells, grid).
         evidence: Evidence of all bets with a stake, shape (grid,).
         inside: The mean share of each cell in these bets, shape (cells, grid).
@@ -121,6 +124,7 @@ class Side:
     """
 
     size: Reals
+    cuts: Reals
     tails: Reals
     evidence: Reals
     inside: Reals
@@ -136,11 +140,11 @@ def _side(wins: Reals, losses: Reals, point: Point, prior: Reals) -> Side:
     log = wins[:, None] * np.log1p(share) + losses[:, None] * np.log1p(-FRACTIONS)
     cells = len(log)
     tails = np.array([np.cumsum(log, axis=0), np.cumsum(log[::-1], axis=0)[::-1]]) - cost
-    cuts = _ruler(cells)[:, None]
+    cuts = np.array([_cuts(wins + losses), _cuts((wins + losses)[::-1])[::-1]])
     alone = log - cost
-    prior_logs = [cuts + np.log(TAILS / 2), cuts[::-1] + np.log(TAILS / 2), np.log(SINGLE * prior)[:, None]]
+    prior_logs = np.concatenate([*(cuts + np.log(TAILS / 2)), np.log(SINGLE * prior)])
     events = np.concatenate([*tails, alone])
-    events = events + _lead(events) + np.concatenate(prior_logs)
+    events = events + _lead(events) + prior_logs[:, None]
     unions: list[Reals] = []
     within: list[Reals] = []
     for width in MERGED:
@@ -159,7 +163,7 @@ def _side(wins: Reals, losses: Reals, point: Point, prior: Reals) -> Side:
     mean = np.logaddexp.reduce(log, axis=1) - np.log(len(size))
     own = np.exp(log - np.logaddexp(0.0, mean)[:, None] - np.log(len(size))) @ size
     free = float(np.sum(np.logaddexp(0.0, mean) - np.log(2)) - cost[0] + np.log(FREE))
-    return Side(size, tails, evidence, inside, free, own)
+    return Side(size, cuts, tails, evidence, inside, free, own)
 
 
 def _both(one: Side, zero: Side) -> tuple[float, Reals, Reals]:
@@ -168,7 +172,6 @@ def _both(one: Side, zero: Side) -> tuple[float, Reals, Reals]:
     Some of the weight has a stake of its own on each coin; the rest has one for both, and within it some is on pairs of
     tails that mirror each other.
     """
-    cells = len(one.own)
     alone: list[tuple[float, Reals]] = []
     for side in (one, zero):
         evidence = side.evidence + GRID
@@ -177,7 +180,8 @@ def _both(one: Side, zero: Side) -> tuple[float, Reals, Reals]:
         alone.append((total, stake + np.exp(side.free - total) * side.own))
     common = one.evidence + zero.evidence + GRID + np.log1p(-MIRRORED) + np.log1p(-APART)
     mirrored = np.array([one.tails[side][:-1] + zero.tails[1 - side][:-1][::-1] for side in (0, 1)])
-    mirrored = mirrored + _lead(mirrored) + GRID + _ruler(cells - 1)[:, None] + np.log((1 - APART) * MIRRORED / 2)
+    cuts = one.cuts[:, :-1, None]
+    mirrored = mirrored + _lead(mirrored) + GRID + cuts + np.log((1 - APART) * MIRRORED / 2)
     apart = alone[0][0] + alone[1][0] + np.log(APART)
     total = _log_sum(np.concatenate([[apart], common, mirrored.ravel()]))
     shared, twins = np.exp(common - total), np.exp(mirrored - total)
@@ -194,11 +198,18 @@ def _lead(logs: Reals) -> Reals:
     return (LEADING - 1) * np.maximum(_log_sums(logs + GRID), 0.0)[..., None]
 
 
+def _cuts(rows: Reals) -> Reals:
+    """ln of prior weights of the lower tails, each up to a cell: a tail of few rows needs not much more evidence."""
+    steps = np.diff(np.log(np.cumsum(rows) + 1), prepend=0.0) + 1e-3
+    weights = steps / np.sum(steps) * LOGARITHMIC + (1 - LOGARITHMIC) * _ruler(len(rows))
+    return np.log(weights)
+
+
 def _ruler(count: int) -> Reals:
-    """ln of prior weights of cuts: the middle one has as much as both quarters, these as much as four eighths."""
+    """Prior weights of cuts: the middle one has as much as both quarters, these as much as four eighths."""
     places = np.arange(1, count + 1)
     weights = (places & -places).astype(np.float64)
-    return np.log(weights / np.sum(weights))
+    return weights / np.sum(weights)
 
 
 def _logistic(values: Reals) -> Reals:

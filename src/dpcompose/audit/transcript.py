@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -60,9 +60,9 @@ class Transcripts:
     def features(self, outcomes: Outcomes) -> tuple[Feature, ...]:
         """The loss, and what any view shows."""
         last = outcomes.shape[1] - 1
-        loss = Feature("loss", lambda rows: rows[:, last])
         views = features_of(outcomes[:, :last])
-        return (loss, *(Feature(each.name, _of_answers(each, last)) for each in views))
+        loss = Feature("loss", lambda rows: rows[:, last], weight=sum(each.weight for each in views))
+        return (loss, *(replace(each, score=_of_answers(each, last)) for each in views))
 
 
 @dataclass(frozen=True)
