@@ -90,7 +90,7 @@ def test_a_unit_of_several_records_has_the_guarantee_of_a_group() -> None:
     ("total", "arguments", "error"),
     [
         (Gaussian(1.0), {"delta": 0.0, "unit": "one user"}, UnsupportedError),  # nothing finite
-        (Gaussian(1.0), {"delta": 1.0, "unit": "one user"}, UnsupportedError),
+        (Gaussian(1.0), {"delta": 1.0, "unit": "one user"}, DomainError),
         (Gaussian(1.0), {"unit": "one user"}, DomainError),  # no delta
         (Gaussian(1.0), {"delta": 1e-6, "unit": "  "}, DomainError),
         (Gaussian(1.0), {"delta": 1e-6, "unit": "\ud800"}, DomainError),

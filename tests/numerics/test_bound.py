@@ -7,6 +7,7 @@ import dataclasses
 import math
 import operator
 import pickle
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -175,3 +176,28 @@ def test_a_bound_is_a_dictionary_and_a_line_of_a_notebook() -> None:
     bound = Bound(0.5, math.inf, Certificate("a <b>"))
     assert bound.to_dict() == {"lower": 0.5, "upper": "inf", "method": "a <b>"}
     assert bound._repr_html_() == "<code>Bound(lower=0.5, upper=inf)</code> <small>a &lt;b&gt;</small>"  # pyright: ignore[reportPrivateUsage]
+
+
+def test_exact_ends_are_rounded_outward() -> None:
+    third: Any = Fraction(1, 3)
+    large = 10**17 + 1
+    assert Bound(third, third).contains(third) and Bound(0, large).upper >= large
+    assert Bound(-large, 0).lower <= -large and Bound(0.1, 0.1).upper == 0.1
+
+
+@pytest.mark.parametrize(
+    ("bound", "form", "shown"),
+    [
+        (Bound(2.0**70, 2.0**70), ",.0f", "1,180,591,620,717,411,303,424"),
+        (Bound(0.1, 0.1), ".20f", "0.10000000000000000556"), (Bound(0.1, 0.1), ".1f", "0.1"),
+        (Bound(0.2, 55.51), "f", "55.510000"), (Bound(0.2, 1 / 3), ".3f", "0.334"),
+    ],
+)  # fmt: skip
+def test_no_form_shows_less_than_the_upper_end(bound: Bound, form: str, shown: str) -> None:
+    assert format(bound, form) == shown
+    assert Fraction(shown.replace(",", "")) >= Fraction(bound.upper) or shown == "0.1"
+
+
+def test_numbers_of_all_kinds_are_compared() -> None:
+    assert Bound(0.1, 0.2) <= Decimal(1) and Bound(0.1, 0.2) <= 10**400 and not Bound(0.1, 0.2) > Decimal("0.25")
+    assert round(Bound(1.0, 55.5), -1) == 60.0 and round(Bound(1.0, 55.51), 1) == 55.6

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from dpcompose import BlackBox, Gaussian, Laplace, RandomizedResponse, running_epsilon
+from dpcompose import BlackBox, Gaussian, Laplace, RandomizedResponse, compose, running_epsilon
 from dpcompose.errors import DomainError
 from dpcompose.ledger import Ledger
 from dpcompose.plan import Plan, Question, account
@@ -160,3 +160,23 @@ def test_a_page_of_budgets_has_a_picture_of_the_tree_and_of_charges() -> None:
     assert [caption for caption, _ in alone] == ["Each box is a budget of rho, filled as far as it is spent."]
     assert len(both) == 2 and "of rho by day" in both[1][0]
     assert all("<svg" in picture and "<b>" not in picture for _, picture in both)
+
+
+def test_names_of_actors_are_no_formulas() -> None:
+    ledger = Ledger.open("memory:")
+    ledger.scope("city", caps={"epsilon": 2}, actor="Ada")
+    names = ["US$\\frac{a$", "_ana", "$x$", "x"]
+    for name in names:
+        ledger.charge("city", cost={"epsilon": "0.1"}, actor=name, key=name)
+    axes = ledger.plot("city")
+    _said(axes)
+    shown = [text.get_text().strip().replace("\\$", "$") for text in axes.get_legend().get_texts()]
+    assert sorted(shown) == sorted([*names, "left"])
+
+
+def test_no_steps_and_too_many_are_said() -> None:
+    assert "no step is taken: epsilon is 0" in _said(compose([]).plot.steps(delta=1e-6))
+    none = plane(lambda _, rate: compose([]), [1.0, 2.0], [0.1, 0.2], delta=1e-6)
+    assert "epsilon is at most 0 everywhere" in _said(none)
+    with pytest.raises(DomainError, match="at most 1,000,000 steps"):
+        (Gaussian(4.0) * 10**12).plot.steps(delta=1e-6)

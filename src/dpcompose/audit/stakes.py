@@ -163,7 +163,7 @@ def _side(wins: Reals, losses: Reals, point: Point, prior: Reals) -> Side:
     mean = np.logaddexp.reduce(log, axis=1) - np.log(len(size))
     own = np.exp(log - np.logaddexp(0.0, mean)[:, None] - np.log(len(size))) @ size
     free = float(np.sum(np.logaddexp(0.0, mean) - np.log(2)) - cost[0] + np.log(FREE))
-    return Side(size, cuts, tails, evidence, inside, free, own)
+    return Side(size=size, cuts=cuts, tails=tails, evidence=evidence, inside=inside, free=free, own=own)
 
 
 def _both(one: Side, zero: Side) -> tuple[float, Reals, Reals]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -22,6 +23,7 @@ from dpcompose.cli.output import (
     INTERNAL,
     INVOKED,
     NOT_AVAILABLE,
+    STOPPED,
     Invocation,
     package_version,
     report_error,
@@ -70,8 +72,8 @@ app = typer.Typer(
     add_completion=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
-    epilog="Exit status: 0 done, 1 refused, over budget or refuted, 2 bad input, 3 not available, 4 internal. "
-    "Losses are in nats.",
+    epilog="Exit status: 0 done, 1 refused, over budget or refuted, 2 bad input, 3 not available, 4 internal, "
+    "130 stopped. Losses are in nats.",
 )
 app.command()(account)
 app.command()(calibrate)
@@ -109,7 +111,10 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(_run())
+    status = _run()
+    if status == STOPPED:
+        stderr("dpcompose: stopped; what had been acknowledged stays, nothing else was done")
+    sys.exit(status)
 
 
 def _open_standard_streams() -> None:
@@ -136,7 +141,13 @@ def _run() -> int | str | None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         stderr(f"dpcompose: standard output cannot be written ({error}). What was asked for may have been done")
         return NOT_AVAILABLE
+    except KeyboardInterrupt:
+        return STOPPED
     except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            stderr(f"dpcompose: standard output cannot be written ({error.strerror})")
+            return NOT_AVAILABLE
         place = traceback.extract_tb(error.__traceback__)[-1]
         said = f"a defect, please report it with the plan: {type(error).__name__}: {error} ({place.name})"
         report_error(type(error).__name__, said, INTERNAL)

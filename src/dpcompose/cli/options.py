@@ -40,6 +40,8 @@ def read_text(name: str, source: str | Path) -> str:
     """
     try:
         stated = str(source) == "-"
+        if stated and sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
+            raise DomainError(name, "-", "standard input, which is closed")
         content = sys.stdin.buffer.read(LARGEST_TEXT + 1) if stated else read(Path(source), most=LARGEST_TEXT)
         if len(content) > LARGEST_TEXT:
             raise DomainError(name, str(source), f"at most {LARGEST_TEXT:,} bytes")

@@ -40,6 +40,7 @@ BAD_INPUT = 2
 NOT_AVAILABLE = 3
 """A part that is not installed, a question without a sound answer, or no standard output."""
 INTERNAL = 4
+STOPPED = 130
 
 
 @dataclass(frozen=True)

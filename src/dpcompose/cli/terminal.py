@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import textwrap
 from collections.abc import Sequence
 
 from rich import box
@@ -44,14 +45,15 @@ def _parts(page: Page, console: Console) -> list[RenderableType]:
     aside = not narrow and _fits(columns, [True, False], console, gap=2)
     parts: list[RenderableType] = [
         _text(page.headline, _TONES[page.tone]),
-        _facts(facts) if aside else _block(facts),
+        _facts(facts) if aside else _block(facts, console.width),
     ]
     for table in page.tables:
         parts += [Text(), _text(table.title, "bold")]
         titles = [column.title for column in table.columns]
         columns = list(zip(titles, *table.rows, strict=True))
         if narrow or not _fits(columns, [not column.wrap for column in table.columns], console, gap=3):
-            parts += [each for row in table.rows for each in (_block(list(zip(titles, row, strict=True))), Text())]
+            blocks = (_block(list(zip(titles, row, strict=True)), console.width) for row in table.rows)
+            parts += [each for block in blocks for each in (block, Text())]
         else:
             parts.append(_table(table))
         parts += [_text(note, "dim") for note in table.notes]
@@ -72,10 +74,18 @@ def _text(text: str, style: str = "") -> Text:
     return Text(printable(text), style=style, overflow="ignore")
 
 
-def _block(pairs: list[tuple[str, str]]) -> RenderableType:
-    """One pair a line; pairs with an empty value are left out."""
-    return Group(*(Text.assemble((printable(name), "dim"), "  ", printable(value), overflow="ignore")
-                   for name, value in pairs if value))  # fmt: skip
+def _block(pairs: list[tuple[str, str]], width: int) -> RenderableType:
+    """One pair after the other, broken between words; pairs with an empty value are left out."""
+    return Group(*(_pair(printable(name), printable(value), width) for name, value in pairs if value))
+
+
+def _pair(name: str, value: str, width: int) -> Text:
+    lines = textwrap.wrap(
+        f"{name}  {value}", width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    said = Text("\n".join(lines), overflow="ignore")
+    said.stylize("dim", 0, len(name))
+    return said
 
 
 def _facts(facts: list[tuple[str, str]]) -> RichTable:

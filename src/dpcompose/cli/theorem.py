@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -36,6 +38,7 @@ def theorem(
             known = STATEMENTS.values()
             emit("theorem", lambda: listing_document(known), lambda: listing_page(known), json=json, csv=csv)
             return
+        number = _known(number, STATEMENTS)
         if number not in STATEMENTS:
             raise DomainError("NUMBER", number, f"one of {', '.join(STATEMENTS)}")
         statement = STATEMENTS[number]
@@ -48,6 +51,12 @@ def theorem(
             json=json,
             csv=csv,
         )
+
+
+def _known(words: str, statements: Mapping[str, Statement]) -> str:
+    """The number of a statement that was named as the book names it: "Theorem 3.20", "Example 3.7"."""
+    bare = re.sub(r"^(?:theorem|lemma|corollary|proposition|section|remark)\s+", "", words.strip().lower())
+    return f"example {bare}" if f"example {bare}" in statements else bare
 
 
 def _given(statement: Statement, words: list[str]) -> dict[str, float | list[float]]:

@@ -263,10 +263,12 @@ def priced(runs: Sequence[Run], adjacency: Adjacency, records: int, *, delta: fl
     Raises:
         UnsupportedError: If no finite epsilon holds.
     """
+    if not delta < 1:
+        raise DomainError("delta", delta, "a number below 1", "At delta 1 any mechanism may reveal everything")
     whole = compose(*(parse(run.mechanism) * run.times for run in runs))
     asked = whole if records == 1 else whole.group(records)
     bound = asked.epsilon(delta=delta, adjacency=adjacency)
-    if not (bound.upper < math.inf and delta < 1):
+    if not bound.upper < math.inf:
         raise UnsupportedError("a statement", f"no finite epsilon holds at delta = {delta!r}", "Ask at a larger delta")
     found = asked.risk(false_positive_rate=FALSE_POSITIVE_RATE, adjacency=adjacency, tolerance=TOLERANCE)
     error = found.bayes_error

@@ -13,6 +13,7 @@ from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.numerics import check
 
 UNIT_ROUNDOFF = 2.0**-53
+DOUBLE_DIGITS = 17
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,8 @@ class Bound:
     """A number that provably satisfies `lower <= truth <= upper`.
 
     `float(bound)` is the upper end, the safe one for a privacy loss. Two bounds are equal when both ends are. `format`
-    and `round` give the upper end rounded up. A comparison is True or False where it holds for the truth, wherever that
-    lies between the ends, and an error where that is not known.
+    and `round` give the upper end rounded up (`"%.1f" % bound` formats the float, to the nearest). A comparison is True
+    or False where it holds for the truth, wherever that lies between the ends, and an error where that is not known.
 
     >>> Bound(0.25, 0.5).contains(0.3), float(Bound(0.25, 0.5)), Bound(0.25, 0.5).width
     (True, 0.5, 0.25)
@@ -69,8 +70,8 @@ class Bound:
     def __post_init__(self) -> None:
         if type(self.lower) is float and type(self.upper) is float and self.lower <= self.upper:
             return
-        object.__setattr__(self, "lower", check.real("lower", self.lower))
-        object.__setattr__(self, "upper", check.real("upper", self.upper))
+        object.__setattr__(self, "lower", _outward("lower", self.lower, -math.inf))
+        object.__setattr__(self, "upper", _outward("upper", self.upper, math.inf))
         if not self.lower <= self.upper:
             raise DomainError("Bound", (self.lower, self.upper), "lower <= upper, neither of them NaN")
 
@@ -84,31 +85,37 @@ class Bound:
         return hash((self.lower, self.upper))
 
     def __format__(self, form: str) -> str:
-        """The upper end rounded up as `form` says; ends that are equal as the shortest decimal that reads back."""
+        """The upper end rounded up as `form` says; of equal ends the shortest decimal that reads back, to 17 digits."""
         if not form:
             return str(self)
         if not math.isfinite(self.upper):
             return format(self.upper, form)
+        form = form[:-1] + ".6" + form[-1] if form[-1] in "eEfFgG%" and "." not in form else form
         with localcontext(rounding=ROUND_CEILING):
-            return format(Decimal(repr(self.upper)) if self.lower == self.upper else Decimal(self.upper), form)
+            shortest = format(Decimal(repr(self.upper)), form)
+            plain = self.lower == self.upper and sum(letter.isdigit() for letter in shortest) <= DOUBLE_DIGITS
+            return shortest if plain else format(Decimal(self.upper), form)
 
     def __round__(self, digits: int = 0) -> float:
-        """The upper end, rounded up to that many decimals."""
-        return float(format(self, f".{check.count('digits', digits, least=0)}f"))
+        """The upper end, rounded up to that many decimals; to tens, hundreds and so on for fewer than none."""
+        places = check.integer("digits", digits)
+        if places >= 0 or not math.isfinite(self.upper):
+            return float(format(self, f".{max(places, 0)}f"))
+        return float(math.ceil(Fraction(self.upper) / 10**-places) * 10**-places)
 
-    def __lt__(self, other: Bound | float | Fraction) -> bool:
+    def __lt__(self, other: Bound | float | Fraction | Decimal) -> bool:
         low, high = _ends(other)
         return self._known("<", other, self.upper < low, self.lower >= high)
 
-    def __le__(self, other: Bound | float | Fraction) -> bool:
+    def __le__(self, other: Bound | float | Fraction | Decimal) -> bool:
         low, high = _ends(other)
         return self._known("<=", other, self.upper <= low, self.lower > high)
 
-    def __gt__(self, other: Bound | float | Fraction) -> bool:
+    def __gt__(self, other: Bound | float | Fraction | Decimal) -> bool:
         low, high = _ends(other)
         return self._known(">", other, self.lower > high, self.upper <= low)
 
-    def __ge__(self, other: Bound | float | Fraction) -> bool:
+    def __ge__(self, other: Bound | float | Fraction | Decimal) -> bool:
         low, high = _ends(other)
         return self._known(">=", other, self.lower >= high, self.upper < low)
 
@@ -143,8 +150,19 @@ def _ends(other: object) -> tuple[float | Fraction, float | Fraction]:
     """The ends of a bound, or a number twice."""
     if isinstance(other, Bound):
         return other.lower, other.upper
-    number = other if isinstance(other, Fraction) else check.real("other", other)
+    if isinstance(other, Decimal) and other.is_finite():
+        other = Fraction(other)
+    if isinstance(other, Fraction | int) and not isinstance(other, bool):
+        return other, other
+    number = check.real("other", other)
     return number, number
+
+
+def _outward(name: str, end: Any, beyond: float) -> float:
+    """An end as a float; of an exact number that is none, the next float towards `beyond`."""
+    found = check.real(name, end)
+    inside = isinstance(end, int | Fraction) and math.isfinite(found) and (end - Fraction(found)) * beyond > 0
+    return math.nextafter(found, beyond) if inside else found
 
 
 def around(value: float, *, relative: float = 0.0, absolute: float = 0.0, certificate: Certificate = EXACT) -> Bound:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dpcompose.errors import DomainError
 from dpcompose.ledger import Amount, Balance, Entry
 from dpcompose.ledger.entry import GRANTED
-from dpcompose.report.picture import COLORS, INK, figure, message, shown, style
+from dpcompose.report.picture import COLORS, INK, figure, message, named, shown, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,7 +71,7 @@ def _stacked(axes: Axes, days: Sequence[dict[str, Amount]]) -> None:
     for place, names in enumerate([*([name] for name in order[:ACTORS]), order[ACTORS:]]):
         heights = [_number(Amount(sum(day[name].units for name in names if name in day))) for day in days]
         if names:
-            label = names[0] if place < ACTORS else f"{len(names)} others"
+            label = named(names[0]) if place < ACTORS else f"{len(names)} others"
             axes.bar(range(len(days)), heights, bottom=floor, color=COLORS[place % len(COLORS)], width=0.7, label=label)
             floor = [low + high for low, high in zip(floor, heights, strict=True)]
 

@@ -10,19 +10,21 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpcompose.composition import Composable, Profile, epsilons, running_epsilon
+from dpcompose.composition import Composable, Composition, Profile, epsilons, running_epsilon
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency, AdjacencyName
 from dpcompose.numerics import check
 from dpcompose.plan import PlanAccount
 from dpcompose.report.number import above, exactly
-from dpcompose.report.picture import COLORS, INK, figure, message, style
+from dpcompose.report.picture import COLORS, INK, figure, message, named, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 POINTS = 400
 """Of a line, at most."""
+MOST_STEPS = 10**6
+"""Whose epsilons are found."""
 SHOWN = 10
 """Mechanisms that have a bar of their own."""
 
@@ -58,11 +60,14 @@ def steps(
         for name, at in (("budget", budget), ("published", published))
         if at is not None
     ]
+    if isinstance(total, Composition) and not total.count <= MOST_STEPS:
+        raise DomainError("total", total.count, f"at most {MOST_STEPS:,} steps", "Draw its first steps")
     found = running_epsilon(total, delta=delta, adjacency=adjacency)
     axes = _axes(axes)
     places = _spread(len(found))
     numbers = [place + 1 for place in places]
-    _band(axes, numbers, [found.lower[place] for place in places], [found.upper[place] for place in places])
+    empty = "epsilon is infinite" if numbers else "no step is taken: epsilon is 0"
+    _band(axes, numbers, [found.lower[place] for place in places], [found.upper[place] for place in places], empty)
     for name, at in levels:
         if name == "budget":
             axes.axhline(at, color=COLORS[1], linewidth=1, linestyle="--")
@@ -236,9 +241,9 @@ def plane(
         lines = axes.contour(columns, rows, table, levels=levels, colors=list(COLORS))
         axes.clabel(lines, fmt="epsilon %g", fontsize=8)
     else:
-        message(
-            axes, f"epsilon is about {above(finite[0], 3)} everywhere" if finite else "epsilon is infinite everywhere"
-        )
+        most, where = max(found.upper.tolist()), "somewhere" if finite else "everywhere"
+        known = f"epsilon is at most {above(most, 3)} everywhere"
+        message(axes, known if most < math.inf else f"epsilon is infinite {where}")
     return style(axes)
 
 
@@ -278,4 +283,4 @@ def _positive(name: str, values: Sequence[float]) -> list[float]:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= 28 else f"{name[:27]}..."
+    return named(name if len(name) <= 28 else f"{name[:27]}...")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -82,16 +83,22 @@ class Page:
     meaning: str = ""
 
 
+def _datum(cell: str) -> str:
+    """A cell without blanks around it and without commas between thousands."""
+    return cell.strip().replace(",", "") if re.fullmatch(r"\s*\d{1,3}(,\d{3})+(\.\d+)?\s*", cell) else cell.strip()
+
+
 def csv_text(page: Page) -> str:
-    """The tables of a page as CSV, each with its titles, an empty line between them; the facts where it has none."""
+    """The tables of a page as CSV, each with its titles, an empty line between them; without any, answer and facts."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     if not page.tables:
-        writer.writerow(["name", "value"])
+        writer.writerows([["name", "value"], ["answer", page.answer or page.headline]])
         writer.writerows([fact.name, fact.value] for fact in page.facts)
     for number, table in enumerate(page.tables):
         if number:
             text.write("\n")
-        writer.writerow([column.title for column in table.columns])
-        writer.writerows([[cell.strip() for cell in row] for row in table.rows])
+        kept = [place for place, column in enumerate(table.columns) if not column.bar]
+        writer.writerow([table.columns[place].title for place in kept])
+        writer.writerows([[_datum(row[place]) for place in kept] for row in table.rows])
     return text.getvalue()

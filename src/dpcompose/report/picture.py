@@ -193,6 +193,11 @@ def style(axes: Axes) -> Axes:
     return axes
 
 
+def named(name: str) -> str:
+    """A name as a picture shows it, every character for itself: dollars begin no formula, and no bar goes unnamed."""
+    return (f" {name}" if name.startswith("_") else name).replace("$", r"\$")
+
+
 def shown(title: str, caption: str, drawing: Figure) -> tuple[str, str]:
     """A caption and the SVG element of a figure, for a page."""
     return caption, svg(drawing, title=title, description=caption)
