@@ -155,8 +155,8 @@ def _states_its_own(kind: type[Mechanism]) -> bool:
 
 
 def adjacency_of(name: str, value: object) -> Adjacency:
-    """`value`, if it is an adjacency or the name of one."""
-    return check.named(name, value, Adjacency)
+    """`value`, if it is an adjacency."""
+    return check.member(name, value, Adjacency)
 
 
 def set_fields(target: object, **values: object) -> None:
