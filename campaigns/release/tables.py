@@ -102,10 +102,14 @@ def on_postgres(url: str, found: Sequence[tuple[Any, ...]], name: str = "people"
         cursor.execute(_sql(f"CREATE TABLE {name} ({columns})"))
         marks = ", ".join(["%s"] * len(SCHEMA))
         if found:
-            day = SCHEMA.get_field_index("day")
-            rows = [(*row[:day], "infinity" if row[day] == FAR else row[day], *row[day + 1 :]) for row in found]
-            cursor.executemany(_sql(f"INSERT INTO {name} VALUES ({marks})"), rows)
+            cursor.executemany(_sql(f"INSERT INTO {name} VALUES ({marks})"), for_postgres(found))
     return ibis.postgres.from_connection(psycopg.connect(url, autocommit=True)).table(name)
+
+
+def for_postgres(found: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The rows as PostgreSQL takes them: a date beyond Python's is one beyond all."""
+    day = SCHEMA.get_field_index("day")
+    return [(*row[:day], "infinity" if row[day] == FAR else row[day], *row[day + 1 :]) for row in found]
 
 
 def _sql(statement: str) -> Any:

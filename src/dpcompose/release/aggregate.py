@@ -64,7 +64,8 @@ def in_words(table: Table, made: Expression) -> EngineStatement:
         UnsupportedError: If the engine has no words for it, which is found before anything is charged.
     """
     try:
-        return EngineStatement(made, made.get_backend().compile(made))
+        backend = made.get_backend()
+        return EngineStatement(made, backend.compile(made), backend)
     except Exception as error:
         reason = f"{table.engine.name} cannot say it ({type(error).__name__})"
         raise UnsupportedError("this question to this table", reason) from None

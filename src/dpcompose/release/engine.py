@@ -76,15 +76,12 @@ class EngineStatement:
     Args:
         expression: What is asked; small tables that it names live as long as it does.
         words: In the engine's SQL.
+        backend: The connection that it is asked over.
     """
 
     expression: Expression
     words: str
-
-    @property
-    def backend(self) -> Any:
-        """The connection that it is asked over."""
-        return self.expression.get_backend()
+    backend: Any
 
 
 class Engine(ABC):

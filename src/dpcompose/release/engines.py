@@ -122,7 +122,7 @@ class OnDuckDB(Engine):
 
     def rows(self, asked: EngineStatement) -> Sequence[tuple[Any, ...]]:
         asked.backend._run_pre_execute_hooks(asked.expression)
-        found = asked.backend.con.sql(asked.words).to_arrow_table()
+        found = asked.backend.con.execute(asked.words).to_arrow_table()
         return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
 
