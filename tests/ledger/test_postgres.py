@@ -333,7 +333,7 @@ def test_tables_that_lose_or_hide_rows_are_refused_and_found(changed: str, state
     with Ledger.open(changed) as ledger:
         with ledger.store._engine.connect() as connection:  # type: ignore[attr-defined]
             connection.exec_driver_sql(statement)
-            assert any(said in problem for problem in postgres_store._damage(connection))
+            assert any(said in problem for problem in postgres_store.damage_of_tables(connection))
             connection.rollback()
         ledger.verify()
 

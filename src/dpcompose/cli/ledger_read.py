@@ -207,7 +207,7 @@ def verify(
     with error_boundary():
         require_harmless("--keep", keep)
     with error_boundary(), progress("reading") as steps, opened(url, restored=restored, reading=not restored) as ledger:
-        wanted = None if anchor is None else _anchor(anchor, trust)
+        wanted = None if anchor is None else anchor_in(anchor, trust)
         try:
             found = ledger.verify(wanted, steps)
             steps("pricing charges anew", 0, 1)
@@ -266,7 +266,7 @@ def export(
 def opened(url: str, *, create: bool = False, restored: bool = False, reading: bool = False) -> Ledger:
     """The ledger at `url`; if it is only read, it may be where we may not write."""
     from dpcompose.ledger import Ledger
-    from dpcompose.ledger.ledger import file_of
+    from dpcompose.ledger.address import file_of
     from dpcompose.ledger.sqlite_connection import may_write
 
     if url in ("memory:", ":memory:"):
@@ -299,7 +299,8 @@ def text_of(option: str, file: Path) -> str:
         raise DomainError(option, str(file), "a text file") from None
 
 
-def _anchor(file: Path, trust: Sequence[str] | None) -> Anchor:
+def anchor_in(file: Path, trust: Sequence[str] | None) -> Anchor:
+    """The anchor or the checkpoints of a file."""
     from dpcompose.ledger import Anchor
     from dpcompose.ledger.checkpoint import read_checkpoints
 

@@ -56,12 +56,14 @@ class PostgresReader:
     Args:
         url: In SQLAlchemy's form, such as `postgresql+psycopg://user@host/database`.
         reading: Whether the server is asked to refuse every write; a standby refuses them by itself.
+        older: Whether the schema may be an earlier one.
 
     Raises:
         StoreError: The server cannot be reached, or shows no such ledger.
     """
 
-    def __init__(self, url: str, *, reading: bool = True) -> None:
+    def __init__(self, url: str, *, reading: bool = True, older: bool = False) -> None:
+        self.version, self._older = 0, older
         self._engine, self.url = engine_of(url, reading=reading)
         self._process = os.getpid()
         self._closed = False
@@ -75,7 +77,8 @@ class PostgresReader:
 
     def _begin(self, connection: Connection) -> None:
         """Look for the ledger."""
-        require_current(version_of(connection, url=self.url), url=self.url)
+        self.version = version_of(connection, url=self.url)
+        require_current(self.version, url=self.url, older=self._older)
 
     def transact(self, request: Request) -> RequestDecision:
         raise read_only(self.url)
@@ -89,7 +92,7 @@ class PostgresReader:
             self._engine.connect().execution_options(**options) as connection,
             connection.begin(),
         ):
-            yield ReadModel(connection, _damage)
+            yield ReadModel(connection, damage_of_tables)
 
     def close(self) -> None:
         self._closed = True
@@ -219,7 +222,21 @@ class _Transaction:
             return cursor.rowcount
 
 
-def _damage(connection: Connection) -> Iterator[str]:
+@contextmanager
+def new_tables(url: str) -> Generator[Connection]:
+    """A transaction in a database that is empty; what is made in it is committed in the end, as a whole."""
+    engine, shown = engine_of(url)
+    try:
+        with failures(shown), engine.connect() as connection, connection.begin():
+            connection.execute(_MIGRATING)
+            if version_of(connection, url=shown) != 0:
+                raise StoreError(shown, "there is a ledger already", "Name an empty database; nothing is written over")
+            yield connection
+    finally:
+        engine.dispose()
+
+
+def damage_of_tables(connection: Connection) -> Iterator[str]:
     """Tables that are not as we made them, and what was added to them."""
     return differences(_driver_of(connection))
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 import psycopg
 
 from dpcompose.errors import DomainError, UnknownScopeError
+from dpcompose.ledger.address import address_of
 from dpcompose.ledger.entry import VERSION
 from dpcompose.ledger.postgres_connection import engine_of, failures, home
 from dpcompose.ledger.text import line_of_text, scope_path
@@ -61,7 +62,7 @@ def roles(
         line_of_text("role", name)
         if not len(name.encode()) <= LONGEST_ROLE or named.count(name) > 1:
             raise DomainError("role", name, f"a role in one list only, its name of at most {LONGEST_ROLE} bytes")
-    engine, shown = engine_of(f"postgresql+psycopg:{url.partition(':')[2]}")
+    engine, shown = engine_of(address_of(url))
     try:
         with failures(shown):
             pooled = engine.raw_connection()

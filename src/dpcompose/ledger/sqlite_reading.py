@@ -38,12 +38,13 @@ class SQLiteReader:
 
     Args:
         path: The file.
+        older: Whether the schema may be an earlier one.
 
     Raises:
         StoreError: The file cannot be read, or lacks what was acknowledged.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, older: bool = False) -> None:
         self.url = str(path)
         self._closed = False
         with self._failures():
@@ -56,8 +57,8 @@ class SQLiteReader:
                 if error.errno not in _NO_SYNC:
                     raise
             self._file = CheckedFile(path, self.url, engine_of(path, reading=True))
-            version = self._file.state()[1]
-            require_current(version, url=self.url)
+            self.version = self._file.state()[1]
+            require_current(self.version, url=self.url, older=older)
 
     def transact(self, request: Request) -> RequestDecision:
         raise read_only(self.url)

@@ -285,24 +285,45 @@ def verify(snapshot: Snapshot, *, anchor: Anchor | None, progress: Progress | No
 
 
 def _verified(snapshot: Snapshot, anchor: Anchor | None, progress: Progress | None) -> Verification:
-    problems = list(snapshot.damage())
-    total = sum(snapshot.count(root) for root in snapshot.roots())
-    expected: dict[str, AccountNode] = {}
-    heads: list[tuple[str, Head]] = []
-    done, wanted = 0, Anchor() if anchor is None else anchor
-    for root in snapshot.roots():
-        replay, found = _followed(snapshot, root, wanted.of_root(root), progress, done, total)
-        problems += found
-        expected |= replay.balances
-        heads.append((root, replay.last))
-        done += replay.last.sequence
+    damage = list(snapshot.damage())
+    found = followed(snapshot, Anchor() if anchor is None else anchor, progress)
+    problems = damage + found.problems
     if not problems:
-        problems += differences(expected, snapshot.nodes())
-    missing = wanted.roots - {root for root, _ in heads}
-    problems += [f"{root}: gone, though the anchor has it" for root in sorted(missing)]
+        problems += differences(found.balances, snapshot.nodes())
     if problems:
         raise TamperedError(problems)
-    return Verification(done, len(expected), Anchor(tuple(heads)), anchor is not None)
+    return Verification(found.entries, len(found.balances), Anchor(tuple(found.heads)), anchor is not None)
+
+
+@dataclass
+class Followed:
+    """The chains of a ledger, each followed up to the first thing that is wrong.
+
+    Args:
+        balances: The nodes as they must be.
+        heads: The entries that were reached.
+        problems: In words; none if every chain is sound.
+        entries: How many were followed.
+    """
+
+    balances: dict[str, AccountNode] = field(default_factory=dict[str, AccountNode])
+    heads: list[tuple[str, Head]] = field(default_factory=list[tuple[str, Head]])
+    problems: list[str] = field(default_factory=list[str])
+    entries: int = 0
+
+
+def followed(snapshot: Snapshot, anchor: Anchor, progress: Progress | None) -> Followed:
+    """Follow every chain and compare it with an anchor; balances, and the store itself, are not looked at."""
+    found, total = Followed(), sum(snapshot.count(root) for root in snapshot.roots())
+    for root in snapshot.roots():
+        replay, problems = _followed(snapshot, root, anchor.of_root(root), progress, found.entries, total)
+        found.problems += problems
+        found.balances |= replay.balances
+        found.heads.append((root, replay.last))
+        found.entries += replay.last.sequence
+    missing = anchor.roots - {root for root, _ in found.heads}
+    found.problems += [f"{root}: gone, though the anchor has it" for root in sorted(missing)]
+    return found
 
 
 def _followed(

@@ -169,6 +169,12 @@ DOCUMENTS: dict[str, Schema] = {
         ledger=TEXT, paths=listed(TEXT), delta=NUMBER, adjacency=TEXT, promised=_EXPOSED, spent=_EXPOSED,
         window=maybe(TEXT), periods=mapped(INTEGER),
     ),
+    "ledger backup": record(ledger=TEXT, backup=TEXT, entries=INTEGER, scopes=INTEGER, anchor=TEXT),
+    "ledger restore": record(
+        ledger=TEXT, backup=TEXT, entries=INTEGER, scopes=INTEGER, anchored=FLAG, anchor=TEXT,
+        lost=listed(record(scope=TEXT, has=INTEGER, anchor=INTEGER)),
+    ),
+    "ledger migrate": record(ledger=TEXT, before=INTEGER, after=INTEGER, backup=maybe(TEXT)),
     "ledger roles": record(ledger=TEXT, sql=TEXT, applied=FLAG),
     "ledger verify": either(
         record(ledger=TEXT, sound={"const": True}, entries=INTEGER, scopes=INTEGER, anchored=FLAG, anchor=TEXT),

@@ -1,0 +1,275 @@
+"""Copies of a ledger at one moment, verified before and after: backups, ledgers restored from them, new schemas.
+
+A copy has its name, or its tables, once it is whole and was found to hold every entry; until then there is nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from tempfile import mkstemp
+from typing import Any
+
+from sqlalchemy import Connection, create_engine
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from dpcompose.errors import DomainError, StoreError, TamperedError
+from dpcompose.ledger.address import address_of, file_of, open_older
+from dpcompose.ledger.batch import Batch
+from dpcompose.ledger.driver import NEW_BALANCE, NEW_ENTRY, NEW_SCOPE, WriteModel
+from dpcompose.ledger.ledger import Ledger
+from dpcompose.ledger.reading import ReadModel
+from dpcompose.ledger.requests import Closing
+from dpcompose.ledger.schema import STEPS, migrate
+from dpcompose.ledger.sqlite_connection import BESIDE, beside, cause_of, failure, settle
+from dpcompose.ledger.sqlite_reading import SQLiteReader
+from dpcompose.ledger.store import Row, Snapshot, balance_row, entry_row, scope_row
+from dpcompose.ledger.verification import Anchor, Progress, Verification, followed, verify
+
+AT_A_TIME = 1000
+
+
+@dataclass(frozen=True)
+class Restored:
+    """A ledger that was restored.
+
+    Args:
+        found: What was found in it.
+        lost: By top-level scope, the number of its last entry here, and of the last one in the anchor. Those between
+            are lost, and the scope is closed.
+    """
+
+    found: Verification
+    lost: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+
+
+def backup(ledger: Ledger, out: Path, *, progress: Progress | None = None) -> Verification:
+    """Copy a ledger, which others may go on using, into a new file: a ledger by itself, that of one moment.
+
+    Args:
+        ledger: Any ledger.
+        out: The file; there is none yet.
+        progress: Told how far it is.
+
+    Raises:
+        TamperedError: The ledger does not agree with itself; nothing is copied.
+        StoreError: There is such a file, or it cannot be written.
+    """
+    with ledger.store.snapshot() as snapshot, _new_file(out, progress, Anchor.of(snapshot)) as made:
+        _require_sound(followed(snapshot, Anchor(), progress).problems)
+        _copy(snapshot, made.connection, STEPS)
+    assert made.found is not None, "it was verified before it got its name"
+    return made.found
+
+
+def restore(
+    source: Path, url: str, *, anchor: Anchor | None = None, actor: str, progress: Progress | None = None
+) -> Restored:
+    """Make a ledger from a backup, in a new file or an empty database.
+
+    A top-level scope that lacks entries which an anchor has is closed: their answers are out, and its budget would be
+    given back. What it lacks without an anchor nobody can know.
+
+    Args:
+        source: The backup; one of an earlier schema is brought up to date.
+        url: Where; there is no ledger yet.
+        anchor: Heads or checkpoints that were kept elsewhere.
+        actor: Who restores, for the entries that close scopes.
+        progress: Told how far it is.
+
+    Raises:
+        TamperedError: The backup does not agree with itself, or is another history than the anchor's.
+        StoreError: There is a ledger already, or it cannot be written.
+    """
+    wanted, path = anchor or Anchor(), file_of(url)
+    with open_older(str(source)) as (kept, version), kept.snapshot() as snapshot:
+        own = Anchor.of(snapshot)
+        last = {root: head.sequence for root, head in own.heads}
+        within, lost = _parted(wanted, last)
+        _require_sound(followed(snapshot, within, progress).problems)
+        with _place(url, path, progress, own if not lost else Anchor()) as made:
+            _copy(snapshot, made.connection, STEPS[:version])
+            migrate(made.connection, url=url)
+            _close(made.connection, {root: last[root] for root in lost if root in last}, actor)
+    assert made.found is not None, "it was verified before it got its name"
+    return Restored(made.found, lost)
+
+
+def bring_up_to_date(
+    url: str, *, out: Path | None = None, progress: Progress | None = None
+) -> tuple[int, int, Path | None]:
+    """Apply the steps of the schema that are missing, after a backup; the versions before and after, and the backup.
+
+    Args:
+        url: The ledger; no other client has it open.
+        out: Where the backup goes; without one, beside a file. A database needs one.
+        progress: Told how far it is.
+
+    Raises:
+        TamperedError: The ledger does not agree with itself, before or after.
+        StoreError: There is no ledger, or a later one, or the backup cannot be written.
+    """
+    path = file_of(url)
+    with open_older(url) as (store, version):
+        if version == len(STEPS):
+            return version, version, None
+        if out is None and path is None:
+            raise DomainError("--backup", out, "a new file: what a database held before is kept")
+        out = path.with_name(f"{path.name}-schema{version}") if out is None and path is not None else out
+        assert out is not None, "a file has a default"
+        with store.snapshot() as snapshot, _new_file(out, None, None) as made:
+            _require_sound(followed(snapshot, Anchor(), progress).problems)
+            anchor = Anchor.of(snapshot)
+            _copy(snapshot, made.connection, STEPS[:version])
+    with Ledger.open(url, create=False) as ledger:
+        ledger.verify(anchor, progress)
+    return version, len(STEPS), out
+
+
+def _require_sound(problems: Sequence[str]) -> None:
+    if problems:
+        raise TamperedError(problems)
+
+
+def _parted(anchor: Anchor, last: Mapping[str, int]) -> tuple[Anchor, dict[str, tuple[int, int]]]:
+    """The part of an anchor that chains of these lengths can hold, and what they lack of the rest."""
+    sizes = [(root, head.sequence) for root, head in anchor.heads] + [(c.root, c.size) for c in anchor.checkpoints]
+    lost: dict[str, tuple[int, int]] = {}
+    for root, size in sorted(sizes):  # the largest of each root last
+        if size > last.get(root, 0):
+            lost[root] = last.get(root, 0), size
+    heads = tuple(each for each in anchor.heads if each[1].sequence <= last.get(each[0], 0))
+    return Anchor(heads, tuple(each for each in anchor.checkpoints if each.size <= last.get(each.root, 0))), lost
+
+
+@dataclass
+class _Made:
+    """A copy that is being made.
+
+    Args:
+        connection: Inside the transaction that makes it.
+        found: What was found in it in the end.
+    """
+
+    connection: Connection
+    found: Verification | None = None
+
+
+@contextmanager
+def _place(url: str, path: Path | None, progress: Progress | None, anchor: Anchor) -> Generator[_Made]:
+    """A new file, or an empty database."""
+    if path is not None:
+        with _new_file(path, progress, anchor) as made:
+            yield made
+        return
+    if url == "memory:":
+        raise DomainError("url", url, "a file or a database: what is in memory ends with the command")
+    from dpcompose.ledger.postgres import damage_of_tables, new_tables
+
+    with new_tables(address_of(url)) as connection:
+        made = _Made(connection)
+        yield made
+        made.found = verify(ReadModel(connection, damage_of_tables), anchor=anchor, progress=progress)
+
+
+@contextmanager
+def _new_file(path: Path, progress: Progress | None, anchor: Anchor | None) -> Generator[_Made]:
+    """A file without its name, which it gets once it is on disk and, if there is an `anchor`, was verified."""
+    for each in (path, *(beside(path, end) for end in BESIDE)):
+        if os.path.lexists(each):
+            raise StoreError(str(path), f"{each.name} is there already", "Choose a new name; nothing is written over")
+    try:
+        handle, name = mkstemp(prefix=f".{path.name[:100]}-", suffix=".part", dir=path.absolute().parent)
+        os.close(handle)
+        part = Path(name)
+        try:
+            engine = create_engine("sqlite://", creator=lambda: _connect(part), poolclass=NullPool)
+            with engine.begin() as connection:
+                made = _Made(connection)
+                yield made
+            if anchor is not None:
+                made.found = _reread(part, progress, anchor)
+            _name(part, path)
+            settle(path)
+        finally:
+            part.unlink(missing_ok=True)
+    except (sqlite3.Error, SQLAlchemyError, OSError) as error:
+        raise failure(str(path), cause_of(error), uncertain=False) from error
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = memory")  # a file that is not finished is thrown away
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("BEGIN")
+    return connection
+
+
+def _reread(part: Path, progress: Progress | None, anchor: Anchor) -> Verification:
+    store = SQLiteReader(part)
+    with Ledger(store) as ledger:
+        return ledger.verify(anchor, progress)
+
+
+def _name(part: Path, path: Path) -> None:
+    """Give a file its name, unless somebody else took it."""
+    try:
+        os.link(part, path)
+    except FileExistsError:
+        raise StoreError(str(path), "was made meanwhile", "Choose a new name; nothing is written over") from None
+    except OSError:  # a file system without links
+        if os.path.lexists(path):
+            raise
+        part.rename(path)
+
+
+@dataclass(frozen=True)
+class _Statements:
+    """The statements of the ledger, sent through a connection of any database."""
+
+    connection: Connection
+
+    def row(self, statement: str, values: Sequence[Any]) -> Row | None:
+        found = self.connection.exec_driver_sql(self._own(statement), tuple(values)).first()
+        return None if found is None else tuple(found)
+
+    def many(self, statement: str, rows: Sequence[Row]) -> int:
+        return self.connection.exec_driver_sql(self._own(statement), list(rows)).rowcount
+
+    def _own(self, statement: str) -> str:
+        return statement if self.connection.dialect.name == "sqlite" else statement.replace("?", "%s")
+
+
+def _copy(snapshot: Snapshot, connection: Connection, steps: Sequence[Any]) -> None:
+    """Make the tables as they were after these steps, and fill them with everything of one moment."""
+    migrate(connection, url="a copy", steps=steps)
+    driver = _Statements(connection)
+    nodes = list(snapshot.nodes())
+    _write(driver, NEW_SCOPE, (scope_row(node.scope) for node in nodes))
+    _write(driver, NEW_BALANCE, (balance_row(node) for node in nodes))
+    for root in snapshot.roots():
+        _write(driver, NEW_ENTRY, (entry_row(record) for record in snapshot.records(root, after=0, limit=None)))
+
+
+def _write(driver: _Statements, statement: str, rows: Iterable[Row]) -> None:
+    rest = iter(rows)
+    while page := list(islice(rest, AT_A_TIME)):
+        driver.many(statement, page)
+
+
+def _close(connection: Connection, lost: Mapping[str, int], actor: str) -> None:
+    """Close the top-level scopes that lack entries; those that were closed before are."""
+    model = WriteModel(_Statements(connection))
+    batch = Batch(model)
+    for root, last in lost.items():
+        node = batch.node(root)
+        if node is not None and not node.closed:
+            batch.decide(Closing(root, actor, f"restored without what came after entry {last}"))
+    if batch.records:
+        model.write(batch)
