@@ -3,8 +3,8 @@
     python -m benchmarks.ledger_scale [--scopes 100000] [--entries 1000000] [--folder DIRECTORY]
 
 fills a new SQLite ledger (two minutes at full size where a sync costs little, such as in /dev/shm), then prints
-milliseconds of processor: balances of one scope, its log, the exposure of a person in ten scopes, a plain and a
-scheduled charge.
+milliseconds of processor: balances of one scope, its log, the exposure of a person in ten scopes, a plain charge, one
+on a schedule and one of a budget that renews, and looks through a ledger that is opened for reading.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ def main() -> None:
             ledger, "world/scheduled", filter=PureFilter(1e5), schedule=[(Laplace(1000.0), 10**6)], actor="keeper"
         )
         open_scope(ledger, "world/plain", filter=PureFilter(1e5), actor="keeper")
-        plain, scheduled = (Account(ledger, scope=f"world/{name}") for name in ("plain", "scheduled"))
+        open_scope(ledger, "world/renewed", filter=PureFilter(1e5), renew="day", actor="keeper")
+        names = ("plain", "scheduled", "renewed")
+        plain, scheduled, renewed = (Account(ledger, scope=f"world/{name}") for name in names)
         noise = Laplace(1000.0)
         timed("balances of one scope", lambda _: ledger.balances(ten[0]), 50)
         timed("balances of a department", lambda _: ledger.balances("world/d1"), 5)
@@ -85,6 +87,10 @@ def main() -> None:
         timed("exposure of ten scopes", lambda _: exposure(ledger, paths=ten, delta=1e-6), 5)
         timed("plain charge", lambda number: plain.charge(noise, actor="Ada", key=f"p{number}"), 500)
         timed("scheduled charge", lambda number: scheduled.charge(noise, actor="Ada", key=f"s{number}"), 500)
+        timed("charge that renews", lambda number: renewed.charge(noise, actor="Ada", key=f"r{number}"), 500)
+        with Ledger.open(Path(folder) / "l.db", read_only=True) as reader:
+            timed("balances, opened for reading", lambda _: reader.balances(ten[0]), 50)
+            timed("exposure, opened for reading", lambda _: exposure(reader, paths=ten, delta=1e-6), 5)
 
 
 if __name__ == "__main__":

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, create_engine, text
+from sqlalchemy import Connection, create_engine, event, text
 
 from campaigns.ledger.processes import fork
 from dpcompose.errors import LedgerError, NewerSchemaError, OverdrawnError, StoreError, TamperedError
 from dpcompose.ledger import Ledger, schema, sqlite_connection
+from dpcompose.ledger.reading import ReadModel
 from dpcompose.ledger.schema import STEPS, Step, migrate
 from dpcompose.ledger.sqlite import SQLiteStore
 from dpcompose.ledger.sqlite_connection import engine_of
@@ -397,3 +398,23 @@ def test_a_schema_that_is_no_text_is_damage(path: Path) -> None:
     assert path.read_bytes() != data
     with pytest.raises(StoreError, match="damaged"):
         Ledger.open(path)
+
+
+@pytest.mark.parametrize(
+    ("path", "below"), [("world", False), ("world/a", False), ("world/a", True), ("world/a/b", True)]
+)
+def test_the_records_of_a_scope_are_found_by_their_index(tmp_path: Path, path: str, below: bool) -> None:
+    """Asked another way, SQLite walks the whole chain: a look at a little costs what the ledger holds."""
+    with Ledger.open(tmp_path / "ledger.db") as ledger, ledger.store.snapshot() as snapshot:
+        assert isinstance(snapshot, ReadModel)
+        seen: list[tuple[str, Any]] = []
+
+        def note(_connection: Any, _cursor: Any, statement: str, values: Any, *_: Any) -> None:
+            seen.append((statement, values))
+
+        event.listen(snapshot.connection, "before_cursor_execute", note)
+        list(snapshot.records_of(path, below=below))
+        event.remove(snapshot.connection, "before_cursor_execute", note)
+        ((statement, values),) = seen
+        plan = str(snapshot.connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values).all())
+        assert "USING INDEX entry_of_scope (root=? AND scope" in plan

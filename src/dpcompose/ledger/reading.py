@@ -93,8 +93,8 @@ class ReadModel:
         wanted = wanted.where(ENTRY.c.root == root_of(path), number > after)
         if below:  # one range, of which an index is used; siblings such as `path-2` lie in it and are left out
             own = (scope >= path) & (scope < f"{path}0") & ((scope == path) | (scope > f"{path}/"))
-        else:
-            own = scope == path
+        else:  # a range of one: asked for equality, SQLite walks the whole chain by the primary key instead
+            own = (scope >= path) & (scope <= path)
         return (Record(*row) for row in self.connection.execute(wanted.where(own)).yield_per(AT_A_TIME))
 
     def _by_letter(self, column: ColumnElement[str]) -> ColumnElement[str]:
