@@ -43,6 +43,7 @@ def url(postgres: Server) -> str:
         ledger.scope("city/ada/now", actor="keeper")
         ledger.scope("city/ada2", actor="keeper")
         ledger.scope("other", caps={"epsilon": 1}, actor="keeper")
+        ledger.charge("city/ada", cost={"rho": 0, "delta": 0}, key="taken", actor="keeper")
     with pytest.raises(UnknownScopeError):
         roles(found, analysts={"ada": ["nowhere"]}, auditors=[])
     granted = {"analysts": {"ada": ["city/ada"], "grace": ["city/ada2"]}, "auditors": ["eve"]}
@@ -139,7 +140,7 @@ def _forged(last: Mapping[str, Any], hash: str) -> Iterator[tuple[str, Any]]:
         "sequence": [last["sequence"], last["sequence"] + 2, 0, -1, str(last["sequence"] + 1), 1.0, True],
         "time": ["1999-01-01T00:00:00.000000Z", ahead, "9999-12-31T00:00:00.000000Z", "now", last["time"][:-1], 3, None,
                  f"{last['time'][:8]}00T00:00:00.000000Z"],
-        "version": [1, 3, "2", None, 2.0], "key": ["", "x\n", "x" * 257, None, 3, "b"],
+        "version": [1, 3, "2", None, 2.0], "key": ["", "x\n", "x" * 257, None, 3, "taken"],
         "description": [None, [], "x", 1],
         "cost": [{"rho": each, "delta": "0"} for each in ("-0.1", "0.0010", 0.001, "9", "NaN", "1e-3", " 0", None)]
                 + [{}, {"rho": "0.001"}, {"rho": "0.001", "delta": "0", "epsilon": "0"}, None, [], "0"],
@@ -176,6 +177,8 @@ def test_no_forged_entry_is_taken(url: str) -> None:
         ("letters", plain.replace('"a"', '"é"')), ("nothing", ""), ("a list", "[]"),
         ("NaN", plain.replace("1.5", "NaN")),
         ("half a pair", plain.replace('"a"', '"\\ud800"')), ("zero", plain.replace('"a"', '"\\u0000"')),
+        ("an integer of Python's limit", plain.replace("1.5", "9" * 5000)),
+        ("deep", plain.replace("1.5", "[" * 900 + "]" * 900)), ("deeper", plain.replace("1.5", "[" * 40 + "]" * 40)),
         ("long", plain.replace('"a"', f'"{"a" * 10**5}"')), ("blank at the end", f"{plain} "),
     ]  # fmt: skip
     with psycopg.connect(_as(url, "ada"), autocommit=True) as connection:
@@ -183,6 +186,17 @@ def test_no_forged_entry_is_taken(url: str) -> None:
             with pytest.raises(psycopg.Error):
                 connection.execute("SELECT ledger_append(%s)", (text,))
                 raise AssertionError(name)
+        with psycopg.connect(_as(url, "ada"), autocommit=True) as other:
+            for setting in ("standard_conforming_strings = off", "extra_float_digits = -15", "DateStyle = 'SQL, DMY'"):
+                other.execute(f"SET {setting}".encode())
+            for number in ("1e5", "1.50", "0.10", "0.30000000000000004441", "150e-2"):
+                with pytest.raises(psycopg.Error):
+                    other.execute("SELECT ledger_append(%s)", (plain.replace("1.5", number),))
+                    raise AssertionError(number)
+        with psycopg.connect(url, autocommit=True) as keeper:  # the functions read texts alike in every session
+            keeper.execute("SET standard_conforming_strings = off")
+            with pytest.raises(psycopg.Error, match="not written as entries are"):
+                keeper.execute("SELECT ledger_number('1e5')")
         for level in ("REPEATABLE READ", "SERIALIZABLE"):
             connection.execute(f"SET default_transaction_isolation = '{level}'".encode())
             connection.execute("SET search_path = pg_temp")

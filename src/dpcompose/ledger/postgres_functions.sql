@@ -1,10 +1,11 @@
 -- Functions by which an analyst's role charges and redeems, and writes nothing else.
 --
 -- Each entry is checked here as `verify` does: its place in the chain, its time, its actor, every cap above it. A role
--- that may only call them cannot skip a rule, whatever program it uses. The actor is the role that logged in.
+-- that may only call them cannot skip a rule, whatever program it uses. The actor is the role that logged in. Settings
+-- of the session by which a text would be read otherwise are set for each function.
 
 CREATE OR REPLACE FUNCTION ledger_string(value text) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT
-SET search_path = @schema@ AS $$
+SET search_path = @schema@ SET standard_conforming_strings = on SET extra_float_digits = 1 AS $$
 DECLARE
   plain text := to_json(value)::text;
   made text := '';
@@ -26,11 +27,11 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION ledger_number(value text) RETURNS text LANGUAGE plpgsql IMMUTABLE
-SET search_path = @schema@ AS $$
+SET search_path = @schema@ SET standard_conforming_strings = on SET extra_float_digits = 1 AS $$
 DECLARE
   size float8;
 BEGIN
-  IF value ~ '^(0|-?[1-9][0-9]*)$' THEN RETURN value; END IF;
+  IF value ~ '^(0|-?[1-9][0-9]*)$' AND length(value) <= 301 THEN RETURN value; END IF;
   size := abs(value::float8);
   IF value::numeric <> (value::float8)::text::numeric THEN
     RAISE 'ledger: a number is not written as entries are';
@@ -43,21 +44,23 @@ BEGIN
   RAISE 'ledger: a number is not written as entries are';
 END $$;
 
-CREATE OR REPLACE FUNCTION ledger_text(value json) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT
-SET search_path = @schema@ AS $$
+CREATE OR REPLACE FUNCTION ledger_text(value json, levels integer DEFAULT @levels@) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT
+SET search_path = @schema@ SET standard_conforming_strings = on SET extra_float_digits = 1 AS $$
 DECLARE
   made text;
 BEGIN
+  IF levels < 0 THEN RAISE 'ledger: too many levels'; END IF;
   CASE json_typeof(value)
   WHEN 'object' THEN
     IF (SELECT count(*) <> count(DISTINCT key) FROM json_each(value)) THEN
       RAISE 'ledger: a name is there twice';
     END IF;
-    SELECT string_agg(ledger_string(key) || ':' || ledger_text(each.value), ',' ORDER BY key COLLATE "C") INTO made
-      FROM json_each(value) AS each;
+    SELECT string_agg(ledger_string(key) || ':' || ledger_text(each.value, levels - 1), ',' ORDER BY key COLLATE "C")
+      INTO made FROM json_each(value) AS each;
     made := '{' || coalesce(made, '') || '}';
   WHEN 'array' THEN
-    SELECT '[' || coalesce(string_agg(ledger_text(each.value), ',' ORDER BY place), '') || ']' INTO made
+    SELECT '[' || coalesce(string_agg(ledger_text(each.value, levels - 1), ',' ORDER BY place), '') || ']' INTO made
       FROM json_array_elements(value) WITH ORDINALITY AS each(value, place);
   WHEN 'string' THEN made := ledger_string(value #>> '{}');
   WHEN 'number' THEN made := ledger_number(value #>> '{}');
@@ -67,7 +70,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION ledger_amount(value text) RETURNS numeric LANGUAGE plpgsql IMMUTABLE
-SET search_path = @schema@ AS $$
+SET search_path = @schema@ SET standard_conforming_strings = on SET extra_float_digits = 1 AS $$
 BEGIN
   IF value IS NULL OR value !~ '^(0|[1-9][0-9]{0,39})(\.[0-9]{0,39}[1-9])?$' THEN
     RAISE 'ledger: an amount is not written as entries are';
@@ -76,7 +79,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION ledger_period(renew text, moment timestamp) RETURNS bigint LANGUAGE plpgsql IMMUTABLE
-SET search_path = @schema@ AS $$
+SET search_path = @schema@ SET standard_conforming_strings = on SET extra_float_digits = 1 AS $$
 DECLARE
   months bigint := CASE renew WHEN 'year' THEN 12 WHEN 'quarter' THEN 3 WHEN 'month' THEN 1 END;
   seconds bigint := CASE renew WHEN 'week' THEN 604800 WHEN 'day' THEN 86400 END;
@@ -93,12 +96,12 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION ledger_may(place text) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER
-SET search_path = @schema@ AS $$
+SET search_path = @schema@ SET standard_conforming_strings = on SET extra_float_digits = 1 AS $$
   SELECT EXISTS (SELECT FROM ledger_right r WHERE r.role = session_user AND starts_with(place || '/', r.path || '/'))
 $$;
 
 CREATE OR REPLACE FUNCTION ledger_lock(top text) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = @schema@ AS $$
+SET search_path = @schema@ SET standard_conforming_strings = on SET extra_float_digits = 1 AS $$
 BEGIN
   IF NOT EXISTS (SELECT FROM ledger_right r WHERE r.role = session_user AND split_part(r.path, '/', 1) = top) THEN
     RETURN NULL;
@@ -107,14 +110,14 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION ledger_balance(spent jsonb) RETURNS text LANGUAGE sql IMMUTABLE
-SET search_path = @schema@ AS $$
+SET search_path = @schema@ SET standard_conforming_strings = on SET extra_float_digits = 1 AS $$
   SELECT '{' || coalesce(string_agg(
     ledger_string(key) || ':"' || trim_scale(value::text::numeric) || '"', ',' ORDER BY key COLLATE "C"), '') || '}'
   FROM jsonb_each(spent)
 $$;
 
 CREATE OR REPLACE FUNCTION ledger_charge(fields json, moment timestamp) RETURNS void LANGUAGE plpgsql
-SET search_path = @schema@ AS $$
+SET search_path = @schema@ SET standard_conforming_strings = on SET extra_float_digits = 1 AS $$
 DECLARE
   place text := fields ->> 'scope';
   node record;
@@ -194,7 +197,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION ledger_append(body text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = @schema@ AS $$
+SET search_path = @schema@ SET standard_conforming_strings = on SET extra_float_digits = 1 AS $$
 DECLARE
   fields json;
   kind text;

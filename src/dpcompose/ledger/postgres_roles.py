@@ -12,7 +12,7 @@ from dpcompose.errors import DomainError, UnknownScopeError
 from dpcompose.ledger.address import address_of
 from dpcompose.ledger.entry import VERSION
 from dpcompose.ledger.postgres_connection import engine_of, failures, home
-from dpcompose.ledger.text import line_of_text, scope_path
+from dpcompose.ledger.text import DEEPEST, line_of_text, scope_path
 
 AHEAD = 60
 """Seconds that the time of an entry may be ahead of the server's clock."""
@@ -24,8 +24,8 @@ CALLED = ("ledger_append(text)", "ledger_lock(text)")
 """The functions that an analyst calls."""
 
 OTHERS = (
-    "ledger_string(text)", "ledger_number(text)", "ledger_text(json)", "ledger_amount(text)", "ledger_balance(jsonb)",
-    "ledger_period(text, timestamp)", "ledger_may(text)", "ledger_charge(json, timestamp)",
+    "ledger_string(text)", "ledger_number(text)", "ledger_text(json, integer)", "ledger_amount(text)",
+    "ledger_balance(jsonb)", "ledger_period(text, timestamp)", "ledger_may(text)", "ledger_charge(json, timestamp)",
 )  # fmt: skip
 
 LONGEST_ROLE = 63
@@ -86,7 +86,13 @@ def _statements(
     schema: str, analysts: Mapping[str, Sequence[str]], auditors: Sequence[str], withdrawn: Sequence[str]
 ) -> str:
     place, functions = _name(schema), files("dpcompose.ledger").joinpath("postgres_functions.sql").read_text()
-    values = {"schema": f"{place}, pg_temp", "version": VERSION, "ahead": AHEAD, "most": MOST_BYTES}
+    values = {
+        "schema": f"{place}, pg_temp",
+        "version": VERSION,
+        "ahead": AHEAD,
+        "most": MOST_BYTES,
+        "levels": DEEPEST + 2,
+    }
     for name, value in values.items():
         functions = functions.replace(f"@{name}@", str(value))
     lines = [f"SET search_path = {place}, pg_temp;", _RIGHTS, "", functions, ""]
