@@ -232,6 +232,10 @@ def _make(sound: Path, older: Path) -> Anchor:
         for number in range(40):
             answer(ledger, ask("late", number))
         ledger.close_scope("other/lab", actor="keeper", key="closes the lab")
+        for path, renew in (("renewed", "year"), ("renewed/daily", "day"), ("renewed/by hours", "PT7H")):
+            ledger.scope(path.replace(" ", "-"), caps={"epsilon": 1}, renew=renew, actor="keeper")
+        for number in range(6):
+            ledger.charge("renewed/daily", cost={"epsilon": 0.1}, actor="client", key=str(number))
         return ledger.anchor()
 
 
