@@ -89,6 +89,7 @@ CONFINED_TO = {
     "matplotlib": {"report"},
     "httpx": {"serve"},
     "jinja2": {"serve"},
+    "joserfc": {"serve"},
     "prometheus_client": {"serve"},
     "starlette": {"serve"},
     "uvicorn": {"cli"},

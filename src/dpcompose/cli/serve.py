@@ -21,12 +21,19 @@ LedgerUrl = Annotated[str | None, typer.Option("--ledger", metavar="URL", envvar
 
 def serve(
     ledger: LedgerUrl = None,
-    people: Annotated[str, option("The identities: a file, or postgresql://user@host/database.", "URL")] = "people.db",
+    people: Annotated[
+        str | None, option("The identities: the PostgreSQL database of the ledger, or else people.db.", "URL")
+    ] = None,
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen at.", min=1, max=65535)] = 8000,
     invite: Annotated[
         str | None, option("Print a token and end: keeper, analyst or auditor, name, scope.", "ROLE:NAME[:SCOPE]")
     ] = None,
+    subject: Annotated[
+        str | None, option("With --invite: who it is at the issuer, instead of a token.", "SUBJECT")
+    ] = None,
+    issuer: Annotated[str | None, option("An OpenID Connect issuer whose tokens are taken too.", "URL")] = None,
+    audience: Annotated[str | None, option("The name of this service at the issuer.", "NAME")] = None,
     rate: Annotated[float, typer.Option(help="Requests a second that each identity may make.", min=1)] = 200.0,
     demo: Annotated[bool, typer.Option("--demo", help="Start with people and budgets that are thrown away.")] = False,
 ) -> None:
@@ -35,13 +42,17 @@ def serve(
         try:
             from dpcompose.serve import Identities, Service
             from dpcompose.serve.demo import demo_service
+            from dpcompose.serve.issuer import Issuer
             from dpcompose.serve.web import application
         except ModuleNotFoundError:
             raise MissingExtraError("The service", "serve") from None
         from dpcompose.ledger import Ledger
 
+        on_server = ledger is not None and ledger.startswith(("postgresql:", "postgres:", "postgresql+psycopg:"))
+        kept = people or (ledger if on_server and ledger else "people.db")
+        believed = None if issuer is None else Issuer(issuer, audience or "")
         if invite is not None:
-            stdout(f"{_invited(Identities.open(people), invite)}\n")
+            stdout(f"{_invited(Identities.open(kept, issuer=believed), invite, subject)}\n")
             return
         if demo:
             service, tokens = demo_service(Path(tempfile.mkdtemp(prefix="dpcompose-demo-")))
@@ -50,17 +61,20 @@ def serve(
         elif ledger is None:
             raise DomainError("--ledger", None, "a ledger, or --demo")
         else:
-            service = Service(Ledger.open(ledger, create=False), Identities.open(people))
+            service = Service(Ledger.open(ledger, create=False), Identities.open(kept, issuer=believed))
         import uvicorn
 
         uvicorn.run(application(service, rate=rate), host=host, port=port, access_log=False, server_header=False)
 
 
-def _invited(people: Identities, words: str) -> str:
+def _invited(people: Identities, words: str, subject: str | None) -> str:
     from dpcompose.serve import Role
 
     role, _, rest = words.partition(":")
     name, _, scope = rest.partition(":")
     if role not in set(Role):
         raise DomainError("--invite", words, "keeper:Ada, or analyst:Ben:city/health")
-    return people.invite(name, Role(role), scope)
+    if subject is None:
+        return people.invite(name, Role(role), scope)
+    people.admit(subject, name, Role(role), scope)
+    return "invited"

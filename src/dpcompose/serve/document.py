@@ -88,6 +88,7 @@ FIELDS: Mapping[str, tuple[Schema, tuple[str, ...]]] = {
             **_NAME,
             "role": {"type": "string", "enum": [str(role) for role in Role]},
             "days": {"type": "number", "exclusiveMinimum": True, "minimum": 0, "maximum": YEAR / 86400},
+            "subject": {**_line("At the issuer of identities; then no token is made.", most=255), "nullable": True},
         },
         ("name", "role"),
     ),

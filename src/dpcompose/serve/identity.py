@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable
@@ -12,8 +13,9 @@ from pathlib import Path
 from secrets import token_urlsafe
 
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.ledger.text import scope_path
+from dpcompose.ledger.text import line_of_text, scope_path
 from dpcompose.serve.database import Database, Row
+from dpcompose.serve.issuer import Issuer
 from dpcompose.serve.permission import Role
 
 _NAME = re.compile(r"[^\x00-\x20\x7f-\x9f@\ud800-\udfff](?:[^\x00-\x1f\x7f-\x9f@\ud800-\udfff]{0,98}[^\s@])?")
@@ -58,22 +60,27 @@ class Identities:
 
     Args:
         database: Where.
+        issuer: Whose tokens are taken too, of subjects that were invited.
     """
 
     database: Database
+    issuer: Issuer | None = None
 
     @classmethod
-    def open(cls, path: str | Path, *, clock: Callable[[], float] = time.time) -> Identities:
+    def open(
+        cls, path: str | Path, *, clock: Callable[[], float] = time.time, issuer: Issuer | None = None
+    ) -> Identities:
         """The identities in a SQLite file, which is made where there is none, or in a PostgreSQL database.
 
         Args:
             path: The file, or `postgresql://user@host/database`, which several servers share.
             clock: Seconds since 1970.
+            issuer: Of OpenID Connect, whose tokens are taken too.
 
         Raises:
             StoreError: It cannot be opened.
         """
-        return cls(Database.open(path, clock=clock))
+        return cls(Database.open(path, clock=clock), issuer)
 
     def invite(self, name: str, role: Role, subtree: str, *, seconds: float = YEAR) -> str:
         """A new token, which is shown once and kept nowhere.
@@ -82,23 +89,49 @@ class Identities:
             DomainError: A value outside its domain.
             StoreError: It could not be kept.
         """
+        token = token_urlsafe(32)
+        self._keep(_digest(token), name, role, subtree, seconds)
+        return token
+
+    def admit(self, subject: str, name: str, role: Role, subtree: str, *, seconds: float = YEAR) -> None:
+        """Invite somebody whom the issuer knows by that subject; no token of ours is made.
+
+        Raises:
+            DomainError: A value outside its domain.
+            UnsupportedError: There is no issuer, or that subject is invited already.
+            StoreError: It could not be kept.
+        """
+        if self.issuer is None:
+            raise UnsupportedError("inviting a subject", "this service has no issuer", "Start it with --issuer")
+        self._keep(_of_subject(self.issuer, line_of_text("subject", subject)), name, role, subtree, seconds)
+
+    def _keep(self, digest: str, name: str, role: Role, subtree: str, seconds: float) -> None:
         if not (isinstance(name, str) and _NAME.fullmatch(name)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("name", name, "a name of at most 100 characters, without @")
         if not 0 < seconds <= YEAR:
             raise DomainError("seconds", seconds, "more than 0, at most a year")
-        token, where = token_urlsafe(32), scope_path(subtree) if subtree else ""
-        self._run(
-            "insert into service_token (digest, name, role, subtree, expires) values (?, ?, ?, ?, ?)",
-            (_digest(token), name, Role(role).value, where, self.database.now() + seconds),
-            write=True,
-        )
-        return token
+        where, now = scope_path(subtree) if subtree else "", self.database.now()
+        with self.database.locked("") as run:
+            if run("select 1 from service_token where digest = ? and revoked = 0 and expires > ?", (digest, now)):
+                what, remedy = "inviting this subject", "Revoke that first"
+                raise UnsupportedError(what, "it is invited already, and has one role in one subtree", remedy)
+            run("delete from service_token where digest = ?", (digest,))
+            run(
+                "insert into service_token (digest, name, role, subtree, expires) values (?, ?, ?, ?, ?)",
+                (digest, name, Role(role).value, where, now + seconds),
+            )
 
     def find(self, token: str) -> Identity | None:
         """Whose token it is; None for one that was never given, has expired or was revoked."""
-        if not _TOKEN.fullmatch(token):
+        if self.issuer is not None and "." in token:
+            subject = self.issuer.subject(token, self.database.now())
+            if subject is None:
+                return None
+            digest = _of_subject(self.issuer, subject)
+        elif _TOKEN.fullmatch(token):
+            digest = _digest(token)
+        else:
             return None
-        digest = _digest(token)
         rows = self._run(
             "select digest, name, role, subtree from service_token where digest = ? and revoked = 0 and expires > ?",
             (digest, self.database.now()),
@@ -126,9 +159,14 @@ class Identities:
             run("update service_token set revoked = 1 where name = ? and subtree = ?", (name, subtree))
         return len(gone)
 
-    def _run(self, statement: str, values: tuple[object, ...], *, write: bool = False) -> list[Row]:
-        with self.database.transaction(write=write) as run:
+    def _run(self, statement: str, values: tuple[object, ...]) -> list[Row]:
+        with self.database.transaction(write=False) as run:
             return run(statement, values)
+
+
+def _of_subject(issuer: Issuer, subject: str) -> str:
+    """The digest under which a subject is kept; that of no token."""
+    return _digest(json.dumps([issuer.url, subject]))
 
 
 def _digest(token: str) -> str:

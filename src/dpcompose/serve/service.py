@@ -168,7 +168,11 @@ class Service:
         role, days = text(fields, "role"), number(fields, "days", most=YEAR / 86400, default=366)
         if role not in set(Role):
             raise DomainError("role", role, ", ".join(Role))
-        return {"token": self.people.invite(text(fields, "name"), Role(role), scope, seconds=days * 86400.0)}
+        name, seconds = text(fields, "name"), days * 86400.0
+        if fields.get("subject") is None:
+            return {"token": self.people.invite(name, Role(role), scope, seconds=seconds)}
+        self.people.admit(text(fields, "subject"), name, Role(role), scope, seconds=seconds)
+        return {"subject": fields["subject"]}
 
     def revoke(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """Revoke the tokens that a name has for exactly that scope."""
