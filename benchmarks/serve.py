@@ -1,12 +1,13 @@
 """The service beside the ledger it keeps: charges with one client and with many, and the pages of a large ledger.
 
-    python -m benchmarks.serve [--postgres] [--seconds 3] [--runs 3] [--folder DIRECTORY]
+    python -m benchmarks.serve [--postgres] [--servers 1] [--seconds 3] [--runs 3] [--folder DIRECTORY]
     python -m benchmarks.serve pages [--scopes 100000] [--entries 1000000] [--folder DIRECTORY]
 
 A service in a process of its own is charged over HTTP, in turns with charges of the same ledger's other file in this
 process: one client, then 64. A charge is `Account.charge` of a mechanism, with a key of its own, on the disk of the
 directory. Targets: with one client the service makes at least half the charges of a direct one; with 64 clients at
-least as many as one direct client. Direct with 64 threads is reported beside them.
+least as many as one direct client. Direct with 64 threads is reported beside them, and of each the median and the 99th
+percentile of what a caller waits. Several servers share one PostgreSQL database; callers are dealt out to them.
 
 `pages` fills a ledger as `benchmarks.ledger_scale` does, and prints the milliseconds of every page.
 """
@@ -78,12 +79,12 @@ class Caller:
 
 
 @contextmanager
-def serving(ledger: str, people: Path) -> Iterator[int]:
+def serving(ledger: str, people: str) -> Iterator[int]:
     """A service in a process of its own; its port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "dpcompose", "serve", "--ledger", ledger, "--people", str(people)]
+    command = [sys.executable, "-m", "dpcompose", "serve", "--ledger", ledger, "--people", people]
     process = subprocess.Popen([*command, "--port", str(port), "--rate", "1e9"], stderr=subprocess.DEVNULL)
     try:
         for _ in range(200):
@@ -98,14 +99,14 @@ def serving(ledger: str, people: Path) -> Iterator[int]:
         process.wait(30)
 
 
-def rate(work: list[Callable[[], object]], seconds: float) -> float:
-    """Calls a second, each of the works in a thread of its own."""
-    done, stop = [0] * len(work), time.perf_counter() + seconds
+def rate(work: list[Callable[[], object]], seconds: float) -> tuple[float, list[float]]:
+    """Calls a second, each of the works in a thread of its own, and the seconds that each call took."""
+    took, stop = [list[float]() for _ in work], time.perf_counter() + seconds
 
     def repeat(place: int) -> None:
-        while time.perf_counter() < stop:
+        while (start := time.perf_counter()) < stop:
             work[place]()
-            done[place] += 1
+            took[place].append(time.perf_counter() - start)
 
     began = time.perf_counter()
     threads = [threading.Thread(target=repeat, args=(place,)) for place in range(len(work))]
@@ -113,7 +114,8 @@ def rate(work: list[Callable[[], object]], seconds: float) -> float:
         thread.start()
     for thread in threads:
         thread.join()
-    return sum(done) / (time.perf_counter() - began)
+    calls = [each for place in took for each in place]
+    return len(calls) / (time.perf_counter() - began), calls
 
 
 def prepared(url: str) -> Ledger:
@@ -123,17 +125,18 @@ def prepared(url: str) -> Ledger:
     return ledger
 
 
-def charges(direct: str, served: str, folder: Path, *, seconds: float, runs: int) -> None:
+def charges(direct: str, served: str, people: str, *, servers: int, seconds: float, runs: int) -> None:
     """Rates in turns, and the ratios of their medians."""
     found: dict[str, list[float]] = {}
-    people = Identities.open(folder / "people.db")
-    token = people.invite("Ada", Role.ANALYST, "city")
+    waits: dict[str, list[float]] = {}
     prepared(served).close()
-    with prepared(direct) as ledger, serving(served, folder / "people.db") as port:
+    token = Identities.open(people).invite("Ada", Role.ANALYST, "city")
+    with prepared(direct) as ledger, ExitStack() as running:
+        ports = [running.enter_context(serving(served, people)) for _ in range(servers)]
         account, mechanism = Account(ledger, scope="city/health"), Gaussian(1_000_000.0)
 
         def called(count: int) -> list[Callable[[], object]]:
-            return [Caller(port, token).charge for _ in range(count)]
+            return [Caller(ports[place % servers], token).charge for place in range(count)]
 
         def charge() -> None:
             account.charge(mechanism, actor="Ada", key=uuid.uuid4().hex)
@@ -146,11 +149,16 @@ def charges(direct: str, served: str, folder: Path, *, seconds: float, runs: int
         }
         for run in range(runs + 1):
             for name, work in turns.items():
-                at = rate(work(), seconds if run else 0.5)
+                at, took = rate(work(), seconds if run else 0.5)
                 found.setdefault(name, []).extend([at] if run else [])
+                waits.setdefault(name, []).extend(took if run else [])
     medians = {name: statistics.median(rates) for name, rates in found.items()}
     for name, at in medians.items():
-        print(f"{name:24} {at:9.0f} charges/s {at / medians['direct, 1 client']:7.2f} of direct, 1 client", flush=True)
+        half, rare = (1e3 * statistics.quantiles(waits[name], n=100)[place] for place in (49, 98))
+        share = at / medians["direct, 1 client"]
+        print(
+            f"{name:24} {at:7.0f} charges/s {share:6.2f} of direct, p50 {half:7.1f} ms p99 {rare:7.1f} ms", flush=True
+        )
 
 
 def pages(folder: Path, *, scopes: int, entries: int) -> None:
@@ -160,7 +168,7 @@ def pages(folder: Path, *, scopes: int, entries: int) -> None:
         began = time.monotonic()
         fill(ledger, scopes, entries)
         print(f"filled in {time.monotonic() - began:.0f} s", flush=True)
-    with serving(url, folder / "people.db") as port:
+    with serving(url, str(folder / "people.db")) as port:
         for role in Role:
             for subtree in ("world", "world/d1", "world/d1/s1"):
                 caller = Caller(port, people.invite("Ada", role, subtree))
@@ -179,6 +187,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="?", choices=("charges", "pages"), default="charges")
     parser.add_argument("--postgres", action="store_true", help="on two databases of a server of our own")
+    parser.add_argument("--servers", type=int, default=1, help="with --postgres")
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--scopes", type=int, default=100_000)
@@ -191,13 +200,14 @@ def main() -> None:
         if asked.what == "pages":
             pages(folder, scopes=asked.scopes, entries=asked.entries)
             return
-        direct, served = str(folder / "direct.db"), str(folder / "served.db")
+        direct, served, people = (str(folder / f"{name}.db") for name in ("direct", "served", "people"))
         if asked.postgres:
             from campaigns.ledger.server import server
 
             running = stack.enter_context(server())
             direct, served = running.create("direct"), running.create("served")
-        charges(direct, served, folder, seconds=asked.seconds, runs=asked.runs)
+            people = served
+        charges(direct, served, people, servers=asked.servers, seconds=asked.seconds, runs=asked.runs)
 
 
 if __name__ == "__main__":
