@@ -94,11 +94,13 @@ class Converse:
         wins, losses = (one, zero) if event.coin else (zero, one)
         rows: Reals = book.counts.sum(axis=1).astype(np.float64)
         mine, other = (rows[1], rows[0]) if event.coin else (rows[0], rows[1])
-        excess = wins / max(mine, 1.0) - point.growth * losses / max(other, 1.0) - point.delta
+        likely, rival = wins / max(mine, 1.0), losses / max(other, 1.0)
+        excess = likely - point.growth * rival - point.delta
+        spread = likely * (1 - likely) / max(mine, 1.0) + point.growth**2 * rival * (1 - rival) / max(other, 1.0)
         cut = book.cells.cuts[event.place - 1]
         words = f"{book.feature.name} {'below' if event.below else 'at least'} {cut:.6g}"
         reached = log_converse(wins, losses, float(np.sum(rows)), point) >= goal
-        return Tried(f"{words}, in world {event.coin}", event.point, excess, reached)
+        return Tried(f"{words}, in world {event.coin}", event.point, excess, reached, math.sqrt(spread))
 
 
 def _places(cuts: int) -> list[int]:

@@ -29,12 +29,14 @@ class Tried:
         point: The place of its (epsilon, delta) on the claim's curve.
         excess: An estimate of P(S) - e^epsilon Q(S) - delta.
         excluded: Whether a violation by this event is excluded, at the audit's alpha for all events together.
+        error: The standard error of the estimate.
     """
 
     event: str
     point: int
     excess: float
     excluded: bool
+    error: float = 0.0
 
 
 @dataclass(frozen=True)

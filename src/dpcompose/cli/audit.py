@@ -13,14 +13,15 @@ import typer
 from typer.core import TyperGroup
 
 from dpcompose.cli.audit_arguments import claim_of_options, read_pairs, seconds_of, seed_of, subject_of
+from dpcompose.cli.audit_output import draw, show
 from dpcompose.cli.loaded import loaded
 from dpcompose.cli.options import PICTURES, Json, Picture, option
-from dpcompose.cli.output import REFUSED, emit, emit_document, error_boundary, require_writable, write, writing
+from dpcompose.cli.output import REFUSED, emit_document, error_boundary, require_writable, write
 from dpcompose.cli.streams import stderr, stdout
 from dpcompose.errors import DomainError
 
 if TYPE_CHECKING:
-    from dpcompose.audit import Found, Moment, Pair, Source, Subject
+    from dpcompose.audit import Found, Moment, Pair, Source
     from dpcompose.audit.zoo import Entry
 
 
@@ -71,14 +72,19 @@ def mechanism(
         Path | None, option("Keep a journal in this file, and go on from it if it is there.", "FILE")
     ] = None,
     json: Json = False,
+    html: Annotated[Path | None, option("Write one self-contained page with pictures.", "FILE")] = None,
     plot: Picture = None,
 ) -> None:
     """Audit one mechanism against a claim."""
     with error_boundary():
         from dpcompose.audit.usual import usual_pairs
+        from dpcompose.report import picture
 
         require_writable("--certificate", certificate, ".json")
+        require_writable("--html", html, ".html", ".htm")
         require_writable("--plot", plot, *PICTURES)
+        if html is not None or plot is not None:
+            picture.require()
         subject = subject_of(loaded(name), name, fresh=fresh, timing=timing, limit=limit)
         claim = claim_of_options(subject, epsilon, delta, rho, mu, plan)
         chosen = read_pairs(pairs) if pairs is not None else usual_pairs(subject, claim, most=distance, queries=queries)
@@ -86,17 +92,13 @@ def mechanism(
             subject, chosen, claim=claim, alpha=alpha, samples=samples, seconds=seconds_of(seconds), seed=seed_of(seed),
             resume=resume,
         )  # fmt: skip
-        _show(found, subject, repr(claim), alpha, json)
+        show(found, subject, repr(claim), alpha, json)
         if certificate is not None:
             from dpcompose.audit.certificate import text_of
 
             write("--certificate", certificate, text_of(found.certificate or {}))
             stderr(f"wrote {certificate}")
-        if plot is not None:
-            from dpcompose.report.audit import save_audit
-
-            with writing("--plot", plot):
-                save_audit(plot, found, alpha=alpha)
+        draw(found, subject, repr(claim), alpha, html=html, plot=plot)
     _end(found)
 
 
@@ -115,18 +117,6 @@ def _audited(subject: Source, pairs: tuple[Pair, ...], **given: Any) -> Found:
             )
 
     return audit(subject, pairs, learners=LEARNERS, progress=progress, **given)
-
-
-def _show(found: Found, subject: Subject, claim: str, alpha: float, json: bool) -> None:
-    from dpcompose.report.audit import audit_document, audit_page
-
-    notes = tuple(sorted(subject.notes))
-    emit(
-        "audit",
-        lambda: audit_document(found, subject=subject.name, claim=claim, alpha=alpha, notes=notes),
-        lambda: audit_page(found, subject=subject.name, claim=claim, alpha=alpha, notes=notes),
-        json=json,
-    )
 
 
 def _end(found: Found) -> None:

@@ -1,14 +1,12 @@
-"""The result of an audit: a page for people, a document for programs, and a picture of the wealth."""
+"""The result of an audit: a page for people, and a document for programs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from dpcompose.audit import Found, Verdict
-from dpcompose.report import picture
 from dpcompose.report.number import exactly, near
 from dpcompose.report.page import Fact, Heading, Page, PageTable
 
@@ -36,7 +34,7 @@ def audit_page(found: Found, *, subject: str, claim: str, alpha: float, notes: S
         Fact("claim", claim),
         Fact("samples", f"{found.samples:,}, of either world; fresh in every call: {found.freshness}"),
         Fact("wealth", f"10^{found.log_wealth / math.log(10):.2f}, against 10^{-math.log10(alpha):.2f}"),
-        Fact("epsilon", f">= {near(found.epsilon.lower)} at delta = {exactly(found.delta)}, but for alpha"),
+        Fact("epsilon", bound_in_words(found)),
         Fact("event", found.event),
     ]
     if found.description:
@@ -57,10 +55,14 @@ def audit_page(found: Found, *, subject: str, claim: str, alpha: float, notes: S
 
 
 def _tried(found: Found) -> PageTable:
-    columns = (Heading("event", wrap=True), Heading("excess", "right"), Heading("violation"))
+    columns = (Heading("event", wrap=True), Heading("excess", "right"), Heading("error", "right"), Heading("violation"))
     best = sorted(found.tried, key=lambda each: -each.excess)[:SHOWN]
-    rows = tuple((each.event, near(each.excess), "excluded" if each.excluded else "open") for each in best)
-    return PageTable("Events tried", columns, rows, ("Excess: an estimate of P(S) - e^epsilon Q(S) - delta.",))
+    rows = tuple(
+        (each.event, near(each.excess, 3), near(each.error, 2), "excluded" if each.excluded else "open")
+        for each in best
+    )
+    note = "Excess: an estimate of P(S) - e^epsilon Q(S) - delta; its standard error is beside it."
+    return PageTable("Events tried", columns, rows, (note,))
 
 
 def audit_document(
@@ -79,23 +81,27 @@ def audit_document(
         "description": found.description,
         "unseen": found.unseen,
         "freshness": found.freshness,
-        "tried": [{"event": each.event, "excess": each.excess, "excluded": each.excluded} for each in found.tried],
+        "tried": [
+            {"event": each.event, "excess": each.excess, "error": each.error, "excluded": each.excluded}
+            for each in found.tried
+        ],
         "notes": list(notes),
     }
 
 
-def save_audit(path: str | Path, found: Found, *, alpha: float) -> None:
-    """Write a picture of the wealth and of the lower bound on epsilon over the samples, as PNG."""
-    picture.require()
-    drawing = picture.figure(9.6)
-    wealth, bound = drawing.subplots(1, 2)
-    samples = [moment.samples for moment in found.moments]
-    wealth.plot(samples, [moment.log_wealth / math.log(10) for moment in found.moments], label="wealth")
-    wealth.axhline(-math.log10(alpha), color="#d55e00", linestyle="--", label="1 / alpha")
-    wealth.set(xlabel="samples", ylabel="log10 of the wealth", xscale="log" if samples else "linear")
-    bound.step(samples, [moment.epsilon for moment in found.moments], where="post", label="epsilon, from below")
-    bound.set(xlabel="samples", ylabel="epsilon", xscale="log" if samples else "linear")
-    for axes in (wealth, bound):
-        axes.legend()
-        picture.style(axes)
-    picture.write(drawing, path)
+def claimed(found: Found) -> float:
+    """The epsilon of the claim at the smallest delta of its points."""
+    header: dict[str, Any] = (found.certificate or {})["header"]
+    points = next(each["points"] for each in header["claims"] if each["distance"] == 1)
+    return float.fromhex(min(points, key=lambda point: float.fromhex(point["delta"]))["epsilon"])
+
+
+def bound_in_words(found: Found) -> str:
+    """The lower bound on epsilon, beside the claim."""
+    lower, least, at = found.epsilon.lower, claimed(found), f"at delta = {near(found.delta)}"
+    bound = f">= {near(lower)} {at}, but for alpha" if lower else f"no lower bound yet {at}"
+    if lower > least:
+        return f"{bound}: above the claimed {near(least)}"
+    if found.verdict is not Verdict.REFUTED:
+        return f"{bound}; claimed: {near(least)}"
+    return f"{bound}; claimed: {near(least)}, which is refuted: by how much, more samples would tell"
