@@ -137,3 +137,12 @@ def test_records_of_a_strategy() -> None:
 def test_answers_of_queries() -> None:
     found = usual_pairs(Subject(lambda rows: 0.0), BlackBox(0.5), queries=3)
     assert all(max(abs(a - b) for a, b in zip(pair.zero, pair.one, strict=True)) <= pair.distance for pair in found)
+
+
+@pytest.mark.parametrize("fresh", [Fresh.CALL, Fresh.WORKER])
+@pytest.mark.parametrize("call", [lambda world: random.gauss(world, 1.0), np.random.normal])
+def test_noise_of_the_global_generators_never_comes_again(call: Any, fresh: Fresh) -> None:
+    subject = Subject(call, fresh=fresh)
+    coins = np.tile(COINS, 12)
+    noise = [subject.draw(Pair(0, 1), coins) - coins for _ in range(4)]
+    assert len(np.unique(np.round(noise, 9))) == 4 * len(coins)

@@ -56,6 +56,8 @@ class Calls:
     @contextlib.contextmanager
     def open(self) -> Generator[None]:
         """Around a batch: prints are caught, and the global random states and the alarm are put back after it."""
+        # Else a batch would go on from the states at the end of the last one, which are those at its beginning.
+        self._number = 0
         states = random.getstate(), np.random.get_state()  # noqa: NPY002
         main = threading.current_thread() is threading.main_thread()
         before = signal.signal(signal.SIGALRM, _interrupt) if main else None
