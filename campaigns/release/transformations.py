@@ -22,6 +22,7 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import ibis
 
@@ -30,9 +31,11 @@ from campaigns.release import places, tables
 from campaigns.release.places import Place
 from campaigns.release.truncation import excess
 from dpcompose.errors import DomainError, EngineError, UnsupportedError
+from dpcompose.release import transformation
 from dpcompose.release.aggregate import exact, statement
 from dpcompose.release.bounds import Bounds
 from dpcompose.release.expression import RowExpression
+from dpcompose.release.keyed_join import KeptRows, few_of_each_key
 from dpcompose.release.table import Table
 from dpcompose.release.truncation import Sampling
 
@@ -49,7 +52,8 @@ CONSTANTS: dict[str, list[Any]] = {
     "boolean": [True, False],
 }
 Step = Callable[[Table], Table]
-DEFECTS = ("where", "mutate", "union", "join on the unit", "join with a public table")
+KEYED, CROWDED = "join on another key", "rows of a key that follow from how many there are"
+DEFECTS = ("where", "mutate", "union", "join on the unit", "join with a public table", KEYED, CROWDED)
 
 
 def expression(rng: random.Random, columns: dict[str, str], kind: str, depth: int) -> RowExpression:
@@ -118,12 +122,16 @@ def step(rng: random.Random, table: Table, others: list[Table], number: int, def
     """A transformation of this table that can be asked of the other one too, and its name."""
     kinds = {each.name: "float" if each.kind == "decimal" else each.kind for each in table.columns}
     columns = {name: kind for name, kind in kinds.items() if kind in CONSTANTS}
-    choice = rng.choice(["where", "where", "mutate", "mutate", "mutate", "select", "union", "join", "public"])
-    choice = {"join on the unit": "join", "join with a public table": "public"}.get(defect, defect) or choice
+    choice = rng.choice(["where", "where", "mutate", "mutate", "mutate", "select", "union", "join", "public", "keyed"])
+    planted = {"join on the unit": "join", "join with a public table": "public"}
+    choice = planted.get(defect, defect) or choice
     kind = rng.choice([*CONSTANTS])
     found = expression(rng, columns, kind, rng.randint(1, 3))
     predicate = expression(rng, columns, "boolean", rng.randint(1, 3))
     at, how, most = rng.randrange(len(others)), rng.choice(["inner", "left"]), rng.choice([2, 3])
+    key = rng.choice([name for name, kind in columns.items() if kind != "float" and name not in table.unit] or ["city"])
+    few = rng.choice([1, 2, 5]), rng.choice([1, 2, 5])
+    of_unit = rng.choice([None, (1, 1), (rng.randint(1, 4), rng.randint(1, 4))])
     del others, kind
     made: dict[str, Step] = {
         "where": lambda each: each.where(predicate),
@@ -133,6 +141,14 @@ def step(rng: random.Random, table: Table, others: list[Table], number: int, def
         "join": lambda each: each.join(
             each.select().mutate(**{f"other{number}": release.lit(at)}), on=each.unit, how=how
         ),
+        "keyed": lambda each: each.join(
+            each.where(predicate).mutate(**{f"far{number}": found}).select(key, f"far{number}"),
+            on=key,
+            at_most=few,
+            rows_per_unit=of_unit,
+        ),
+        KEYED: _one_key,
+        CROWDED: _crowded,
         "public": lambda each: each.join(_public(number), on="city", at_most=most, how=how),
     }
     return choice, made[choice]
@@ -152,14 +168,34 @@ def _broken(table: Table, defect: str) -> Table:
     return table.changed(table.data.mutate(points=whole), "mutate")
 
 
+def _one_key(table: Table, rows_per_unit: Any = None) -> Table:
+    """A join on one key for all rows."""
+    rows = table.mutate(all_of_them=release.lit(1))
+    return rows.join(rows.select("all_of_them"), on="all_of_them", at_most=(9, 9), rows_per_unit=rows_per_unit)
+
+
+def _crowded(table: Table) -> Table:
+    """The same, but a key with too many rows keeps none: one row more, and all are gone."""
+
+    def few(of: Table, data: Any, keys: Any, most: KeptRows, *, stage: str) -> Any:
+        rows = few_of_each_key(of, data, keys, replace(most, of_key=2**31), stage=stage)
+        rows = rows.mutate(many=rows.count().over(ibis.window(group_by="key0")))
+        return rows.filter(rows.many <= most.of_key)
+
+    with mock.patch.object(transformation, "few_of_each_key", few):
+        return _one_key(table, (1, 1))
+
+
 def case(rng: random.Random, here: list[Place], *, defect: str = "") -> list[str]:
     """What is wrong with one pair of tables."""
     most = rng.choice([1, 2, 3, 7])
     groups = rng.randint(1, most) if rng.random() < 0.4 else None
     unit = rng.choice([("person",), ("person", "number")])
     without = tables.rows(rng, units=rng.choice([1, 3, 9]), most=8, nothing=rng.choice([0.0, 0.2]))
+    if defect == CROWDED:
+        without = tables.rows(rng, units=9, most=8, nothing=0.0)
     one = tables.of_unit(rng, "p99", most=rng.choice([5, 30]))
-    key, number = rng.randbytes(8), rng.randint(1, 4)
+    key, number = rng.randbytes(8), 1 if defect in (KEYED, CROWDED) else rng.randint(1, 4)
     asked = _question(rng, defect)
     pair = [rng.sample(rows, len(rows)) for rows in (without, [*without, *one])]
     bounds = Bounds.stated(most, groups=groups, rows_per_group=None)
@@ -175,6 +211,9 @@ def case(rng: random.Random, here: list[Place], *, defect: str = "") -> list[str
                 continue
             steps.append(made)
             break
+    if not table.unit and isinstance(asked, release.Units):
+        # Its rows belong to nobody.
+        asked = release.Count(by=asked.by, keys=asked.keys, spend=EPSILON)
     found: list[list[Any]] = []
     wrong: list[str] = []
     for place in here:
@@ -194,7 +233,7 @@ def case(rng: random.Random, here: list[Place], *, defect: str = "") -> list[str
         if len(results) < len(pair):
             return wrong
         found.append(results)
-    if defect in DEFECTS[2:]:
+    if defect in DEFECTS[2:-1]:
         design = asked.design(replace(table, bounds=bounds))
     else:
         design = asked.design(table)

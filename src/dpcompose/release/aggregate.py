@@ -85,16 +85,24 @@ def of_one(table: Table, what: Aggregation, sampling: Sampling, units_of: Expres
         return _distinct(table, rows, units, keys, what, sampling)
     if what.item is not None:
         rows = rows.distinct()
+    elif not table.unit:
+        # Its rows belong to nobody: `Design` lets no question through that bounds them, or that counts units.
+        return added(table, rows, what, _sums(what))
     elif not keys and what.value is None and what.bins is None and not what.terms:
         return of_all(table, rows).select("rows")
     within = bounded(table, rows, units, keys, cells=what.groups, sampling=sampling)
     if what.item is not None:
         return _grouped(within, keys, {"values": lambda each: each.item.nunique()})
+    return added(table, within, what, _sums(what))
+
+
+def _sums(what: Aggregation) -> dict[str, Any]:
+    """The sums over rows, from the steps that were projected."""
     center = 0 if what.value is None else what.value[2]
     sums: dict[str, Any] = {} if what.value is None else {"sum": lambda each: each.value - center}
     for place, term in enumerate(what.terms):
         sums[f"sum{place}"] = lambda each, term=term, name=f"value{place}": term.of(each[name])
-    return added(table, within, what, sums)
+    return sums
 
 
 def of_all(table: Table, rows: Expression) -> Expression:
@@ -219,11 +227,17 @@ def projected(
         number = _number(table, raw)
         steps = number if grid is None else grid.image(number, whole=is_whole(table, raw))
         columns["raw"] = ibis.cases((_told(table, raw), steps), else_=None)
+    if not table.unit:
+        # There may be no condition and no other column then.
+        rows.append(ibis.literal(True))
+        columns["row"] = ibis.literal(1)
     picked = data.filter(*rows).select(**columns)
     for at, values in dictionaries(table, what).items():
         listed: Any = table.engine.dictionary(values)
         joined = picked.join(listed, picked[f"key{at}"] == listed.value)
-        picked = joined.select(**{each: joined.place if each == f"key{at}" else joined[each] for each in columns})
+        picked = joined.select(
+            **{each: joined.place if each == f"key{at}" else joined[each] for each in picked.columns}
+        )
     return picked.filter(picked.bin.notnull()) if "bin" in columns else picked
 
 

@@ -38,11 +38,12 @@ class Binding:
     @classmethod
     def of(cls, table: Table) -> Binding:
         """The binding of a scope whose first table this is."""
-        columns = sorted((table.column(name) for name in table.unit), key=lambda column: column.name)
+        root = table.roots[0]
+        columns = sorted((root.column(name) for name in root.unit), key=lambda column: column.name)
         # Integers of another width are the same integers; other types may take different units for one.
         unit = tuple((each.name, each.kind if each.kind == "integer" else each.type) for each in columns)
         # Transformations change bounds as they must; what the scope holds for is what was opened.
-        bounds = table.roots[0].bounds
+        bounds = root.bounds
         return cls(unit, (bounds.rows, bounds.groups, bounds.rows_per_group), secrets.token_hex(32))
 
     def shared(self, tables: Iterable[Table]) -> Binding:

@@ -11,6 +11,7 @@ from itertools import accumulate, pairwise
 from typing import Protocol
 
 from dpcompose.composition.composition import Composable, compose
+from dpcompose.errors import UnsupportedError
 from dpcompose.release.aggregate import Numbers
 from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.noise import Noise
@@ -180,8 +181,20 @@ class Design:
     description: Mapping[str, object]
 
     def __post_init__(self) -> None:
+        if not (self.table.unit or self._adds_rows):
+            what = f"{self.description.get('question', 'a question')} of a table joined on another key"
+            reason = "its rows belong to no unit, so only what adds them up in public groups is answered"
+            raise UnsupportedError(what, reason, "Ask counts, histograms, sums or means, with keys= for by=")
         if self.threshold is not None and self.table.engine.scattered:
             object.__setattr__(self, "threshold", self.threshold.scattered)
+
+    @property
+    def _adds_rows(self) -> bool:
+        """Whether every integer is a count or a clamped sum over rows, in public groups, with noise on it."""
+        what = self.aggregation
+        noisy = self.threshold is None and all(type(step) is NoiseStep for step in self.steps)
+        of_rows = not what.distinct and what.item is None and what.lost is None and what.among is None
+        return noisy and of_rows and what.public is not None and (what.bins is None or what.bins[0] is not None)
 
     @property
     def wanted(self) -> Aggregation:
@@ -209,8 +222,8 @@ class Design:
         found: dict[str, object] = {
             "table": self.table.name,
             "source": self.table.identity,
-            "unit": list(self.table.unit),
-            "bounds": contribution,
+            "unit": list(self.table.roots[0].unit),
+            "bounds": contribution if self.table.unit else {"rows that one unit moves": bounds.rows},
             **self.description,
             "spend": self.spend.plain(),
             "steps": [step.plain() for step in self.steps],

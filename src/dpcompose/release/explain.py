@@ -35,7 +35,7 @@ class Explanation:
             {
                 "question": _asked(quote),
                 "table": "; ".join([str(quote.design.plain["table"]), *quote.design.table.steps]),
-                "unit": f"{', '.join(quote.design.table.unit)}: neighbors differ in all rows of one",
+                "unit": f"{', '.join(quote.design.table.roots[0].unit)}: neighbors differ in all rows of one",
                 "stability": _stability(quote),
                 "noise": "; ".join(_noise(plain) for plain in _steps(quote)),
                 "price": f"{_price(quote.price)} to {self.scope}{'' if quote.fits else ', more than is left'}",
@@ -60,6 +60,8 @@ def _asked(quote: Quote) -> str:
 
 def _stability(quote: Quote) -> str:
     bounds = quote.design.table.bounds.within(quote.design.aggregation.groups)
+    if not quote.design.table.unit:
+        return f"rows belong to no unit after a join on another key; one unit moves at most {bounds.rows:,} of them"
     kept = f"of one unit at most {bounds.rows:,} rows are kept, in at most {bounds.groups:,} groups"
     return f"{kept}, {bounds.rows_per_group:,} in each"
 

@@ -193,8 +193,9 @@ def _public(what: Aggregation) -> frozenset[Key] | None:
 
 
 def _parts(table: Table, whats: Sequence[Aggregation], places: list[int], sampling: Sampling) -> Iterator[Part]:
-    if len(places) == 1:
-        yield _alone(whats[places[0]], places[0], of_one(table, whats[places[0]], sampling))
+    if len(places) == 1 or not table.unit:
+        for place in places:
+            yield _alone(whats[place], place, of_one(table, whats[place], sampling))
         return
     first = whats[places[0]]
     column = next((whats[place].column for place in places if whats[place].column is not None), None)

@@ -137,6 +137,12 @@ class _Reader:
         if any(own != theirs for own, theirs in pairs):
             raise UnsupportedError("sql: ON", "a key has one name in both tables", "Rename the column, and use USING")
         on = [own for own, _ in pairs]
+        if isinstance(other, Table) and set(on) != set(self.table.unit):
+            reason, remedy = (
+                "rows of private tables on another key are bounded",
+                "Use join(..., at_most=(a, b)) in Python",
+            )
+            raise UnsupportedError(f"sql: JOIN USING ({', '.join(on)})", reason, remedy)
         self.table = self.table.join(other, on=on[0] if len(on) == 1 else on, how=side or "inner")
         self.named = {**self.named, alias: other}
 

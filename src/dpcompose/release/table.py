@@ -118,8 +118,9 @@ class Table(Transformations):
 
     Args:
         name: What the ledger calls it; no secret is in it.
-        unit: The columns that name the unit of privacy: all rows that agree there belong to one unit.
-        bounds: What of one unit's rows is kept.
+        unit: The columns that name the unit of privacy: all rows that agree there belong to one unit. None after a
+            join on another key, whose rows belong to nobody.
+        bounds: What of one unit's rows is kept; where no unit is left, how many rows one unit moves.
         columns: The columns; public, unlike the rows.
         steps: The transformations that made it, as they are written, and their constants.
         weights: How often the columns of its source occur in a computed one.
@@ -153,12 +154,14 @@ class Table(Transformations):
     def changed(
         self, data: Any, step: str, *, weights: Mapping[str, int] | None = None, bounds: Bounds | None = None,
         roots: tuple[Any, ...] = (), ranges: Mapping[str, tuple[Any, Any]] | None = None,
+        unit: tuple[str, ...] | None = None,
     ) -> Self:  # fmt: skip
         """The table that a transformation made: other rows of the same units."""
         known = self.ranges if ranges is None else ranges
         columns = _columns(data)
         return replace(
             self,
+            unit=self.unit if unit is None else unit,
             data=data,
             columns=columns,
             ranges={each.name: known[each.name] for each in columns if each.name in known},

@@ -5,6 +5,8 @@ a function of u's own rows and of public data. So tables that differ in one unit
 differ in that unit's rows, and so are the changes of changes, by induction. The bounds are enforced on what comes
 out, after the last transformation: whatever was done before, one unit has at most `bounds.rows` rows there. The bounds
 of a transformation say how much of a unit is worth keeping; that they hold is no assumption about rows.
+
+A join on another key is the one exception: its rows belong to nobody, and its bounds say how many one unit moves.
 """
 # ibis types its expressions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -23,6 +25,8 @@ from dpcompose.release.embedded import together
 from dpcompose.release.engine import Engine, without_warnings
 from dpcompose.release.expression import RowExpression, col, row_expression
 from dpcompose.release.function import Rows, compiled
+from dpcompose.release.keyed_join import KINDS as KEYS
+from dpcompose.release.keyed_join import KeptRows, few_of_each_key, joined, joined_bounds
 from dpcompose.release.public import PublicSource, PublicTable
 from dpcompose.release.refusals import called, refused_method
 from dpcompose.release.truncation import whole_rows
@@ -64,6 +68,7 @@ class Transformations(ABC):
         bounds: Bounds | None = None,
         roots: tuple[Any, ...] = (),
         ranges: Mapping[str, tuple[Any, Any]] | None = None,
+        unit: tuple[str, ...] | None = None,
     ) -> Self:
         """The table that a transformation made."""
 
@@ -131,6 +136,8 @@ class Transformations(ABC):
             if name not in there:
                 raise DomainError("select", name, f"names of columns: {', '.join(there)}")
         kept = list(dict.fromkeys([*self.unit, *names]))
+        if not kept:
+            raise DomainError("select", 0, "one column or more, where no unit is left")
         with without_warnings():
             return self.changed(self.data.select(*kept), f"select {kept}")
 
@@ -165,7 +172,8 @@ class Transformations(ABC):
         *,
         on: str | Sequence[str],
         how: str = "inner",
-        at_most: int | None = None,
+        at_most: int | tuple[int, int] | None = None,
+        rows_per_unit: tuple[int, int] | None = None,
     ) -> Self:
         """The rows, each with the rows of another table that agree with it; NULL agrees with nothing.
 
@@ -174,12 +182,18 @@ class Transformations(ABC):
         both sides kept no more rows of a unit than their bounds say, so that none makes a square of its rows. Either
         way a unit's rows follow from its own rows and public ones, and its bounds are multiplied.
 
+        On another key with `at_most=(a, b)` the joined rows belong to no unit any more: see `keyed_join`, where it is
+        proved how many of them one unit moves. Such a table takes where, mutate, select and joins with public tables,
+        and answers counts and clamped sums with public keys.
+
         Args:
             other: A public table made by `release.public`, or the name of one in the catalog; or a table of the same
                 unit, over the same connection unless both are files or frames.
             on: The key of the public table, or the unit's columns.
             how: "inner", or "left" to keep rows that meet none.
-            at_most: Rows of a public table for a key that are joined, the first ones; by default its key is unique.
+            at_most: Rows of a public table for a key that are joined, the first ones; by default its key is unique. For
+                two private tables on another key, the rows of a key that are kept of this one and of the other one.
+            rows_per_unit: There, the rows of a unit that are kept of each; by default as many as their bounds say.
 
         Raises:
             DomainError: If a column is missing or of another type, or the key is not unique and no bound is given.
@@ -196,11 +210,16 @@ class Transformations(ABC):
                 raise DomainError("join", other, f"a table, or the name of a public table of the catalog: {known}")
             other = self.public_tables[other].opened()
         if isinstance(other, PublicTable):
+            if isinstance(at_most, tuple) or rows_per_unit is not None:
+                raise DomainError("at_most", at_most, "one number with a public table, without rows_per_unit")
             return self._with_public(other, keys, how, at_most, rows)
         theirs = self._other("join", other)
-        if set(keys) != set(self.unit) or at_most is not None:
+        if isinstance(at_most, tuple | list):
+            return self._on_another_key(other, theirs, keys, how, (at_most, rows_per_unit))
+        if set(keys) != set(self.unit) or at_most is not None or rows_per_unit is not None:
             reason = "one unit's rows would meet those of others, and change them"
-            raise UnsupportedError(f"a join on {list(keys)}", reason, f"Join on the unit, {list(self.unit)}")
+            remedy = f"Join on the unit, {list(self.unit)}, or give at_most=(rows of a key here, rows there)"
+            raise UnsupportedError(f"a join on {list(keys)}", reason, remedy)
         for name in other.columns:
             if name.name not in self.unit:
                 self._require_new("join", name.name, set(), replaces=False)
@@ -221,6 +240,32 @@ class Transformations(ABC):
         weights = {**{name: other.weights.get(name, 1) for name in names}, **self.weights}
         ranges = {**other.ranges, **self.ranges}
         return self.changed(data, step, weights=weights, bounds=bounds, roots=other.roots, ranges=ranges)
+
+    def _on_another_key(
+        self, other: Self, theirs: Any, keys: tuple[str, ...], how: str, given: tuple[object, object]
+    ) -> Self:
+        """Rows that belong to no unit; `keyed_join` proves how many of them one unit moves."""
+        if how != "inner" or not keys or len(set(keys)) < len(keys) or set(keys) & {*self.unit, *other.unit}:
+            what, reason = f"a join on {list(keys)} with how={how!r}", "rows are joined on a key that is not the unit"
+            raise UnsupportedError(what, reason, "Use how='inner', and columns that are not the unit's")
+        for name in keys:
+            kinds = [table.column(name).kind for table in (self, other)]
+            if kinds[0] != kinds[1] or kinds[0] not in KEYS:
+                domain = "a column of integers, texts, dates or truth values, in both tables"
+                raise DomainError("join on", name, domain, f"It holds {kinds[0]}, and {kinds[1]} there")
+        for name in other.columns:
+            if name.name not in (*self.unit, *keys):
+                self._require_new("join", name.name, set(), replaces=False)
+        ours, those = KeptRows.stated((self.bounds, other.bounds), *given)
+        bounds, at = joined_bounds(ours, those), len(self.steps)
+        with without_warnings():
+            left = few_of_each_key(self, self.data, keys, ours, stage=f"keyed join {at} left")
+            right = few_of_each_key(other, theirs, keys, those, stage=f"keyed join {at} right")
+            data = joined(left, right, keys)
+        step = f"join {other.identity} on {[*keys]}, keeping {ours} and {those}"
+        weights = {**{each.name: other.weights.get(each.name, 1) for each in other.columns}, **self.weights}
+        ranges = {**other.ranges, **self.ranges}
+        return self.changed(data, step, weights=weights, bounds=bounds, roots=other.roots, ranges=ranges, unit=())
 
     def _with_public(
         self, other: PublicTable, keys: tuple[str, ...], how: str, at_most: int | None, rows: Rows
@@ -246,6 +291,8 @@ class Transformations(ABC):
             more = {n: joined[f"dpcompose_{at}"] for at, n in enumerate(frame.column_names) if n not in keys}
             data = joined.select(*(each.name for each in self.columns), **more)
         one = self.bounds
+        if not (self.unit or one.rows * most <= MOST_ROWS):
+            raise DomainError("join", one.rows * most, f"at most {MOST_ROWS:,} joined rows that one unit moves")
         bounds = _bounds(one.rows * most, one.groups * most, one.rows_per_group * most) if most > 1 else one
         return self.changed(data, f"join public {other.digest} on {list(keys)} {how} {most}", bounds=bounds)
 
@@ -262,6 +309,9 @@ class Transformations(ABC):
         if not isinstance(other, type(self)):
             reason = "what is not known to be sound is refused"
             raise UnsupportedError(f"{what} with {called(other)}", reason, "Give a table of the same unit")
+        if not (self.unit and other.unit):
+            what, reason = f"{what} of a table joined on another key", "its rows belong to no unit"
+            raise UnsupportedError(what, reason, "Do it before that join; where, mutate and select can follow it")
         own, theirs = (
             sorted((each.name, each.type) for each in of.columns if each.name in of.unit) for of in (self, other)
         )
