@@ -90,6 +90,7 @@ CONFINED_TO = {
     "httpx": {"serve"},
     "jinja2": {"serve"},
     "joserfc": {"serve"},
+    "markupsafe": {"serve"},
     "prometheus_client": {"serve"},
     "starlette": {"serve"},
     "uvicorn": {"cli"},

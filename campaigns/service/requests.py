@@ -76,7 +76,7 @@ class World:
             people.invite("Old", Role.KEEPER, MARK, seconds=1e-9),
             tokens[0][::-1],
         ]
-        self.direct = Direct(application(self.service, rate=1e9, failures=1e9))
+        self.direct = Direct(application(self.service, rate=1e9, failures=1e9, watch=0.0))
         self.receipts = ["{}"]
         self.acknowledged: dict[str, Receipt] = {}
         self.transact = ledger.store.transact

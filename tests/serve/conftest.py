@@ -37,7 +37,7 @@ class Town:
             open_scope(self.ledger, path, filter=budget(), actor="keeper")
         self.tokens = {role: self.people.invite("Ada", role, "city") for role in Role}
         self.service = Service(self.ledger, self.people)
-        self.app = application(self.service, **{"rate": 1e6, "failures": 1e6, **limits})
+        self.app = application(self.service, **{"rate": 1e6, "failures": 1e6, "watch": 0.0, **limits})
         self.client = TestClient(self.app, raise_server_exceptions=False)
 
     def ask(self, name: str, token: str, /, **fields: Any) -> Any:

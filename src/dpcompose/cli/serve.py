@@ -15,6 +15,7 @@ from dpcompose.errors import DomainError, MissingExtraError
 
 if TYPE_CHECKING:
     from dpcompose.serve import Identities
+    from dpcompose.serve.published import Published
 
 LedgerUrl = Annotated[str | None, typer.Option("--ledger", metavar="URL", envvar="DPCOMPOSE_LEDGER")]
 
@@ -34,6 +35,10 @@ def serve(
     ] = None,
     issuer: Annotated[str | None, option("An OpenID Connect issuer whose tokens are taken too.", "URL")] = None,
     audience: Annotated[str | None, option("The name of this service at the issuer.", "NAME")] = None,
+    checkpoints: Annotated[
+        Path | None, option("The file that `ledger checkpoint` wrote, for proofs on the pages.", "FILE")
+    ] = None,
+    trust: Annotated[list[str] | None, option("The public key that signs them.", "KEY")] = None,
     rate: Annotated[float, typer.Option(help="Requests a second that each identity may make.", min=1)] = 200.0,
     demo: Annotated[bool, typer.Option("--demo", help="Start with people and budgets that are thrown away.")] = False,
 ) -> None:
@@ -61,10 +66,24 @@ def serve(
         elif ledger is None:
             raise DomainError("--ledger", None, "a ledger, or --demo")
         else:
-            service = Service(Ledger.open(ledger, create=False), Identities.open(kept, issuer=believed))
+            shown = _published(checkpoints, trust or [])
+            service = Service(Ledger.open(ledger, create=False), Identities.open(kept, issuer=believed), shown)
         import uvicorn
 
-        uvicorn.run(application(service, rate=rate), host=host, port=port, access_log=False, server_header=False)
+        app = application(service, rate=rate)
+        looks = uvicorn.Config(
+            app, host=host, port=port, access_log=False, server_header=False, timeout_graceful_shutdown=5
+        )
+        uvicorn.Server(looks).run()
+
+
+def _published(file: Path | None, trust: list[str]) -> Published | None:
+    from dpcompose.ledger.signed_note import VerifierKey
+    from dpcompose.serve.published import Published
+
+    if (file is None) != (not trust):
+        raise DomainError("--checkpoints", str(file), "a file, and with --trust the key that signs it")
+    return None if file is None else Published(file, [VerifierKey.read(each) for each in trust])
 
 
 def _invited(people: Identities, words: str, subject: str | None) -> str:

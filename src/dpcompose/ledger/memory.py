@@ -86,8 +86,8 @@ class MemoryStore:
     def nodes(self) -> Iterator[AccountNode]:
         return iter([self._nodes[path] for path in sorted(self._nodes)])
 
-    def nodes_between(self, start: str, stop: str) -> Iterator[AccountNode]:
-        return (node for node in self.nodes() if start <= node.scope.path < stop)
+    def nodes_between(self, start: str, stop: str, *, limit: int | None = None) -> Iterator[AccountNode]:
+        return islice((node for node in self.nodes() if start <= node.scope.path < stop), limit)
 
     def records_of(self, path: str, *, below: bool, after: int = 0, limit: int | None = None) -> Iterator[Record]:
         records = self.records(root_of(path), after=after, limit=None)

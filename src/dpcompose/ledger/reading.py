@@ -33,13 +33,15 @@ class ReadModel:
     def nodes(self) -> Iterator[AccountNode]:
         return self._nodes()
 
-    def nodes_between(self, start: str, stop: str) -> Iterator[AccountNode]:
+    def nodes_between(self, start: str, stop: str, *, limit: int | None = None) -> Iterator[AccountNode]:
         path = self._by_letter(SCOPE.c.path)
-        return self._nodes(SCOPE.c.root == root_of(start), path >= start, path < stop)
+        return self._nodes(SCOPE.c.root == root_of(start), path >= start, path < stop, limit=limit)
 
-    def _nodes(self, *conditions: ColumnElement[bool]) -> Iterator[AccountNode]:
+    def _nodes(self, *conditions: ColumnElement[bool], limit: int | None = None) -> Iterator[AccountNode]:
         joined = SCOPE.outerjoin(BALANCE, (SCOPE.c.root == BALANCE.c.root) & (SCOPE.c.path == BALANCE.c.path))
         wanted = select(SCOPE, BALANCE.c.spent, BALANCE.c.taken, BALANCE.c.closed).select_from(joined)
+        if limit is not None:
+            wanted = wanted.order_by(self._by_letter(SCOPE.c.path)).limit(limit)
         rows = [tuple(row) for row in self.connection.execute(wanted.where(*conditions))]
         return (node_of(scope_of(row[:7]), row[7:]) for row in sorted(rows, key=lambda row: row[1]))
 

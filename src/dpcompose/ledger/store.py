@@ -60,8 +60,8 @@ class Snapshot(Protocol):
         """Every scope with its balance, sorted by path."""
         ...
 
-    def nodes_between(self, start: str, stop: str) -> Iterator[AccountNode]:
-        """The scopes of one tree with paths from `start` to before `stop`, letter by letter, sorted."""
+    def nodes_between(self, start: str, stop: str, *, limit: int | None = None) -> Iterator[AccountNode]:
+        """The scopes of one tree with paths from `start` to before `stop`, letter by letter, sorted; the first ones."""
         ...
 
     def records(self, root: str, *, after: int, limit: int | None) -> Iterator[Record]:

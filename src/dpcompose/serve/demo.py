@@ -1,4 +1,4 @@
-"""A service to try: a city, two departments, and one person for each role."""
+"""A service to try: a city, two departments with their charges, and one person for each role."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ from pathlib import Path
 
 from dpcompose.account import open_scope
 from dpcompose.adaptive import ConcentratedFilter
+from dpcompose.errors import MissingExtraError
 from dpcompose.ledger import Ledger
+from dpcompose.ledger.checkpoint import Checkpoint
+from dpcompose.ledger.signed_note import SigningKey
+from dpcompose.mechanism import Gaussian
 from dpcompose.serve.identity import Identities
 from dpcompose.serve.permission import Role
+from dpcompose.serve.published import Published
 from dpcompose.serve.service import Service
 
 
@@ -26,4 +31,18 @@ def demo_service(folder: Path) -> tuple[Service, dict[str, str]]:
         ("Cleo", Role.AUDITOR, "city"),
     ]
     tokens = {f"{name}, {role} of {scope}": people.invite(name, role, scope) for name, role, scope in invited}
-    return Service(ledger, people), tokens
+    service = Service(ledger, people)
+    for number, (name, path) in enumerate([("Ada", "city/health"), ("Ben", "city/schools")] * 3):
+        service.account(path).charge(Gaussian(40.0 + number), actor=f"{name}@{path}", key=f"demo-{number}")
+    return Service(ledger, people, _signed(ledger, folder / "checkpoints.txt")), tokens
+
+
+def _signed(ledger: Ledger, file: Path) -> Published | None:
+    """A checkpoint by a key that is thrown away; None where nothing is installed that signs."""
+    key = SigningKey.generate("demo.example")
+    try:
+        with ledger.moment() as moment:
+            file.write_text(Checkpoint.sign(moment.snapshot, "city", key).note, "utf-8")
+        return Published(file, [key.verifier])
+    except MissingExtraError:
+        return None

@@ -1,32 +1,36 @@
-"""The dashboard: one page for each role, rendered here, with no script."""
+"""The dashboard: a page for each role, rendered here; its one script only asks for the page anew."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from itertools import islice
-from typing import Any
+from urllib.parse import urlencode
 
 from jinja2 import DictLoader, Environment, StrictUndefined
 
-from dpcompose.errors import DPComposeError, StoreError
-from dpcompose.ledger import Balance
-from dpcompose.ledger.entry import GRANTED, REFUSED
 from dpcompose.serve.identity import Identity
+from dpcompose.serve.look import SEARCHED, Look
 from dpcompose.serve.permission import Role
-from dpcompose.serve.service import Service, shown
+from dpcompose.serve.service import Service
 
 _TEMPLATES = files("dpcompose.serve") / "templates"
-STYLE = (_TEMPLATES / "style.css").read_text()
-LONGEST_LIST = 50
+STYLE = (_TEMPLATES / "style.css").read_text("utf-8")
+SCRIPT = (_TEMPLATES / "live.js").read_text("utf-8")
+_TYPED = (*SEARCHED, "at", "scope", "mechanism", "before")
 
 
 @cache
 def _environment() -> Environment:
-    names = ("base.html", "login.html", "dashboard.html")
-    pages = {name: (_TEMPLATES / name).read_text() for name in names}
-    return Environment(loader=DictLoader(pages), autoescape=True, undefined=StrictUndefined)
+    names = ("base.html", "login.html", "dashboard.html", "forms.html")
+    pages = {name: (_TEMPLATES / name).read_text("utf-8") for name in names}
+    made = Environment(loader=DictLoader(pages), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    made.filters["query"] = _query  # pyright: ignore[reportUnknownMemberType]
+    return made
+
+
+def _query(named: dict[str, object]) -> str:
+    return f"/?{urlencode(named)}"
 
 
 def login_page(problem: str) -> str:
@@ -34,69 +38,33 @@ def login_page(problem: str) -> str:
     return _environment().get_template("login.html").render(problem=problem)
 
 
-def page_for(service: Service, who: Identity, asked: Mapping[str, str]) -> str:
-    """The page of an identity; what it asks in the URL is answered on it."""
-    balances = [each for each in service.ledger.balances() if who.covers(each.scope.path)]
-    entries = [
-        entry
-        for path in _tops([each.scope.path for each in balances])
-        for entry in service.entries_of(path)
-        if who.role is not Role.ANALYST or entry.actor == who.actor
-    ]
-    words = asked.get("words", "")[:200]
-    found = (each for each in entries if words in each.body)
-    granted = [each for each in entries if each.kind == GRANTED]
-    largest = sorted(granted, key=lambda entry: max(entry.cost.units.values(), default=0), reverse=True)
-    return (
-        _environment()
-        .get_template("dashboard.html")
-        .render(
-            who=who,
-            bars=[bar for each in balances for bar in _bars(service, each)],
-            entries=[shown(each) for each in islice(found, LONGEST_LIST)],
-            largest=[shown(each) for each in largest[:10]],
-            refused=[shown(each) for each in entries if each.kind == REFUSED][:10],
-            asked={name: asked.get(name, "")[:4096] for name in ("scope", "mechanism", "words")},
-            price=_price(service, who, asked),
-            verified=service.verify(who, balances[0].scope.path, {}) if "verify" in asked and balances else None,
+def page_for(
+    service: Service, who: Identity, asked: Mapping[str, str], *, form: str = "", said: Mapping[str, str] | None = None
+) -> str:
+    """The page of an identity; what it asks in the URL is answered on it.
+
+    Args:
+        service: What answers.
+        who: Who looks.
+        asked: The fields of the URL.
+        form: What proves that a form came from this page.
+        said: What became of a form that was sent.
+    """
+    typed = {name: asked.get(name, "")[:4096] for name in _TYPED}
+    with service.ledger.moment() as moment:
+        found = Look(service, moment, who, typed)
+        return (
+            _environment()
+            .get_template("dashboard.html")
+            .render(
+                who=who,
+                form=form,
+                said=said or {},
+                asked=typed,
+                here="/?" + urlencode({name: text for name, text in typed.items() if text}),
+                look=found,
+                verified=service.verify(who, found.tops[0], {})
+                if "verify" in asked and found.tops and who.role is Role.AUDITOR
+                else None,
+            )
         )
-    )
-
-
-def _tops(paths: list[str]) -> list[str]:
-    """The paths that have none of the others above them."""
-    known = set(paths)
-    return [each for each in paths if each.rpartition("/")[0] not in known]
-
-
-def _bars(service: Service, balance: Balance) -> list[dict[str, Any]]:
-    """One row for each capped currency of a scope; spent rounded up to be shown."""
-    scope = balance.scope
-    left = service.ledger.available(scope.path)
-    return [
-        {
-            "scope": scope.path,
-            "currency": name,
-            "spent": str(balance.spent[name]),
-            "left": str(left[name]) if name in left else "",
-            "cap": str(cap),
-            "share": min(1.0, float(balance.spent[name].fraction / cap.fraction)) if cap.units else 0.0,
-        }
-        for name, cap in scope.caps.items()
-    ]
-
-
-def _price(service: Service, who: Identity, asked: Mapping[str, str]) -> str:
-    """The price of a question that was typed, or why there is none; empty if none was."""
-    scope, mechanism = asked.get("scope", ""), asked.get("mechanism", "")
-    if not (scope and mechanism) or who.role is Role.AUDITOR:
-        return ""
-    if not who.covers(scope):
-        return "This scope is not yours."
-    try:
-        cost = service.price(who, scope, {"mechanism": mechanism})["cost"]
-    except StoreError:
-        raise
-    except (DPComposeError, RecursionError, OverflowError, ZeroDivisionError) as error:
-        return str(error)
-    return ", ".join(f"{amount} of {name}" for name, amount in cost.items())

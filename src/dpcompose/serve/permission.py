@@ -52,6 +52,8 @@ PERMISSIONS = {
     "balances": Permission("GET", "/v1/balances", _KEEPER | _AUDITOR),
     "entries": Permission("GET", "/v1/entries", _KEEPER | _AUDITOR),
     "verify": Permission("GET", "/v1/verify", _AUDITOR),
+    "checkpoint": Permission("GET", "/v1/checkpoint", _KEEPER | _AUDITOR),
+    "proof": Permission("GET", "/v1/proof", _KEEPER | _AUDITOR),
     "reserve": Permission("POST", "/v1/reserve", _ANALYST),
     "unreserve": Permission("POST", "/v1/unreserve", _KEEPER | _ANALYST),
     "request": Permission("POST", "/v1/request", _ANALYST),
@@ -65,10 +67,14 @@ PERMISSIONS = {
     "invite": Permission("POST", "/v1/invite", _KEEPER),
     "revoke": Permission("POST", "/v1/revoke", _KEEPER),
     "page": Permission("GET", "/", None, scoped=False),
+    "act": Permission("POST", "/act", None, scoped=False),
+    "download": Permission("GET", "/download", None, scoped=False),
+    "events": Permission("GET", "/events", None, scoped=False),
     "login": Permission("POST", "/login", None, scoped=False),
     "logout": Permission("POST", "/logout", None, scoped=False),
     "style": Permission("GET", "/style.css", None, scoped=False),
     "openapi": Permission("GET", "/openapi.json", None, scoped=False),
+    "live": Permission("GET", "/live.js", None, scoped=False),
     "metrics": Permission("GET", "/metrics", None, scoped=False),
 }
 """Every route by name. The application is built from this table, so no other route answers."""

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from dpcompose.account import Account
 from dpcompose.account.opening import BudgetArguments
-from dpcompose.errors import DomainError, ScopeExistsError, TamperedError
+from dpcompose.errors import DomainError, ScopeExistsError, TamperedError, UnsupportedError
 from dpcompose.ledger import Amount, Amounts, Entry, Ledger, Receipt
 from dpcompose.ledger.entry import GRANTED, REFUSED
 from dpcompose.ledger.scope import root_of
@@ -21,6 +21,7 @@ from dpcompose.serve.agreement import Agreements
 from dpcompose.serve.asked import Answer, Asked, Fields, delta, number, require_texts, text
 from dpcompose.serve.identity import YEAR, Identities, Identity
 from dpcompose.serve.permission import Role
+from dpcompose.serve.published import Published
 from dpcompose.serve.terms import Terms
 
 MOST_ENTRIES = 1000
@@ -38,10 +39,12 @@ class Service:
     Args:
         ledger: Where charges are kept.
         people: Who may ask.
+        published: The checkpoints that a keeper signed, if any are published here.
     """
 
     ledger: Ledger
     people: Identities
+    published: Published | None = None
     _accounts: dict[str, Account] = field(default_factory=dict[str, Account])
 
     def account(self, path: str) -> Account:
@@ -143,6 +146,21 @@ class Service:
             return {"agrees": False}
         return {"agrees": True, "entries": heads[root].sequence, "hash": heads[root].hash}
 
+    def checkpoint(self, who: Identity, scope: str, fields: Fields) -> Answer:
+        """The checkpoint of the tree that a keeper published."""
+        return {"checkpoint": self._published().checkpoint(root_of(scope)).note}
+
+    def proof(self, who: Identity, scope: str, fields: Fields) -> Answer:
+        """The proof that an entry of that scope, or below it, is under the checkpoint."""
+        with self.ledger.moment() as moment:
+            moment.balance(scope)
+            return {"proof": self._published().proof(moment, scope, fields.get("entry"))}
+
+    def _published(self) -> Published:
+        if self.published is None:
+            raise UnsupportedError("a proof", "no signed checkpoint is published here", "Ask the keeper")
+        return self.published
+
     def open(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """Open a scope, in the words of `dpcompose ledger scope`."""
         words = {name: value for name, value in fields.items() if name != "scope"}
@@ -201,6 +219,8 @@ HANDLERS: Mapping[str, Handler] = {
         Service.balances,
         Service.entries,
         Service.verify,
+        Service.checkpoint,
+        Service.proof,
         Service.open,
         Service.close,
         Service.invite,

@@ -1,0 +1,112 @@
+"""Who is let in: the rates of requests, the identity of a token, and the permission of a route."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Lock
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from dpcompose.ledger.text import scope_path
+from dpcompose.serve.asked import Answer, Fields
+from dpcompose.serve.identity import Identity
+from dpcompose.serve.permission import PERMISSIONS
+from dpcompose.serve.service import HANDLERS, Service
+from dpcompose.serve.workers import Workers
+
+LARGEST_BODY = 65536
+
+
+@dataclass
+class RateLimit:
+    """So many requests a second for each name, with as many saved up as one burst has.
+
+    >>> limit = RateLimit(1.0, 2, clock=lambda: 0.0)
+    >>> [limit.admits("Ada") for _ in range(3)]
+    [True, True, False]
+    """
+
+    rate: float
+    burst: float
+    clock: Callable[[], float] = time.monotonic
+    _saved: dict[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
+    _lock: Lock = field(default_factory=Lock)
+
+    def admits(self, name: str, *, cost: float = 1.0) -> bool:
+        """Whether one more request of that name is answered now; without cost, whether one would be."""
+        with self._lock:
+            now = self.clock()
+            if len(self._saved) > 10_000:
+                self._saved = {each: at for each, at in self._saved.items() if now - at[1] < self.burst / self.rate}
+            saved, then = self._saved.get(name, (self.burst, now))
+            saved = min(self.burst, saved + (now - then) * self.rate)
+            admitted = saved >= 1.0
+            self._saved[name] = (saved - cost if admitted else saved, now)
+            return admitted
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A service behind its limits.
+
+    Args:
+        service: What answers.
+        limit: For each identity.
+        failures: For each address, of requests without a valid token.
+        workers: Who wait for the disk.
+    """
+
+    service: Service
+    limit: RateLimit
+    failures: RateLimit
+    workers: Workers = field(default_factory=Workers)
+
+    def identified(self, caller: str, token: str) -> Identity:
+        """Whose token it is.
+
+        Raises:
+            HTTPException: 401 for nobody's, 429 for one that asks too often.
+        """
+        if not self.failures.admits(caller, cost=0.0):
+            raise HTTPException(429, "too many requests without a valid token; wait a minute")
+        found = self.service.people.find(token)
+        if found is None:
+            self.failures.admits(caller)
+            raise HTTPException(401, "a valid token is needed")
+        if not self.limit.admits(f"{found.role}:{found.actor}"):
+            raise HTTPException(429, "too many requests; wait a second")
+        return found
+
+    def answered(self, name: str, who: Identity, fields: Fields) -> Answer:
+        """The answer of a route, if this identity may ask it of this scope.
+
+        Raises:
+            HTTPException: 403, if not.
+        """
+        if not PERMISSIONS[name].allows(who.role):
+            raise HTTPException(403, "your role may not ask this")
+        scope = scope_path(fields.get("scope"))
+        if not who.covers(scope):
+            raise HTTPException(403, "this scope is not yours")
+        return HANDLERS[name](self.service, who, scope, fields)
+
+
+async def body_of(request: Request) -> bytes:
+    """The body; one that is announced or found to be too large is not read on."""
+    announced = request.headers.get("content-length", "0")
+    if not (announced.isdecimal() and len(announced) < 12 and int(announced) <= LARGEST_BODY):
+        raise HTTPException(413, f"a body of at most {LARGEST_BODY} bytes is taken")
+    found = bytearray()
+    async for chunk in request.stream():
+        found += chunk
+        if len(found) > LARGEST_BODY:
+            raise HTTPException(413, f"a body of at most {LARGEST_BODY} bytes is taken")
+    return bytes(found)
+
+
+def caller_of(request: Request) -> str:
+    """The address that asks."""
+    return request.client.host if request.client else ""

@@ -1,0 +1,274 @@
+"""The view that one person has of a ledger at one moment, piece by piece, as the page asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+from dpcompose.account.in_epsilon import balance_in_epsilon
+from dpcompose.account.scope import target_of
+from dpcompose.errors import DPComposeError, StoreError, few_digits
+from dpcompose.ledger import Amount, Amounts, Balance, Entry, Moment
+from dpcompose.ledger.entry import GRANTED, REFUSED
+from dpcompose.ledger.scope import root_of
+from dpcompose.ledger.store import is_at_or_below
+from dpcompose.report.ledger import at_least, at_most
+from dpcompose.report.number import above, below, trimmed
+from dpcompose.serve.drawing import bar, burn_down, ends_at
+from dpcompose.serve.identity import Identity
+from dpcompose.serve.permission import Role
+from dpcompose.serve.service import Service, shown
+from dpcompose.serve.view import Window, scopes_at, tops_of, window
+
+LONGEST_LIST = 50
+ERRORS = (1, 10, 100, 1000)
+SEARCHED = ("actor", "kind", "words")
+
+
+@dataclass(frozen=True)
+class Look:
+    """The view of one person at one moment.
+
+    Args:
+        service: What answers.
+        moment: Of its ledger.
+        who: Who looks.
+        asked: What was typed into the page, empty where nothing was.
+    """
+
+    service: Service
+    moment: Moment
+    who: Identity
+    asked: Mapping[str, str]
+
+    @cached_property
+    def tops(self) -> list[str]:
+        """Where the page begins."""
+        return tops_of(self.moment, self.who, self.asked["at"])
+
+    @property
+    def focus(self) -> str:
+        """The one scope that the page is about, if it is about one."""
+        return self.tops[0] if len(self.tops) == 1 else ""
+
+    @cached_property
+    def trail(self) -> list[str]:
+        """The scopes above that one, as far as they are this person's."""
+        parts = self.focus.split("/")
+        above = ["/".join(parts[:count]) for count in range(1, len(parts))]
+        return [each for each in above if self.who.covers(each)]
+
+    @cached_property
+    def scopes(self) -> tuple[list[str], bool]:
+        """The scopes shown, and whether there are more."""
+        return scopes_at(self.moment, self.tops)
+
+    @cached_property
+    def agreed(self) -> list[Mapping[str, Any]]:
+        """The terms of each tree."""
+        return [self.service.agreements.agreed(self.who, top, {}) for top in self.tops[:10]]
+
+    @cached_property
+    def reservations(self) -> list[Mapping[str, Any]]:
+        """Those below, at most a list of them."""
+        return [each for terms in self.agreed for each in terms["reservations"]][:LONGEST_LIST]
+
+    @cached_property
+    def quotas(self) -> list[Mapping[str, Any]]:
+        """Those that hold here."""
+        return [each for terms in self.agreed for each in terms["quotas"]][:LONGEST_LIST]
+
+    @cached_property
+    def requests(self) -> list[Mapping[str, Any]]:
+        """Requests for approval, the newest first."""
+        tops = self.tops[:10]
+        return [each for top in tops for each in self.service.agreements.requests(self.who, top, {})["requests"]][
+            :LONGEST_LIST
+        ]
+
+    @cached_property
+    def budgets(self) -> list[dict[str, Any]]:
+        """A scope each, its bars by currency."""
+        return [self._budget(self.moment.balance(path)) for path in self.scopes[0]]
+
+    def _budget(self, balance: Balance) -> dict[str, Any]:
+        scope, left = balance.scope, self.moment.available(balance.scope.path)
+        target = target_of(scope)
+        known = None if target is None else balance_in_epsilon(balance, left)
+        epsilon = None
+        if target is not None and known is not None:
+            spent, rest = trimmed(above(known[0], 3)), trimmed(below(known[1], 3))
+            epsilon = {"spent": spent, "left": rest, "of": few_digits(target[0], up=False), "delta": target[1]}
+        depth = scope.path.count("/") - min(each.count("/") for each in self.scopes[0])
+        rows = [self._currency(balance, name, cap, left) for name, cap in scope.caps.items() if cap.units]
+        state = "closed" if balance.closed else scope.renewal.words if scope.renewal is not None else ""
+        return {"path": scope.path, "depth": min(depth, 6), "epsilon": epsilon, "rows": rows, "state": state}
+
+    def _currency(self, balance: Balance, name: str, cap: Amount, left: Amounts) -> dict[str, Any]:
+        path = balance.scope.path
+        promised = 0
+        for each in self.reservations:
+            if is_at_or_below(each["scope"], path) and name in each["held"]:
+                promised += Amount.of(each["held"][name]).units - Amount.of(each["used"][name]).units
+        spent, most = balance.spent[name] if name in balance.spent else Amount(0), max(cap.units, 1)
+        label = f"{path}, {name}: {-(-100 * spent.units // most)} % spent, {-(-100 * promised // most)} % reserved"
+        return {
+            "currency": name,
+            "spent": at_least(spent),
+            "left": at_most(left[name]) if name in left else "",
+            "of": at_most(cap),
+            "bar": bar(spent.units / most, promised / most, label=label),
+        }
+
+    @cached_property
+    def window(self) -> Window:
+        """The entries that are looked at."""
+        before = self.asked["before"]
+        number = int(before) if before.isdecimal() and before.isascii() and len(before) < 16 else None
+        return window(self.moment, self.who, self.tops, before=number)
+
+    @cached_property
+    def entries(self) -> list[dict[str, Any]]:
+        """Those of the window that are asked for."""
+        actor, kind, words = (self.asked[name] for name in SEARCHED)
+        found = (
+            each
+            for each in self.window.entries
+            if actor in ("", each.actor) and kind in ("", each.kind) and words in each.body
+        )
+        return [_row(each) for each, _ in zip(found, range(LONGEST_LIST), strict=False)]
+
+    @cached_property
+    def granted(self) -> list[Entry]:
+        """Its charges."""
+        return [each for each in self.window.entries if each.kind == GRANTED]
+
+    @cached_property
+    def largest(self) -> list[dict[str, Any]]:
+        """Its largest charges."""
+        most = sorted(self.granted, key=lambda entry: max(entry.cost.units.values(), default=0), reverse=True)
+        return [_row(each) for each in most[:10]]
+
+    @cached_property
+    def refused(self) -> list[dict[str, Any]]:
+        """Its refusals, with the reason."""
+        return [_row(each) for each in self.window.entries if each.kind == REFUSED][:10]
+
+    @cached_property
+    def totals(self) -> list[tuple[str, list[tuple[str, str, Any]]]]:
+        """The sums of the window by analyst and by mechanism, in the first currency of the scope."""
+        named: list[tuple[str, Callable[[Entry], str]]] = [("analyst", _actor), ("mechanism", _mechanism)]
+        return [(title, self._sums(key)) for title, key in named] if self.currency else []
+
+    def _sums(self, key: Callable[[Entry], str]) -> list[tuple[str, str, Any]]:
+        sums: dict[str, int] = {}
+        for each in self.granted:
+            sums[key(each)] = sums.get(key(each), 0) + each.cost.units.get(self.currency, 0)
+        most = sorted(sums.items(), key=lambda item: -item[1])[:8]
+        whole = max(sum(sums.values()), 1)
+        return [
+            (name, at_least(Amount(units)), bar(units / whole, 0, label=f"{100 * units // whole} % of these charges"))
+            for name, units in most
+        ]
+
+    @cached_property
+    def currency(self) -> str:
+        """The first currency with a budget of the scope that the page is about."""
+        caps = self.moment.balance(self.focus).scope.caps.units if self.focus else {}
+        return next((name for name, units in caps.items() if units), "")
+
+    @cached_property
+    def burn(self) -> dict[str, Any] | None:
+        """The part of the budget that was left after each charge of the window, and when it ends at this rate."""
+        own = [each for each in self.granted[::-1] if is_at_or_below(each.scope, self.focus)]
+        if not (self.currency and len(own) > 1 and self.who.role is not Role.ANALYST) or self.asked["before"]:
+            return None
+        balance = self.moment.balance(self.focus)
+        cap = balance.scope.caps.units[self.currency]
+        left = cap - balance.spent.units[self.currency]
+        found: list[tuple[datetime, float]] = [(datetime.now(UTC), left / cap)]
+        for each in own[::-1]:
+            found.append((datetime.fromisoformat(each.time), left / cap))
+            left = min(cap, left + each.cost.units.get(self.currency, 0))
+        points = found[::-1]
+        if any(later[0] < earlier[0] for earlier, later in pairwise(points)):
+            return None
+        end = ends_at(points)
+        return {
+            "picture": burn_down(points, label=f"{self.currency} left in {self.focus}, after each charge"),
+            "ends": "" if end is None else end.date().isoformat(),
+        }
+
+    @cached_property
+    def fits(self) -> list[dict[str, str]]:
+        """How many counts of an accuracy still fit here."""
+        if not self.focus or self.moment.balance(self.focus).closed:
+            return []
+        left = self.moment.available(self.focus).units
+        found: list[dict[str, str]] = []
+        for error in ERRORS:  # 95 %: Laplace by ln 20 = 2.9957, Gaussian by 1.95997
+            for mechanism in (f"Gaussian({error * 0.5102:.4f})", f"Laplace({error * 0.3338:.4f})"):
+                try:
+                    cost = self.service.price(self.who, self.focus, {"mechanism": mechanism})["cost"]
+                except StoreError:
+                    raise
+                except DPComposeError:
+                    continue
+                units = Amounts.of(cost).units
+                times = min((left[name] // each for name, each in units.items() if each and name in left), default=0)
+                found.append({"error": str(error), "times": f"{times:,}", "mechanism": mechanism})
+                break
+        return found
+
+    @cached_property
+    def price(self) -> str:
+        """The price of a question that was typed, or why there is none; empty if none was."""
+        scope, mechanism = self.asked["scope"], self.asked["mechanism"]
+        if not (scope and mechanism) or self.who.role is Role.AUDITOR:
+            return ""
+        if not self.who.covers(scope):
+            return "This scope is not yours."
+        try:
+            cost = Amounts.of(self.service.price(self.who, scope, {"mechanism": mechanism})["cost"])
+            left = self.moment.available(scope).units
+        except StoreError:
+            raise
+        except (DPComposeError, RecursionError, OverflowError, ZeroDivisionError) as error:
+            return str(error)
+        times = min((left[name] // units for name, units in cost.units.items() if units and name in left), default=None)
+        said = ", ".join(f"{at_least(amount)} of {name}" for name, amount in cost.items())
+        return f"It costs {said}." + (f" It fits {times:,} times." if times is not None else "")
+
+    @cached_property
+    def signed(self) -> dict[str, str] | None:
+        """The checkpoint of the tree that is published, and how old it is."""
+        published = self.service.published
+        if published is None or not self.focus or self.who.role is Role.ANALYST:
+            return None
+        root = root_of(self.focus)
+        try:
+            found = published.checkpoint(root)
+            hours = (datetime.now(UTC).timestamp() - published.signed) / 3600
+        except DPComposeError:
+            return None
+        return {"size": str(found.size), "hours": f"{max(hours, 0):.0f}", "signer": found.signer.text, "root": root}
+
+
+def _actor(entry: Entry) -> str:
+    return entry.actor
+
+
+def _mechanism(entry: Entry) -> str:
+    return str(entry.description.get("mechanism", ""))[:80]
+
+
+def _row(entry: Entry) -> dict[str, Any]:
+    found = shown(entry)
+    cost = [f"{at_least(amount)} of {name}" for name, amount in entry.cost.items() if found["cost"]]
+    short = entry.fields.get("short") if entry.kind == REFUSED else None
+    reason = f"{short['currency']} of {short['scope']}: {at_most(short['left'])} left" if short else ""
+    return {**found, "cost": ", ".join(cost), "reason": reason, "time": entry.time[:19].replace("T", " ")}

@@ -1,0 +1,232 @@
+"""The dashboard over HTTP: who is signed in by a cookie sees pages, sends forms, and is told of changes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from hashlib import sha256
+from hmac import compare_digest
+from threading import BoundedSemaphore
+from urllib.parse import parse_qs, parse_qsl, urlsplit
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+
+from dpcompose.errors import DomainError, DPComposeError, StoreError
+from dpcompose.ledger.scope import root_of
+from dpcompose.serve.asked import Answer
+from dpcompose.serve.gate import Gate, body_of, caller_of
+from dpcompose.serve.identity import Identity
+from dpcompose.serve.page import SCRIPT, STYLE, login_page, page_for
+from dpcompose.serve.refusal import refusal
+
+_log = logging.getLogger("dpcompose.serve")
+COOKIE = "dpcompose"
+MOST_WATCHERS = 500
+ACTIONS = ("open", "invite", "request", "decide")
+"""The routes that a form of the page may ask, as the identity that is signed in."""
+
+
+@dataclass(frozen=True)
+class Pages:
+    """The pages of a service.
+
+    Args:
+        gate: What lets in and answers.
+        watch: Seconds for which one connection is told of changes; the browser then asks again.
+        every: Seconds between two looks.
+    """
+
+    gate: Gate
+    watch: float = 600.0
+    every: float = 1.0
+    _watchers: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(MOST_WATCHERS))
+
+    async def page(self, request: Request) -> Response:
+        """The dashboard of who is signed in."""
+        token = request.cookies.get(COOKIE)
+        try:
+            if token is None:
+                return Response(login_page(""), media_type="text/html")
+            caller, asked = caller_of(request), dict(request.query_params)
+
+            def answer() -> Response:
+                who = self.gate.identified(caller, token)
+                page = page_for(self.gate.service, who, asked, form=form_of(token))
+                return Response(page, media_type="text/html")
+
+            return await self.gate.workers.run(answer)
+        except HTTPException as error:
+            if error.status_code != 401:
+                raise
+            return Response(login_page("The token is not valid."), 401, media_type="text/html")
+        except DPComposeError as error:
+            return refusal(error)
+
+    async def act(self, request: Request) -> Response:
+        """A form of the page, answered by the page."""
+        require_own(request)
+        caller, token = caller_of(request), request.cookies.get(COOKIE, "")
+        fields = dict(parse_qsl((await body_of(request)).decode("utf-8", "replace"), keep_blank_values=True))
+
+        def answer() -> Response:
+            who = self.gate.identified(caller, token)
+            if not compare_digest(fields.get("form", "").encode(), form_of(token).encode()):
+                raise HTTPException(403, "send the form from the page of this service")
+            said, status = self._acted(who, fields)
+            here = dict(parse_qsl(urlsplit(fields.get("here", "")).query))
+            page = page_for(self.gate.service, who, here, form=form_of(token), said=said)
+            return Response(page, status, media_type="text/html")
+
+        try:
+            return await self.gate.workers.run(answer)
+        except DPComposeError as error:
+            return refusal(error)
+
+    def _acted(self, who: Identity, fields: dict[str, str]) -> tuple[dict[str, str], int]:
+        action = fields.get("action", "")
+        if action not in ACTIONS:
+            raise HTTPException(403, "no form asks this")
+        try:
+            answer = self.gate.answered(action, who, typed(action, fields))
+        except StoreError:
+            raise
+        except DPComposeError as error:
+            return {"tone": "bad", "words": str(error), "secret": ""}, 409
+        except (RecursionError, OverflowError, ZeroDivisionError):
+            return {"tone": "bad", "words": "This mechanism cannot be priced.", "secret": ""}, 422
+        return {"tone": "good", "words": _done(action, fields), "secret": str(answer.get("token", ""))}, 200
+
+    async def download(self, request: Request) -> Response:
+        """A checkpoint or a proof as a file."""
+        caller, token, fields = caller_of(request), request.cookies.get(COOKIE, ""), dict(request.query_params)
+        what = fields.get("what", "")
+        if what not in ("proof", "checkpoint"):
+            raise HTTPException(404, "there is a proof and a checkpoint to download")
+        try:
+            found: Answer = await self.gate.workers.run(
+                lambda: self.gate.answered(what, self.gate.identified(caller, token), fields)
+            )
+        except DPComposeError as error:
+            return refusal(error)
+        name = f"entry{int(fields['entry'])}.proof" if what == "proof" else "checkpoint.txt"
+        headers = {"content-disposition": f'attachment; filename="{name}"'}
+        return Response(found[what], media_type="text/plain; charset=utf-8", headers=headers)
+
+    async def events(self, request: Request) -> Response:
+        """Server-sent events: that something changed, never what."""
+        caller, token = caller_of(request), request.cookies.get(COOKIE, "")
+        who: Identity = await self.gate.workers.run(lambda: self.gate.identified(caller, token))
+        if not self._watchers.acquire(blocking=False):
+            raise HTTPException(503, "too many look at once; reload the page to see what changed")
+        return StreamingResponse(self._changes(who, token), media_type="text/event-stream")
+
+    async def _changes(self, who: Identity, token: str) -> AsyncIterator[str]:
+        seen, loop = "", asyncio.get_running_loop()
+        end = loop.time() + self.watch
+        try:
+            yield "retry: 2000\n\n"
+            while True:
+                state = await self.gate.workers.run(lambda: self._state(who, token))
+                if state is None:
+                    return
+                yield "event: changed\ndata: -\n\n" if seen and state != seen else ": still here\n\n"
+                seen = state
+                if not loop.time() < end:
+                    return
+                await asyncio.sleep(self.every)
+        except DPComposeError as error:
+            _log.warning("watching ended: %s", type(error).__name__)
+        finally:
+            self._watchers.release()
+
+    def _state(self, who: Identity, token: str) -> str | None:
+        """A text that is another one after each change; None if the token is no longer good."""
+        service = self.gate.service
+        if service.people.find(token) != who:
+            return None
+        with service.ledger.moment() as moment:
+            roots = [root_of(who.subtree)] if who.subtree else moment.snapshot.roots()[:100]
+            heads = [moment.snapshot.head(root).hash for root in roots]
+        with service.people.database.transaction(write=False) as run:
+            counts = [
+                run(f"select count(*), max({last}) from {table}")  # names of our own
+                for table, last in (("service_request", "decided_by"), ("service_reservation", "expires"))
+            ]
+        return repr((heads, counts))
+
+    async def live(self, request: Request) -> Response:
+        """The one script."""
+        return Response(SCRIPT, media_type="text/javascript")
+
+    async def login(self, request: Request) -> Response:
+        """A token becomes a cookie that no script reads and no other site sends."""
+        require_own(request)
+        typed = parse_qs((await body_of(request)).decode("latin-1")).get("token", [""])[0]
+        try:
+            caller = caller_of(request)
+            await self.gate.workers.run(lambda: self.gate.identified(caller, typed))
+        except HTTPException as error:
+            return Response(login_page(f"{error.detail}."), error.status_code, media_type="text/html")
+        except DPComposeError as error:
+            return refusal(error)
+        response = RedirectResponse("/", 303)
+        secure = request.url.scheme == "https"
+        response.set_cookie(COOKIE, typed, httponly=True, samesite="strict", secure=secure, max_age=8 * 3600)
+        return response
+
+    async def logout(self, request: Request) -> Response:
+        """The cookie is taken away."""
+        response = RedirectResponse("/", 303)
+        response.delete_cookie(COOKIE)
+        return response
+
+    async def style(self, request: Request) -> Response:
+        """The one style sheet."""
+        return Response(STYLE, media_type="text/css")
+
+
+def form_of(token: str) -> str:
+    """The mark that a form of the page carries, and nobody can make without the token."""
+    return sha256(f"form of {token}".encode()).hexdigest()
+
+
+def require_own(request: Request) -> None:
+    """Raise HTTPException if another site sends this form."""
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise HTTPException(403, "send the form from the page of this service")
+
+
+def typed(action: str, fields: dict[str, str]) -> Answer:
+    """The fields of a route, from what was typed into its form."""
+    found: Answer = {"scope": fields.get("scope", "")}
+    match action:
+        case "open":
+            target = {"epsilon": fields.get("epsilon", ""), "delta": fields.get("delta", "")}
+            return found | {"filter": "concentrated", "target": target}
+        case "invite":
+            try:
+                days = float(fields.get("days", ""))
+            except ValueError:
+                raise DomainError("days", fields.get("days", ""), "a number") from None
+            return found | {"name": fields.get("name", ""), "role": fields.get("role", ""), "days": days}
+        case "request":
+            return found | {name: fields.get(name, "") for name in ("mechanism", "key", "reason")}
+        case _:
+            return found | {name: fields.get(name, "") for name in ("request", "decision")}
+
+
+def _done(action: str, fields: dict[str, str]) -> str:
+    scope = fields.get("scope", "")
+    match action:
+        case "open":
+            return f"{scope} is open."
+        case "invite":
+            return f"{fields.get('name', '')} is invited to {scope}. Give this token by a way that is safe."
+        case "request":
+            return "A keeper is asked."
+        case _:
+            return f"The request is {fields.get('decision', '')}."

@@ -1,0 +1,41 @@
+"""Errors of the library as answers: a status, and one sentence."""
+
+from __future__ import annotations
+
+from starlette.responses import JSONResponse, Response
+
+from dpcompose.errors import (
+    DPComposeError,
+    LedgerError,
+    OverdrawnError,
+    QuotaError,
+    StoreError,
+    TamperedError,
+    UnknownScopeError,
+)
+
+
+def refusal(error: DPComposeError) -> Response:
+    """An error of the library as a status and one sentence."""
+    kind = type(error).__name__
+    match error:
+        case StoreError():
+            said = "the ledger cannot be reached; ask again with the same key"
+            return error_answer(503, "StoreError", said, uncertain=error.uncertain)
+        case TamperedError():
+            return error_answer(409, kind, "the ledger does not agree with itself; its keeper must look")
+        case OverdrawnError() | QuotaError():
+            amounts = {"asked": str(error.asked), "left": str(error.left)}
+            return error_answer(409, kind, str(error), scope=error.scope, currency=error.currency, **amounts)
+        case UnknownScopeError():
+            return error_answer(404, kind, str(error))
+        case LedgerError():
+            return error_answer(409, kind, str(error))
+        case _:
+            return error_answer(422, kind, str(error))
+
+
+def error_answer(status: int, kind: str, reason: str, **fields: object) -> Response:
+    """A status and one sentence, as JSON."""
+    printable = " ".join(reason.split()).encode("utf-8", "backslashreplace").decode()
+    return JSONResponse({"error": kind, "reason": printable, **fields}, status)

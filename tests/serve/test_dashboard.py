@@ -1,0 +1,148 @@
+"""What pages show and forms do, without a browser; tests/browser has one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette")
+from campaigns.service.requests import TestClient
+from dpcompose import Gaussian
+from dpcompose.account import open_scope
+from dpcompose.errors import EvidenceError
+from dpcompose.ledger import Ledger
+from dpcompose.ledger.evidence import check_proof
+from dpcompose.serve import Identity, Role, Service
+from dpcompose.serve.demo import demo_service
+from dpcompose.serve.view import MOST_SCOPES, children, scopes_at, window
+from dpcompose.serve.web import application
+from tests.serve.conftest import Town, budget
+
+
+def signed_in(app: Any, token: str) -> Any:
+    client = TestClient(app)
+    assert client.post("/login", data={"token": token}, follow_redirects=False).status_code == 303
+    return client
+
+
+def sent(client: Any, action: str, /, **fields: str) -> Any:
+    form = re.search(r'name="form" value="([0-9a-f]{64})"', client.get("/").text)
+    return client.post("/act", data={"action": action, "form": form[1] if form else "", **fields})
+
+
+def test_a_keeper_opens_and_invites_and_only_by_the_form_of_the_page(town: Town):
+    keeper = signed_in(town.app, town.tokens[Role.KEEPER])
+    asked = {"scope": "city/parks", "epsilon": "0.1", "delta": "1e-7"}
+    assert "city/parks is open" in sent(keeper, "open", **asked).text
+    assert sent(keeper, "open", **asked | {"epsilon": "0.2"}).status_code == 409
+    assert sent(keeper, "open", **asked | {"scope": "other/parks"}).status_code == 403
+    invited = sent(keeper, "invite", scope="city/parks", name="Ben", role="analyst", days="3")
+    token = re.search(r"<code>([A-Za-z0-9_-]{43})</code>", invited.text)
+    assert token is not None and token[1] not in keeper.get("/").text
+    ben = signed_in(town.app, token[1])
+    assert "city/parks" in ben.get("/").text and sent(ben, "open", **asked).status_code == 403
+    assert sent(keeper, "invite", scope="city", name="<b>", role="analyst", days="many").status_code == 409
+    assert keeper.post("/act", data={"action": "open", **asked}).status_code == 403
+    assert sent(keeper, "charge", **asked).status_code == 403
+    for headers in ({"sec-fetch-site": "cross-site"}, {"cookie": "dpcompose=x"}):
+        assert keeper.post("/act", data={"action": "open", **asked}, headers=headers).status_code in (401, 403)
+
+
+def test_a_request_is_decided_on_the_page(town: Town):
+    ada, keeper = (signed_in(town.app, town.people.invite("Eve", role, "city")) for role in (Role.ANALYST, Role.KEEPER))
+    grace = signed_in(town.app, town.people.invite("Grace", Role.KEEPER, "city"))
+    asked = {"scope": "city", "mechanism": "Gaussian(50.0)", "key": "k", "reason": "<i>why</i>"}
+    assert "A keeper is asked" in sent(ada, "request", **asked).text
+    page = grace.get("/").text
+    assert "&lt;i&gt;why&lt;/i&gt;" in page
+    named = re.search(r'name="request" value="([^"]+)"', page)
+    assert named is not None
+    decided = {"scope": "city", "request": named[1], "decision": "approved"}
+    assert sent(ada, "decide", **decided).status_code == 403
+    assert sent(keeper, "decide", **decided).status_code == 409  # the same name
+    assert "The request is approved" in sent(grace, "decide", **decided).text
+
+
+def test_an_auditor_downloads_a_proof_that_needs_no_service(tmp_path: Path):
+    service, tokens = demo_service(tmp_path)
+    app = application(service, watch=0.0)
+    auditor, ada = (signed_in(app, token) for who, token in tokens.items() if "Cleo" in who or "Ada" in who)
+    if "Signed" not in auditor.get("/").text:
+        auditor, ada = ada, auditor
+    page = auditor.get("/").text
+    assert "Proof of 5" in page and service.published is not None
+    text = auditor.get("/download", params={"what": "proof", "scope": "city/schools", "entry": "5"})
+    assert text.headers["content-disposition"] == 'attachment; filename="entry5.proof"'
+    found = check_proof(text.text, service.published.keys)
+    assert found.entry is not None and found.entry.sequence == 5 and found.entry.scope == "city/schools"
+    with pytest.raises(EvidenceError):  # the control: another byte
+        check_proof(text.text.replace("index 4", "index 3"), service.published.keys)
+    for wrong in ({"entry": "4"}, {"entry": "99"}, {"entry": "x"}, {"entry": "-1"}, {}):
+        asked = {"what": "proof", "scope": "city/schools", **wrong}
+        assert auditor.get("/download", params=asked).status_code == 422, wrong
+    assert ada.get("/download", params={"what": "proof", "scope": "city/health", "entry": "4"}).status_code == 403
+    assert auditor.get("/download", params={"what": "page", "scope": "city"}).status_code == 404
+    assert auditor.get("/download", params={"what": "checkpoint", "scope": "city"}).text.startswith("demo.example/city")
+    service.published.file.unlink()
+    assert "None is published" in auditor.get("/").text
+
+
+def test_a_page_looks_at_so_many_scopes_and_entries_and_no_more(monkeypatch: pytest.MonkeyPatch):
+    ledger = Ledger.open("memory:")
+    paths = ["a", "a/b", "a/b-2", "a/b-2/x", "a/b/c", "a/b/c/d", "a/b0", "a/c", "b"]
+    for path in paths:
+        open_scope(ledger, path, filter=budget(), actor="keeper")
+    with ledger.moment() as moment:
+        assert list(children(moment.snapshot, "a")) == ["a/b-2", "a/b", "a/b0", "a/c"] or list(
+            children(moment.snapshot, "a")
+        ) == ["a/b", "a/b-2", "a/b0", "a/c"]
+        assert list(children(moment.snapshot, "a/b")) == ["a/b/c"]
+        assert sorted(scopes_at(moment, ["a", "b"])[0]) == sorted(paths)
+        auditor = Identity("Cleo", Role.AUDITOR, "")
+        assert len(window(moment, auditor, ["a", "b"], before=None).entries) == len(paths)
+        assert [each.sequence for each in window(moment, auditor, ["a"], before=3).entries] == [2, 1]
+    for number in range(MOST_SCOPES + 2):
+        open_scope(ledger, f"b/{number:02}", filter=budget(), actor="keeper")
+    monkeypatch.setattr("dpcompose.serve.view.MOST_ENTRIES", 4)
+    with ledger.moment() as moment:
+        shown, more = scopes_at(moment, ["b"])
+        assert len(shown) == MOST_SCOPES and more
+        found = window(moment, auditor, ["b"], before=None)
+        assert len(found.entries) == 4 and found.last - found.first == 3
+
+
+def test_a_page_is_told_that_something_changed_until_its_token_is_revoked(town: Town):
+    from asyncio import run
+
+    pages = next(each for each in town.app.routes if each.path == "/events").endpoint.__self__
+    pages = type(pages)(pages.gate, watch=60.0, every=0.01)
+    token, heard = town.people.invite("Zoe", Role.AUDITOR, "city"), list[str]()
+    request = SimpleNamespace(cookies={"dpcompose": token}, client=None)
+
+    async def listen() -> None:
+        async for each in (await pages.events(request)).body_iterator:
+            heard.append(each)
+            if len(heard) == 2:
+                town.account().charge(Gaussian(30.0), key="k")
+            if "changed" in each:
+                assert town.people.revoke("Zoe", "city") == 1
+
+    run(listen())
+    assert heard[-1] == "event: changed\ndata: -\n\n" and len(heard) < 5
+    assert town.client.get("/events").status_code == 401
+
+
+def test_pages_of_every_kind_of_ledger(town: Town):
+    empty = Service(Ledger.open("memory:"), town.people)
+    app = application(empty, watch=0.0)
+    for role in Role:
+        for subtree in ("", "city"):
+            page = signed_in(app, town.people.invite("Ada", role, subtree)).get("/", params={"before": "9" * 15})
+            assert page.status_code == 200 and "no budget here yet" in page.text
+    for text in ("0", "-1", "x", "9" * 400, "\u0663"):
+        auditor = signed_in(town.app, town.tokens[Role.AUDITOR])
+        assert auditor.get("/", params={"before": text, "at": "other", "kind": text}).status_code == 200
