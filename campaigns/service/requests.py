@@ -131,9 +131,9 @@ class Fuzz:
             "target": [{"epsilon": "1", "delta": "1e-6"}],
             "name": ["Eve", "Ada"],
             "days": [1, 0.001],
-            "description": [{"note": "x"}, {"reservation": "x"}],
+            "description": [{"note": "x"}, {"reservation": "x"}, {"release": {"key": "x"}}],
         }
-        return draw.choice(known.get(name) or schema.get("enum") or ["a", "city", "granted"])
+        return draw.choice(schema.get("enum") or known.get(name) or ["a", "city", "granted"])
 
     def asked(self) -> tuple[str, dict[str, Any]]:
         """A route, and its fields: mostly sensible, so that requests get far."""

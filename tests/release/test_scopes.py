@@ -63,11 +63,11 @@ def test_the_first_question_binds_a_scope_to_its_unit_and_bounds(url: str, tmp_p
 
 
 def test_who_writes_the_binding_first_decides() -> None:
-    ledger = world.ledger()
+    account = Account(world.ledger(), scope="world")
     one, other = Binding.of(world.table()), Binding.of(world.table())
     assert one.key != other.key
-    kept = one.kept(ledger, "world", actor="ana")
-    assert kept == one == other.kept(ledger, "world", actor="ben")
+    kept = one.kept(account, actor="ana")
+    assert kept == one == other.kept(account, actor="ben")
     assert kept.sampling.key != kept.seal
 
 

@@ -157,4 +157,4 @@ def test_fuzzed_requests_find_nothing_and_controls_are_caught():
     assert not problems and statuses[200] > 200 and statuses[409] > 10 and statuses[403] > 100, (statuses, problems[:3])
     for control in CONTROLS.values():
         with control():
-            assert run(100, seed=2)[1]
+            assert run(200, seed=2)[1]

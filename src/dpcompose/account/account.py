@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any
@@ -12,7 +13,15 @@ from dpcompose.account.scope import NumericLiteral, ScopeBudget, adjacency_of, a
 from dpcompose.adaptive import Odometer
 from dpcompose.adaptive.pricing import known_pure, label
 from dpcompose.composition.composition import Composable
-from dpcompose.errors import DomainError, OverdrawnError, UnsupportedError, few_digits
+from dpcompose.errors import (
+    DomainError,
+    OverdrawnError,
+    ScopeExistsError,
+    ScopeKindError,
+    UnknownScopeError,
+    UnsupportedError,
+    few_digits,
+)
 from dpcompose.guarantee import Adjacency, Priced
 from dpcompose.ledger import Amount, Kind, Ledger, Receipt
 from dpcompose.ledger.scope import paths_down_to
@@ -117,9 +126,13 @@ class Account:
         """The scope and those above it that its charges reach, the highest first; a charge checks that they are."""
         return chain(self.ledger, self.scope)
 
-    @cached_property
+    @property
     def adjacency(self) -> Adjacency:
         """Under which every charge is priced."""
+        return self._adjacency
+
+    @cached_property
+    def _adjacency(self) -> Adjacency:
         return adjacency_of(self.chain, Adjacency.ADD_REMOVE)
 
     def price(self, mechanism: Priced, *, delta: NumericLiteral | None = None) -> dict[str, Amount]:
@@ -199,6 +212,30 @@ class Account:
     def redeem(self, receipt: Receipt, *, actor: str, nonce: str | None = None) -> None:
         """Use up a receipt before any noise is drawn, wherever the ledger is; see `Ledger.redeem`."""
         self.ledger.redeem(receipt, actor=actor, nonce=nonce)
+
+    @property
+    def note(self) -> Mapping[str, Any]:
+        """The note with which the scope was opened; empty if there is none."""
+        found: Any = self.chain[-1].scope.description.get("note")
+        return as_mapping("note", found)
+
+    def kept(self, name: str) -> Mapping[str, Any] | None:
+        """The description that is kept below the scope under a name; None if there is none."""
+        try:
+            return self.ledger.balance(f"{self.scope}/{name}").scope.description
+        except UnknownScopeError:
+            return None
+
+    def keep(self, name: str, description: Mapping[str, Any], *, actor: str) -> None:
+        """Keep a description below the scope under a name, in a scope without a budget, unless one is kept there.
+
+        Raises:
+            ScopeKindError: If the scope takes no charges; below slots, what is kept would be one of them.
+        """
+        if (kind := self.chain[-1].scope.kind) is not Kind.FILTER:
+            raise ScopeKindError(self.scope, kind, "Charge a scope of kind filter below it")
+        with suppress(ScopeExistsError):
+            self.ledger.scope(f"{self.scope}/{name}", description=description, actor=actor)
 
     def _description(self, mechanism: Priced, delta: NumericLiteral | None) -> dict[str, Any]:
         """The description in its entry: its text, and what an odometer and the sum along the path will need."""

@@ -18,7 +18,8 @@ from typing import Any, Protocol
 
 from dpcompose.errors import AlreadyRedeemedError, DomainError, ReleaseError, StoreError
 from dpcompose.files import path_of
-from dpcompose.ledger import Ledger, Receipt
+from dpcompose.ledger import Receipt
+from dpcompose.release.payer import Redeemer
 
 
 class AnswerStore(Protocol):
@@ -154,7 +155,7 @@ _UNTOLD: dict[tuple[int, str], str] = {}
 """The names of attempts that ended without a word, by process and receipt: never written, and never given to two."""
 
 
-def redeemed(ledger: Ledger, receipt: Receipt, *, actor: str) -> None:
+def redeemed(ledger: Redeemer, receipt: Receipt, *, actor: str) -> None:
     """Redeem a receipt, so that who returns from here, and nobody else, draws for it.
 
     An attempt whose end is not known keeps its name, and who asks next in this process makes the same one again:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from dpcompose.errors import DomainError, ReleaseError, ScopeExistsError, ScopeKindError, UnknownScopeError
-from dpcompose.ledger import Kind, Ledger
+from dpcompose.errors import DomainError, ReleaseError
+from dpcompose.release.payer import Payer
 from dpcompose.release.table import Table
 from dpcompose.release.truncation import Sampling
 
@@ -56,24 +55,25 @@ class Binding:
             self._require_same(Binding.of(table), "the session's table")
         return self
 
-    def found(self, ledger: Ledger, scope: str) -> Binding:
+    def found(self, payer: Payer) -> Binding:
         """The binding of the scope; this one where the scope is asked for the first time.
 
         Raises:
             DomainError: If the scope holds for another unit, or for other bounds.
         """
+        described = payer.kept(PLACE)
+        if described is None:
+            return self
         try:
-            said: dict[str, Any] = ledger.balance(f"{scope}/{PLACE}").scope.description["release"]
+            said: dict[str, Any] = described["release"]
             unit = tuple((str(name), str(type)) for name, type in said["unit"])
             rows, groups, rows_per_group = (int(number) for number in said["bounds"])
             kept = Binding(unit, (rows, groups, rows_per_group), str(said["key"]))
-        except UnknownScopeError:
-            return self
         except (KeyError, TypeError, ValueError):
             raise ReleaseError(
-                f"{scope}/{PLACE}: what the scope holds for cannot be read. Open another scope"
+                f"{payer.scope}/{PLACE}: what the scope holds for cannot be read. Open another scope"
             ) from None
-        kept._require_same(self, f"the first question charged to {scope!r}")
+        kept._require_same(self, f"the first question charged to {payer.scope!r}")
         return kept
 
     def _require_same(self, other: Binding, where: str) -> None:
@@ -82,19 +82,15 @@ class Binding:
                 domain = f"{_shown(own)}, as in {where}"
                 raise DomainError(name, _shown(given), domain, "Another unit or bound needs a scope of its own")
 
-    def kept(self, ledger: Ledger, scope: str, *, actor: str) -> Binding:
+    def kept(self, payer: Payer, *, actor: str) -> Binding:
         """Write the binding, durably; return it, or the one that another program wrote first.
 
         Raises:
-            ScopeKindError: If the scope takes no charges; below slots, what is kept would be one of them.
+            ScopeKindError: If the scope takes no charges.
         """
-        if (kind := ledger.balance(scope).scope.kind) is not Kind.FILTER:
-            raise ScopeKindError(scope, kind, "Charge a scope of kind filter below it")
         unit, bounds = [list(each) for each in self.unit], list(self.bounds)
-        said = {"release": {"unit": unit, "bounds": bounds, "key": self.key}}
-        with suppress(ScopeExistsError):
-            ledger.scope(f"{scope}/{PLACE}", description=said, actor=actor)
-        return self.found(ledger, scope)
+        payer.keep(PLACE, {"release": {"unit": unit, "bounds": bounds, "key": self.key}}, actor=actor)
+        return self.found(payer)
 
     @property
     def sampling(self) -> Sampling:

@@ -25,6 +25,7 @@ from dpcompose.release.bounding import Binding
 from dpcompose.release.counts import Count
 from dpcompose.release.design import Design
 from dpcompose.release.explain import Explanation
+from dpcompose.release.payer import Payer
 from dpcompose.release.question import Question, questions_of
 from dpcompose.release.scan import Scans
 from dpcompose.release.spend import Spend
@@ -46,10 +47,11 @@ class Session(Asking):
 
     Args:
         table: What is asked.
-        ledger: Where it is charged.
+        ledger: Where it is charged; left out if an account is given.
         scope: The scope that is charged; it has a filter.
         actor: Who asks.
         answers: A directory in which answers are kept for retries; None keeps them for this session alone.
+        account: Instead of ledger and scope: the account to charge, such as a `RemoteAccount` of a service.
 
     Raises:
         UnknownScopeError: If the ledger has no such scope.
@@ -57,22 +59,34 @@ class Session(Asking):
     """
 
     table: Table
-    ledger: Ledger
+    ledger: Ledger | None
     scope: str
     actor: str
     answers: AnswerStore = field(repr=False)
-    account: Account = field(repr=False)
+    account: Payer = field(repr=False)
 
     def __init__(
-        self, table: Table, *, ledger: Ledger, scope: str, actor: str, answers: str | Path | None = None
+        self,
+        table: Table,
+        *,
+        ledger: Ledger | None = None,
+        scope: str | None = None,
+        actor: str,
+        answers: str | Path | None = None,
+        account: Payer | None = None,
     ) -> None:
         if not isinstance(table, Table):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("table", type(table).__name__, "a table made by release.table(...)")
         sampler.require()
         arrow.warm_up()
         line_of_text("actor", actor)
-        account = Account(ledger, scope=scope)
-        values = {"table": table, "ledger": ledger, "scope": scope, "actor": actor}
+        if account is None:
+            if ledger is None or scope is None:
+                raise DomainError("ledger and scope", (ledger, scope), "both, or an account instead")
+            account = Account(ledger, scope=scope)
+        elif not (ledger is None and scope is None):
+            raise DomainError("ledger and scope", (ledger, scope), "left out where an account is given")
+        values = {"table": table, "ledger": ledger, "scope": account.scope, "actor": actor}
         for name, value in (values | {"answers": answers_at(answers), "account": account}).items():
             object.__setattr__(self, name, value)
 
@@ -111,11 +125,11 @@ class Session(Asking):
         for table in {id(design.table): design.table for design in designs}.values():
             table.require_plain(self._trusted)
         own = Binding.of(self.table).shared(design.table for design in designs)
-        binding = own.found(self.ledger, self.scope)
+        binding = own.found(self.account)
         scans = self._scans(designs, binding)
         if binding is own:
             # Nothing is written for a question that the engine has no words for.
-            binding = own.kept(self.ledger, self.scope, actor=self.actor)
+            binding = own.kept(self.account, actor=self.actor)
             # Another program may have been first, with another key.
             scans = scans if binding == own else self._scans(designs, binding)
         receipt = self.account.charge(
@@ -128,7 +142,7 @@ class Session(Asking):
         # Who asks at the same time with the same key waits for the answer of the first.
         with nullcontext() if key is None else self.answers.turn(receipt):
             try:
-                redeemed(self.ledger, receipt, actor=self.actor)
+                redeemed(self.account, receipt, actor=self.actor)
             except AlreadyRedeemedError:
                 return self._stored(designs, questions, receipt, binding)
             # From here on the charge is spent, whatever happens.
@@ -181,7 +195,7 @@ class Session(Asking):
         (design,) = self._designed([question], spend)
         # What every ask refuses has no price; the engine is not asked for it.
         design.table.require_trusted(self._trusted)
-        Binding.of(self.table).shared([design.table]).found(self.ledger, self.scope)
+        Binding.of(self.table).shared([design.table]).found(self.account)
         mechanism = design.mechanism
         price = self.account.price(mechanism, delta=_delta([design]))
         left = self.account.left()
@@ -279,7 +293,7 @@ class Session(Asking):
     @property
     def _trusted(self) -> Sequence[str]:
         """The views that the keeper said to trust when the scope was opened."""
-        note = cast("dict[str, Any]", self.account.chain[-1].scope.description.get("note", {}))
+        note = self.account.note
         named = note.get("trust_view", [])
         views = cast("list[str]", named) if isinstance(named, list) else [str(named)]
         views = [each for each in views if not each.startswith(CATALOGUED)]

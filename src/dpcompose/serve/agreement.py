@@ -14,7 +14,7 @@ from dpcompose.ledger.store import is_at_or_below
 from dpcompose.ledger.text import encode, line_of_text
 from dpcompose.serve import approval, reservation
 from dpcompose.serve.approval import APPROVED, DECLINED, OPEN, ApprovalRequest
-from dpcompose.serve.asked import Answer, Fields, amounts, number, text
+from dpcompose.serve.asked import LONGEST_MECHANISM, Answer, Fields, amounts, number, text
 from dpcompose.serve.identity import Identity
 from dpcompose.serve.permission import Role
 from dpcompose.serve.quota import PERIODS, Quota, drop_quota, keep_quota
@@ -189,7 +189,8 @@ def _may_see(who: Identity, scope: str, path: str, actor: str) -> bool:
 def _named(fields: Fields) -> dict[str, Any]:
     """The mechanism and delta of a request, as they were written."""
     given = fields.get("delta")
-    return {"mechanism": text(fields, "mechanism")} | ({} if given is None else {"delta": text(fields, "delta")})
+    named = {"mechanism": text(fields, "mechanism", most=LONGEST_MECHANISM)}
+    return named | ({} if given is None else {"delta": text(fields, "delta")})
 
 
 def _require_not_above(who: Identity, keeper: str) -> None:

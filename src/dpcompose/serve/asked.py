@@ -14,6 +14,7 @@ from dpcompose.serve.identity import Identity
 
 Fields = Mapping[str, Any]
 Answer = dict[str, Any]
+LONGEST_MECHANISM = 20_000
 _FRACTION = re.compile(r"[0-9]{1,400}/[1-9][0-9]{0,399}", re.ASCII)
 
 
@@ -38,11 +39,11 @@ class Asked:
     reservation: str | None = None
 
 
-def text(fields: Fields, name: str) -> str:
-    """A field that must be there, as text of at most 5,000 characters."""
+def text(fields: Fields, name: str, *, most: int = 5000) -> str:
+    """A field that must be there, as text on one line."""
     value = fields.get(name)
-    if not (isinstance(value, str) and 0 < len(value) <= 5000 and value.isprintable()):
-        raise DomainError(name, value, "text of at most 5000 characters on one line")
+    if not (isinstance(value, str) and 0 < len(value) <= most and value.isprintable()):
+        raise DomainError(name, value, f"text of at most {most} characters on one line")
     return value
 
 

@@ -11,6 +11,7 @@ from dpcompose import errors
 from dpcompose.account.scope import exact
 from dpcompose.composition.composition import Composable
 from dpcompose.errors import DPComposeError, LedgerError, StoreError, UnsupportedError
+from dpcompose.guarantee import Adjacency
 from dpcompose.ledger import Amount, Amounts, Receipt
 from dpcompose.mechanism.text import serialize
 
@@ -142,6 +143,29 @@ class RemoteAccount:
         """The reservations, quotas and thresholds that hold here."""
         return self._asked("GET", "agreed")
 
+    @property
+    def adjacency(self) -> Adjacency:
+        """Under which every charge is priced."""
+        return Adjacency(self._budget["adjacency"])
+
+    @property
+    def note(self) -> Mapping[str, Any]:
+        """The note with which the scope was opened."""
+        return self._budget["note"]
+
+    def kept(self, name: str) -> Mapping[str, Any] | None:
+        """The description that is kept below the scope under a name; see `Account.kept`."""
+        return self._asked("GET", "kept", name=name)["description"]
+
+    def keep(self, name: str, description: Mapping[str, Any], *, actor: str = "") -> None:
+        """Keep a description below the scope under a name; see `Account.keep`."""
+        self._asked("POST", "keep", name=name, description=dict(description))
+
+    @cached_property
+    def _budget(self) -> dict[str, Any]:
+        """A scope never changes."""
+        return self._asked("GET", "budget")
+
     @cached_property
     def _http(self) -> httpx.Client:
         import httpx
@@ -151,7 +175,7 @@ class RemoteAccount:
     def _asked(self, method: str, route: str, **fields: Any) -> dict[str, Any]:
         import httpx
 
-        sent: dict[str, Any] = {"params": {"scope": self.scope}} if method == "GET" else {}
+        sent: dict[str, Any] = {"params": {"scope": self.scope, **fields}} if method == "GET" else {}
         if method == "POST":
             sent["json"] = {"scope": self.scope, **fields}
         headers = {"authorization": f"Bearer {self.token}"}

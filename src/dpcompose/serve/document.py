@@ -7,10 +7,12 @@ from typing import Any
 
 from dpcompose.serve.agreement import MOST_TIMES
 from dpcompose.serve.approval import APPROVED, DECLINED
+from dpcompose.serve.asked import LONGEST_MECHANISM
 from dpcompose.serve.identity import YEAR
 from dpcompose.serve.permission import PERMISSIONS, Role
 from dpcompose.serve.quota import PERIODS
 from dpcompose.serve.reservation import LONGEST
+from dpcompose.serve.service import PLACE
 from dpcompose.version import __version__
 
 Schema = dict[str, Any]
@@ -26,13 +28,14 @@ def _texts(said: str) -> Schema:
 
 _SCOPE = _line("The path of a scope in the own subtree, such as city/health.", most=512)
 _PRICED = {
-    "mechanism": _line("A mechanism as text, such as Gaussian(50.0)."),
+    "mechanism": _line("A mechanism as text, such as Gaussian(50.0).", most=LONGEST_MECHANISM),
     "delta": {**_line("Where on its curve it is charged: decimal text, or a fraction."), "nullable": True},
 }
 _KEY = {"key": _line("The idempotency key, one's own.")}
 _AMOUNTS = "Amounts by currency, as decimal text; empty: none."
 _NAME = {"name": _line("Of a person, without @.", most=100)}
 _NOTE: Schema = {"type": "object", "description": "Anything else to keep with it."}
+_PLACE: Schema = {"name": {"type": "string", "enum": [PLACE]}}
 _RESERVATION = {"reservation": _line("The key of the own reservation to use.")}
 _SECONDS = {"type": "number", "exclusiveMinimum": True, "minimum": 0, "maximum": LONGEST}
 _BUDGET: Schema = {
@@ -55,6 +58,9 @@ FIELDS: Mapping[str, tuple[Schema, tuple[str, ...]]] = {
         {"receipt": _line("As the charge gave it."), "nonce": _line("Of the process that draws.", most=256)},
         ("receipt", "nonce"),
     ),
+    "budget": ({}, ()),
+    "kept": (_PLACE, ("name",)),
+    "keep": (_PLACE | {"description": {"type": "object", "required": ["release"]}}, ("name", "description")),
     "left": ({}, ()),
     "history": ({}, ()),
     "balances": ({}, ()),
@@ -141,7 +147,10 @@ def _asked(name: str) -> Schema:
     fields, required = FIELDS[name]
     if PERMISSIONS[name].method == "GET":
         scope = {"name": "scope", "in": "query", "required": True, "schema": _SCOPE}
-        others = [{"name": each, "in": "query", "schema": schema} for each, schema in fields.items()]
+        others = [
+            {"name": each, "in": "query", "required": each in required, "schema": schema}
+            for each, schema in fields.items()
+        ]
         return {"parameters": [scope, *others]}
     body = {"type": "object", "required": ["scope", *required], "properties": {"scope": _SCOPE, **fields}}
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": body}}}}

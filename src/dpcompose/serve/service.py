@@ -18,7 +18,7 @@ from dpcompose.ledger.entry import GRANTED, REFUSED
 from dpcompose.ledger.scope import root_of
 from dpcompose.mechanism.text import parse
 from dpcompose.serve.agreement import Agreements
-from dpcompose.serve.asked import Answer, Asked, Fields, delta, number, require_texts, text
+from dpcompose.serve.asked import LONGEST_MECHANISM, Answer, Asked, Fields, delta, number, require_texts, text
 from dpcompose.serve.identity import YEAR, Identities, Identity
 from dpcompose.serve.permission import Role
 from dpcompose.serve.published import Published
@@ -26,6 +26,8 @@ from dpcompose.serve.terms import Terms
 
 MOST_ENTRIES = 1000
 MOST_ACCOUNTS = 1024
+PLACE = "release:table"
+"""The scope below a scope in which its releases keep what it holds for."""
 _NOTED = ("approved", "reservation")
 """What the service notes in an entry, and nobody else."""
 parsed = lru_cache(maxsize=512)(parse)
@@ -67,7 +69,7 @@ class Service:
         return Agreements(self.terms, self._priced, own_key)
 
     def _priced(self, scope: str, fields: Fields) -> Amounts:
-        mechanism = parsed(text(fields, "mechanism"))
+        mechanism = parsed(text(fields, "mechanism", most=LONGEST_MECHANISM))
         return Amounts.of(self.account(scope).price(mechanism, delta=delta(fields)))
 
     def price(self, who: Identity, scope: str, fields: Fields) -> Answer:
@@ -76,7 +78,7 @@ class Service:
 
     def charge(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """Charge a mechanism at the server's price, as the identity that asks."""
-        mechanism = parsed(text(fields, "mechanism"))
+        mechanism = parsed(text(fields, "mechanism", most=LONGEST_MECHANISM))
         described: Any = {} if fields.get("description") is None else fields["description"]
         if not isinstance(described, dict) or any(name in described for name in _NOTED):
             raise DomainError("description", described, f"a mapping without the names {', '.join(_NOTED)}")
@@ -104,6 +106,23 @@ class Service:
             raise DomainError("receipt", receipt.scope, "a receipt of that scope")
         self.ledger.redeem(receipt, actor=who.actor, nonce=text(fields, "nonce"))
         return {"redeemed": receipt.sequence}
+
+    def budget(self, who: Identity, scope: str, fields: Fields) -> Answer:
+        """The adjacency under which a scope is priced, and the note with which it was opened."""
+        account = self.account(scope)
+        return {"scope": scope, "adjacency": account.adjacency.value, "note": account.note}
+
+    def kept(self, who: Identity, scope: str, fields: Fields) -> Answer:
+        """The unit and bounds that a scope holds for; null where it was never asked."""
+        return {"description": self.account(scope).kept(_place(fields))}
+
+    def keep(self, who: Identity, scope: str, fields: Fields) -> Answer:
+        """Keep the unit and bounds that a scope holds for; the first who says them has said them for all."""
+        place, described = _place(fields), fields.get("description")
+        if not isinstance(described, dict) or list(cast("Answer", described)) != ["release"]:
+            raise DomainError("description", described, "a mapping with the name release alone")
+        self.account(scope).keep(place, cast("Answer", described), actor=who.actor)
+        return self.kept(who, scope, fields)
 
     def left(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """The most that a charge could still ask, what others reserved left aside."""
@@ -215,6 +234,9 @@ HANDLERS: Mapping[str, Handler] = {
         Service.charge,
         Service.redeem,
         Service.left,
+        Service.budget,
+        Service.kept,
+        Service.keep,
         Service.history,
         Service.balances,
         Service.entries,
@@ -239,6 +261,14 @@ HANDLERS: Mapping[str, Handler] = {
         Agreements.agreed,
     )
 }
+
+
+def _place(fields: Fields) -> str:
+    """The name of what is kept below a scope; releases have one."""
+    name = text(fields, "name")
+    if name != PLACE:
+        raise DomainError("name", name, PLACE)
+    return name
 
 
 def own_key(who: Identity, key: str) -> str:
