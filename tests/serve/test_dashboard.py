@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 pytest.importorskip("starlette")
-from campaigns.service.requests import TestClient
 from dpcompose import Gaussian
 from dpcompose.account import open_scope
 from dpcompose.errors import EvidenceError
@@ -20,7 +19,7 @@ from dpcompose.serve import Identity, Role, Service
 from dpcompose.serve.demo import demo_service
 from dpcompose.serve.view import MOST_SCOPES, children, scopes_at, window
 from dpcompose.serve.web import application
-from tests.serve.conftest import Town, budget
+from tests.serve.conftest import TestClient, Town, budget
 
 
 def signed_in(app: Any, token: str) -> Any:

@@ -178,7 +178,7 @@ class Look:
     @cached_property
     def currency(self) -> str:
         """The first currency with a budget of the scope that the page is about."""
-        caps = self.moment.balance(self.focus).scope.caps.units if self.focus else {}
+        caps: dict[str, int] = dict(self.moment.balance(self.focus).scope.caps.units) if self.focus else {}
         return next((name for name, units in caps.items() if units), "")
 
     @cached_property
