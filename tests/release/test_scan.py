@@ -18,7 +18,7 @@ from dpcompose.release.truncation import Sampling
 
 SAMPLING = Sampling(b"a scope's")
 TOGETHER = [
-    ["count", "units", "sum of doubles", "median", "histogram"],
+    ["count", "units", "sum of doubles", "median", "variance", "histogram"],
     ["count by text", "units by text", "sum of doubles by text", "mean", "quantile by text"],
     ["count by private text", "sum of doubles by private text", "histogram of integers by private text"],
     ["sum of truths", "sum of truths", "units", "count by date", "count by two", "sum of huge integers"],
@@ -41,6 +41,14 @@ def test_questions_asked_together_have_the_same_integers(bounds: str) -> None:
     names = rng.sample([*QUESTIONS], 3)
     for each in (rng.choice(TOGETHER), names):
         assert together(table, each) == [alone(table, name) for name in each]
+
+
+@pytest.mark.parametrize(
+    "names", [["count", "variance", "median"], ["mean by private date", "deviation by private text", "sum of integers"]]
+)
+def test_squares_share_the_order_of_their_column(names: list[str]) -> None:
+    table = release.table(tables.arrow(odd(12, 4)), **BOUNDS["3 rows"])
+    assert together(table, names) == [alone(table, name) for name in names]
 
 
 def test_units_with_rows_that_count_for_some_questions_only_are_bounded_for_each(monkeypatch: Any) -> None:

@@ -13,7 +13,7 @@ from datetime import date
 from typing import Any
 
 from dpcompose.errors import UnsupportedError
-from dpcompose.release.aggregation import Aggregation
+from dpcompose.release.aggregation import Aggregation, Term
 from dpcompose.release.engine import EngineStatement, Expression, run, without_warnings
 from dpcompose.release.grid import FixedPointGrid
 from dpcompose.release.table import Key, Table
@@ -92,7 +92,7 @@ def of_one(table: Table, what: Aggregation, sampling: Sampling, units_of: Expres
         return of_all(table, rows).select("rows")
     within = bounded(table, rows, units, keys, cells=what.groups, sampling=sampling)
     if what.item is not None:
-        return _grouped(within, keys, {"values": lambda each: each.item.nunique()})
+        return grouped(within, keys, {"values": lambda each: each.item.nunique()})
     return added(table, within, what, _sums(what))
 
 
@@ -101,16 +101,16 @@ def _sums(what: Aggregation) -> dict[str, Any]:
     center = 0 if what.value is None else what.value[2]
     sums: dict[str, Any] = {} if what.value is None else {"sum": lambda each: each.value - center}
     for place, term in enumerate(what.terms):
-        sums[f"sum{place}"] = lambda each, term=term, name=f"value{place}": term.of(each[name])
+        sums[f"sum{place}"] = lambda each, term=term: term.of(each[_steps(what, term)])
     return sums
 
 
 def of_all(table: Table, rows: Expression) -> Expression:
     """The rows that are kept of all units, and the units, without groups."""
     most = min(table.bounds.rows, table.bounds.rows_per_group)
-    of_unit = _grouped(rows, columns_of(rows)[0], {"rows": lambda each: each.count()})
-    kept_of_unit = {"rows": lambda each: _clamped(_at_most(each.rows, most).sum())}
-    return _grouped(of_unit, [], kept_of_unit | {"units": lambda each: each.count()})
+    of_unit = grouped(rows, columns_of(rows)[0], {"rows": lambda each: each.count()})
+    kept_of_unit = {"rows": lambda each: clamped(_at_most(each.rows, most).sum())}
+    return grouped(of_unit, [], kept_of_unit | {"units": lambda each: each.count()})
 
 
 def columns_of(rows: Expression) -> tuple[list[str], list[str]]:
@@ -127,13 +127,13 @@ def added(table: Table, within: Expression, what: Aggregation, sums: Mapping[str
     units, keys = columns_of(within)
     cells = [*keys, "bin"] if what.bins is not None else keys
     exact_sum = table.engine.exact_sum
-    of_rows = {name: (lambda each, of=of: _clamped(exact_sum(of(each)))) for name, of in sums.items()}
+    of_rows = {name: (lambda each, of=of: clamped(exact_sum(of(each)))) for name, of in sums.items()}
     if what.public is not None:
-        return _grouped(within, cells, {"rows": lambda each: each.count(), **of_rows})
-    whole = {name: (lambda each, name=name: _clamped(exact_sum(each[name]))) for name in sums}
-    of_unit = _grouped(within, [*cells, *units], {"rows": lambda each: each.count(), **of_rows})
+        return grouped(within, cells, {"rows": lambda each: each.count(), **of_rows})
+    whole = {name: (lambda each, name=name: clamped(exact_sum(each[name]))) for name in sums}
+    of_unit = grouped(within, [*cells, *units], {"rows": lambda each: each.count(), **of_rows})
     once = {"units": lambda each: each.once.sum().cast("int64"), "rows": lambda each: each.rows.sum().cast("int64")}
-    return _with_enough(_grouped(_once(of_unit, [*keys, *units]), cells, once | whole), keys, what)
+    return _with_enough(grouped(_once(of_unit, [*keys, *units]), cells, once | whole), keys, what)
 
 
 def _with_enough(groups: Expression, keys: list[str], what: Aggregation) -> Expression:
@@ -154,18 +154,18 @@ def _units_by_rows(
 ) -> Expression:
     """Units of every group by their number of rows in it, each unit in some of its groups only."""
     assert what.bins is not None
-    pairs = _grouped(rows, [*units, *keys], {"rows": lambda each: each.count()})
+    pairs = grouped(rows, [*units, *keys], {"rows": lambda each: each.count()})
     pairs = pairs.mutate(bin=what.bins[1].index(pairs.rows, whole=True)).drop("rows")
     pairs = _in_some_groups(table, pairs, units, keys, what, sampling)
-    return _grouped(pairs, [*keys, "bin"], {"units": lambda each: each.count()})
+    return grouped(pairs, [*keys, "bin"], {"units": lambda each: each.count()})
 
 
 def _losing(table: Table, rows: Expression, what: Aggregation) -> Expression:
     """All units, and those that lose a row, or in a question about distinct units a group."""
     units, keys = columns_of(rows)
     bounds = table.bounds
-    of_group = _grouped(rows, [*units, *keys], {"rows": lambda each: each.count()})
-    of_unit = _grouped(
+    of_group = grouped(rows, [*units, *keys], {"rows": lambda each: each.count()})
+    of_unit = grouped(
         of_group,
         units,
         {
@@ -179,7 +179,7 @@ def _losing(table: Table, rows: Expression, what: Aggregation) -> Expression:
     if not (what.distinct or (what.bins is not None and what.bins[0] is None)):
         loses = loses | (of_unit.whole > bounds.rows) | (of_unit.most > bounds.rows_per_group)
     seen = of_unit.select(lost=loses.ifelse(1, 0))
-    return _grouped(
+    return grouped(
         seen, [], {"units": lambda each: each.count(), "lost": lambda each: each.lost.sum().coalesce(0).cast("int64")}
     )
 
@@ -214,9 +214,9 @@ def projected(
         name, grid, _ = what.value
         rows.append(_told(table, name))
         columns["value"] = grid.image(_number(table, name), whole=is_whole(table, name))
-    for place, term in enumerate(what.terms):
+    for term in what.terms:
         rows.append(_told(table, term.column))
-        columns[f"value{place}"] = term.grid.image(_number(table, term.column), whole=is_whole(table, term.column))
+        columns[_steps(what, term)] = term.grid.image(_number(table, term.column), whole=is_whole(table, term.column))
     if what.item is not None:
         rows += _possible(table, [what.item])
         columns["item"] = _same(table, what.item)
@@ -239,6 +239,11 @@ def projected(
             **{each: joined.place if each == f"key{at}" else joined[each] for each in picked.columns}
         )
     return picked.filter(picked.bin.notnull()) if "bin" in columns else picked
+
+
+def _steps(what: Aggregation, term: Term) -> str:
+    """The column of the steps that a term adds up: terms on one grid of one column have one."""
+    return f"value{[(each.column, each.grid) for each in what.terms].index((term.column, term.grid))}"
 
 
 def dictionaries(table: Table, what: Aggregation) -> Mapping[int, Sequence[str]]:
@@ -335,7 +340,7 @@ def _distinct(
 ) -> Expression:
     """Distinct units of every group, each unit in some of its groups only."""
     pairs = _in_some_groups(table, rows.select(*units, *keys).distinct(), units, keys, what, sampling)
-    return _with_enough(_grouped(pairs, keys, {"units": lambda each: each.count()}), keys, what)
+    return _with_enough(grouped(pairs, keys, {"units": lambda each: each.count()}), keys, what)
 
 
 def _in_some_groups(
@@ -348,7 +353,8 @@ def _in_some_groups(
     return pairs
 
 
-def _grouped(rows: Expression, by: list[str], sums: Mapping[str, Any]) -> Expression:
+def grouped(rows: Expression, by: list[str], sums: Mapping[str, Any]) -> Expression:
+    """The rows added up by these columns, if there are any."""
     found = {name: make(rows) for name, make in sums.items()}
     return rows.group_by(by).agg(**found) if by else rows.agg(**found)
 
@@ -359,7 +365,8 @@ def _at_most(column: Any, most: int) -> Any:
     return ibis.least(column, most)
 
 
-def _clamped(total: Any) -> Any:
+def clamped(total: Any) -> Any:
+    """A sum, 0 if it is of nothing, as a 64-bit integer."""
     import ibis
 
     filled = total.coalesce(0)

@@ -90,8 +90,9 @@ class Aggregation:
 
     @property
     def column(self) -> str | None:
-        """The column that is added up, or that splits groups into bins; or None."""
-        return next((of[0] for of in (self.value, self.bins) if of is not None), None)
+        """The one column that is added up, or that splits groups into bins; or None."""
+        found = {of[0] for of in (self.value, self.bins) if of is not None} | {term.column for term in self.terms}
+        return found.pop() if len(found) == 1 else None
 
     @property
     def width(self) -> int:

@@ -19,7 +19,9 @@ from dpcompose.release.aggregate import (
     LARGEST_SUM,
     Numbers,
     added,
+    clamped,
     columns_of,
+    grouped,
     in_words,
     is_whole,
     key_reader,
@@ -184,8 +186,9 @@ def _families(whats: Sequence[Aggregation]) -> list[list[int]]:
 def _is_of_its_own(what: Aggregation) -> bool:
     """Whether it has an order of rows, or of groups, that no other question shares."""
     by_rows = what.bins is not None and what.bins[0] is None
+    several = bool(what.terms) and what.column is None
     other = what.item is not None or what.lost is not None or what.among is not None
-    return bool((what.distinct and what.by) or what.terms or other or by_rows)
+    return bool((what.distinct and what.by) or several or other or by_rows)
 
 
 def _public(what: Aggregation) -> frozenset[Key] | None:
@@ -217,14 +220,24 @@ def _parts(table: Table, whats: Sequence[Aggregation], places: list[int], sampli
     if len(counted) == 1:
         rows = rows.filter(*conditions) if conditions else rows
     else:
+        # Whatever their groups are: units with rows that count for none of the questions may be among them.
+        everywhere = rows if not first.by else projected(table, Aggregation((), None), column, grid)
+        counts = {_decider(whats[place]): _counted(whats[place], everywhere) for place in places}
+        apart = ~_all([condition for condition in counts.values() if condition is not None])
         # As a view each time, so that it is written, and found, once.
-        mixed = table.engine.small(rows.filter(~_all(conditions)).select(*units).distinct())
+        mixed = table.engine.small(everywhere.filter(apart).select(*units).distinct())
         rows = rows.anti_join(mixed.view(), units)
         for place in places:
             yield _alone(whats[place], place, of_one(table, whats[place], sampling, mixed.view()))
     within = bounded(table, rows, units, keys, cells=first.groups, sampling=sampling)
-    for bins in {whats[place].bins: None for place in places}:
-        those = {place: whats[place] for place in places if whats[place].bins == bins}
+    sharing = {
+        bins: {place: whats[place] for place in places if whats[place].bins == bins}
+        for bins in {whats[place].bins: None for place in places}
+    }
+    if first.public is not None and None in sharing and len(sharing) > 1:
+        bins = next(each for each in sharing if each is not None)
+        yield from _by_bins(table, within, bins, sharing.pop(bins), sharing.pop(None))
+    for bins, those in sharing.items():
         yield _together(table, within, bins, those, stepped=grid is not None)
 
 
@@ -239,27 +252,56 @@ def _common_grid(whats: Sequence[Aggregation]) -> FixedPointGrid | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _together(table: Table, within: Expression, bins: Any, whats: Mapping[int, Aggregation], *, stepped: bool) -> Part:
-    """The integers of questions with the same groups and bins, of rows that were bounded."""
-    sums: dict[str, Any] = {}
-    takers: list[tuple[int, tuple[str, ...]]] = []
+def _to_add(table: Table, rows: Expression, whats: Mapping[int, Aggregation], *, stepped: bool) -> dict[str, Any]:
+    """The numbers that each question adds up over the rows: `sum` with its place and number."""
+    found: dict[str, Any] = {}
     for place, what in whats.items():
-        names = ["rows"] if what.public is not None else ["units", "rows"]
         if what.value is not None:
             name, grid, center = what.value
-            steps = within.raw if stepped else grid.image(within.raw, whole=is_whole(table, name))
-            within = within.mutate(**{f"steps{place}": steps})
-            sums[f"sum{place}"] = lambda each, at=f"steps{place}", c=center: each[at] - c
-            names.append(f"sum{place}")
-        takers.append((place, tuple(names)))
+            steps = rows.raw if stepped else grid.image(rows.raw, whole=is_whole(table, name))
+            found[f"sum{place}_"] = steps - center
+        for at, term in enumerate(what.terms):
+            found[f"sum{place}_{at}"] = term.of(term.grid.image(rows.raw, whole=is_whole(table, term.column)))
+    return found
+
+
+def _taken(sums: Mapping[str, Any], whats: Mapping[int, Aggregation]) -> tuple[tuple[int, tuple[str, ...]], ...]:
+    counts = {place: ("rows",) if what.public is not None else ("units", "rows") for place, what in whats.items()}
+    return tuple(
+        (place, (*names, *(s for s in sums if s.startswith(f"sum{place}_")))) for place, names in counts.items()
+    )
+
+
+def _together(table: Table, within: Expression, bins: Any, whats: Mapping[int, Aggregation], *, stepped: bool) -> Part:
+    """The integers of questions with the same groups and bins, of rows that were bounded."""
+    added_up = _to_add(table, within, whats, stepped=stepped)
     first = next(iter(whats.values()))
     measures = {each.measure for each in whats.values()}
     fewest = min(each.fewest for each in whats.values()) if len(measures) == 1 else 1
     what = Aggregation(first.by, first.public, bins=bins, fewest=fewest, measure=first.measure)
     if bins is not None:
-        index = bins[1].index(within.raw, whole=is_whole(table, bins[0]))
-        within = within.mutate(bin=index)
-    return Part(added(table, within, what, sums), what, tuple(takers))
+        added_up["bin"] = bins[1].index(within.raw, whole=is_whole(table, bins[0]))
+    rows = within.mutate(**added_up) if added_up else within
+    sums = {name: (lambda each, name=name: each[name]) for name in added_up if name != "bin"}
+    return Part(added(table, rows, what, sums), what, _taken(sums, whats))
+
+
+def _by_bins(
+    table: Table, within: Expression, bins: Any, split: Mapping[int, Aggregation], whole: Mapping[int, Aggregation]
+) -> Iterator[Part]:
+    """The integers of questions by bins, and of those without, which add up those of the bins."""
+    first = next(iter(split.values()))
+    steps = _to_add(table, within, whole, stepped=False)
+    rows = within.mutate(bin=bins[1].index(within.raw, whole=is_whole(table, bins[0])), **steps)
+    keys = columns_of(rows)[1]
+    exact_sum = table.engine.exact_sum
+    sums = {name: (lambda each, name=name: exact_sum(each[name])) for name in steps}
+    cells = grouped(rows, [*keys, "bin"], {"rows": lambda each: each.count(), **sums})
+    what = Aggregation(first.by, first.public, bins=bins)
+    yield Part(cells.select(*keys, "bin", "rows"), what, _taken({}, split))
+    totals: dict[str, Any] = {"rows": lambda each: each.rows.sum().coalesce(0).cast("int64")}
+    totals |= {name: (lambda each, name=name: clamped(each[name].sum())) for name in steps}
+    yield Part(grouped(cells, keys, totals), Aggregation(first.by, first.public), _taken(steps, whole))
 
 
 def _decider(what: Aggregation) -> object:
