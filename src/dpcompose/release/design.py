@@ -224,6 +224,7 @@ class Design:
             "source": self.table.identity,
             "unit": list(self.table.roots[0].unit),
             "bounds": contribution if self.table.unit else {"rows that one unit moves": bounds.rows},
+            **({"part": self.table.part} if self.table.part else {}),
             **self.description,
             "spend": self.spend.plain(),
             "steps": [step.plain() for step in self.steps],

@@ -25,6 +25,7 @@ from dpcompose.release.bounding import Binding
 from dpcompose.release.counts import Count
 from dpcompose.release.design import Design
 from dpcompose.release.explain import Explanation
+from dpcompose.release.partition import opened_parts, require_part
 from dpcompose.release.payer import Payer
 from dpcompose.release.question import Question, questions_of
 from dpcompose.release.scan import Scans
@@ -124,6 +125,7 @@ class Session(Asking):
         designs = self._designed(questions, spend)
         for table in {id(design.table): design.table for design in designs}.values():
             table.require_plain(self._trusted)
+            require_part(table, self.scope)
         own = Binding.of(self.table).shared(design.table for design in designs)
         binding = own.found(self.account)
         scans = self._scans(designs, binding)
@@ -186,6 +188,26 @@ class Session(Asking):
         synthetic = self.ask(Coordinated(counts=counts, rounds=rounds, spend=spend), key=key)
         return read_off(synthetic, counts)
 
+    def partition(self, by: str, *, keys: Sequence[Any]) -> dict[Any, Session]:
+        """A session for each part of the table, of whose spending the largest counts; see `partition`.
+
+        Every unit is in one part, with the rows that have the part's key; a session answers for its part alone. Opened
+        again in the same words, it is the same partition, and what was spent in its parts stays spent. The rows of a
+        unit must not change between questions: a unit that moves to another part is charged in both.
+
+        Args:
+            by: The column.
+            keys: Its values, one a part, known without looking at the table; rows with other ones are in no part.
+
+        Raises:
+            DomainError: If the table was changed before, or the column or a key does not fit.
+            UnsupportedError: If the budget is for replacing a unit.
+        """
+        parts = opened_parts(self.table, by, keys, ledger=self.ledger, account=self.account, actor=self.actor)
+        return {
+            key: Session(part, ledger=self.ledger, scope=part.part, actor=self.actor) for key, part in parts.items()
+        }
+
     def quote(self, question: Question, *, spend: Mapping[str, Any] | None = None) -> Quote:
         """The price of a question here and the accuracy of its answer; neither data nor budget is touched.
 
@@ -195,6 +217,7 @@ class Session(Asking):
         (design,) = self._designed([question], spend)
         # What every ask refuses has no price; the engine is not asked for it.
         design.table.require_trusted(self._trusted)
+        require_part(design.table, self.scope)
         Binding.of(self.table).shared([design.table]).found(self.account)
         mechanism = design.mechanism
         price = self.account.price(mechanism, delta=_delta([design]))

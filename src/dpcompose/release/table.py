@@ -127,6 +127,7 @@ class Table(Transformations):
         opened: The tables as they were opened, of which it is made; none if it is one itself.
         ranges: The ends of columns that the keeper knows, for questions that state none.
         public_tables: The public tables that the catalog lists.
+        part: The scope of the part of a partition that this is; empty for a whole table.
     """
 
     name: str
@@ -145,6 +146,7 @@ class Table(Transformations):
     public_tables: Mapping[str, PublicSource] = field(
         default_factory=dict[str, PublicSource], repr=False, compare=False
     )
+    part: str = field(default="", repr=False)
 
     @property
     def roots(self) -> tuple[Self, ...]:
