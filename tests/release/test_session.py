@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import sys
+import time
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -23,7 +26,7 @@ from dpcompose.errors import (
     UnsupportedError,
 )
 from dpcompose.ledger import Ledger
-from dpcompose.release import sampler
+from dpcompose.release import progress, sampler
 from dpcompose.release.engines import OnDuckDB
 from tests.release import world
 from tests.release.world import session
@@ -333,3 +336,19 @@ def test_a_question_may_name_a_table_of_the_same_unit(quiet: list[list[int]]) ->
         with pytest.raises(DomainError):
             asked.count(spend=SPEND, table=wrong)  # pyright: ignore[reportArgumentType]
     assert asked.account.left() == left
+
+
+def test_a_long_question_says_on_a_terminal_what_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: dict[bool, str] = {}
+    for terminal in (True, False):
+        stream = io.StringIO()
+        monkeypatch.setattr(stream, "isatty", lambda terminal=terminal: terminal)
+        monkeypatch.setattr(sys, "stderr", stream)
+        with monkeypatch.context() as patched:
+            patched.setattr(progress, "SECONDS", 0.0)
+            asked = world.session()
+            with progress.told(asked.table.engine.name, ["count", "sum", "count"]):
+                time.sleep(0.05)
+        said[terminal] = stream.getvalue()
+        assert asked.count(spend=TENTH).value is not None
+    assert said == {True: "DuckDB is computing count, sum ...\n", False: ""}

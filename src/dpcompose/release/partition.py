@@ -59,7 +59,8 @@ def opened_parts(
     Raises:
         DomainError: If the table was changed before, the column or a key does not fit, or the partition that was
             opened under these words is of another table.
-        UnsupportedError: If the budget is for replacing a unit, which moves two parts, or the ledger is behind a service.
+        UnsupportedError: If the budget is for replacing a unit, which moves two parts, or the ledger is behind a
+            service.
     """
     if ledger is None:
         raise UnsupportedError("a partition", "its scopes are opened by a keeper", "Open the ledger itself")

@@ -27,6 +27,7 @@ from dpcompose.release.design import Design
 from dpcompose.release.explain import Explanation
 from dpcompose.release.partition import opened_parts, require_part
 from dpcompose.release.payer import Payer
+from dpcompose.release.progress import told
 from dpcompose.release.question import Question, questions_of
 from dpcompose.release.scan import Scans
 from dpcompose.release.spend import Spend
@@ -148,10 +149,11 @@ class Session(Asking):
             except AlreadyRedeemedError:
                 return self._stored(designs, questions, receipt, binding)
             # From here on the charge is spent, whatever happens.
-            answers = tuple(
-                answered(design, question, design.draw(found), receipt)
-                for design, question, found in zip(designs, questions, scans.exact(), strict=True)
-            )
+            with told(designs[0].table.engine.name, [question.kind for question in questions]):
+                answers = tuple(
+                    answered(design, question, design.draw(found), receipt)
+                    for design, question, found in zip(designs, questions, scans.exact(), strict=True)
+                )
             self.answers.keep(receipt, written(answers), binding.seal)
         return answers
 
