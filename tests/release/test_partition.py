@@ -138,5 +138,5 @@ def test_replacing_a_unit_moves_two_parts() -> None:
 
 
 def test_no_unit_moves_two_parts() -> None:
-    assert partition.run("duckdb", 8, seed=1) == []
-    assert partition.run("duckdb", 8, seed=1, defect=True)
+    assert partition.run("duckdb", 4, seed=1) == []
+    assert partition.run("duckdb", 3, seed=1, defect=True)
