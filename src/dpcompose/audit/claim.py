@@ -18,6 +18,8 @@ from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
 
 DELTAS = (0.1, 0.01, 1e-4, 1e-6)
 """Where a curve is read, besides its pure epsilon."""
+EPSILONS = (0.0, 1.0)
+"""Where it is read too: bets at a large epsilon are small, so that between worlds far apart they hardly gain."""
 LARGEST = 30.0
 """A larger epsilon promises nothing that could be tested."""
 _REMEDY = "A claim with infinite epsilon or delta 1 holds for every mechanism: nothing can refute it"
@@ -87,9 +89,10 @@ def points(claim: Composable, *, distance: int = 1, adjacency: Adjacency = Adjac
 def _curve(claim: Composable, size: int, adjacency: Adjacency) -> Sequence[Point]:
     asked = claim if size == 1 else claim.group(size)
     seen: dict[float, Point] = {}
-    for delta in (0.0, *DELTAS):
+    for level, delta in (*((each, 1.0) for each in EPSILONS), *((None, each) for each in (0.0, *DELTAS))):
         try:
-            epsilon = max(0.0, asked.epsilon(delta=delta, adjacency=adjacency).upper)
+            epsilon = asked.epsilon(delta=delta, adjacency=adjacency).upper if level is None else level
+            epsilon = max(0.0, epsilon)
             if epsilon <= LARGEST and epsilon not in seen:
                 seen[epsilon] = Point(epsilon, asked.delta(epsilon=epsilon, adjacency=adjacency).upper)
         except DPComposeError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
-from dpcompose.audit.claim import points
+from dpcompose.audit.claim import DELTAS, points
 from dpcompose.audit.pair import Pair
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
@@ -24,8 +24,9 @@ MOST_RECORDS = 8
 
 
 def distances(claim: Composable, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> tuple[int, ...]:
-    """1, 2, 4, ... while the group's epsilon is at most `MOST`."""
-    epsilon = min(point.epsilon for point in points(claim, adjacency=adjacency))
+    """1, 2, 4, ... while the group's epsilon is at most `MOST`, at a delta that is not large."""
+    found = points(claim, adjacency=adjacency)
+    epsilon = min(point.epsilon for point in found if point.delta <= max(DELTAS[0], found[-1].delta))
     return tuple(1 << power for power in range(FAR.bit_length()) if not power or (1 << power) * epsilon <= MOST)
 
 
