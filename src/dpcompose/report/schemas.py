@@ -132,7 +132,7 @@ DOCUMENTS: dict[str, Schema] = {
     "audit": record(
         verdict=TEXT, subject=TEXT, claim=TEXT, alpha=NUMBER, samples=INTEGER, log_wealth=NUMBER, epsilon=_LOWER,
         event=TEXT, unseen=NUMBER, freshness=TEXT,
-        tried=listed(record(event=TEXT, excess=NUMBER, excluded=NUMBER)), notes=listed(TEXT),
+        tried=listed(record(event=TEXT, excess=NUMBER, error=NUMBER, excluded=NUMBER)), notes=listed(TEXT),
     ),
     "audit check": record(
         refuted=FLAG, log_wealth=NUMBER, samples=INTEGER, alpha=TEXT, claim=TEXT, claims=listed(ANYTHING), subject=TEXT,
