@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -138,6 +138,23 @@ class RemoteAccount:
     def threshold(self, amounts: Mapping[str, Any]) -> dict[str, Any]:
         """A keeper's amounts above which a charge here needs a second person; empty: none."""
         return self._asked("POST", "threshold", amounts=Amounts.of(amounts).texts())
+
+    def history(self) -> Iterator[dict[str, Any]]:
+        """The own entries, the newest first, asked for page by page."""
+        named: dict[str, Any] = {}
+        while True:
+            found = self._asked("GET", "history", **named)
+            yield from found["entries"]
+            if found["before"] is None:
+                return
+            named = {"before": found["before"]}
+
+    def verify(self) -> dict[str, Any]:
+        """Follow the whole tree of the scope, in as many requests as that takes: an auditor's."""
+        found: dict[str, Any] = {"agrees": True, "followed": 0}
+        while found["agrees"] and not found.get("done", False):
+            found = self._asked("GET", "verify", after=found["followed"])
+        return found
 
     def agreed(self) -> dict[str, Any]:
         """The reservations, quotas and thresholds that hold here."""

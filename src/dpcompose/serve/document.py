@@ -35,6 +35,8 @@ _KEY = {"key": _line("The idempotency key, one's own.")}
 _AMOUNTS = "Amounts by currency, as decimal text; empty: none."
 _NAME = {"name": _line("Of a person, without @.", most=100)}
 _NOTE: Schema = {"type": "object", "description": "Anything else to keep with it."}
+_AFTER: Schema = {"after": {"type": "integer", "minimum": 0, "description": "Where the last answer stopped."}}
+_BEFORE: Schema = {"before": {"type": "integer", "minimum": 0, "description": "As the page before this one said."}}
 _PLACE: Schema = {"name": {"type": "string", "enum": [PLACE]}}
 _RESERVATION = {"reservation": _line("The key of the own reservation to use.")}
 _SECONDS = {"type": "number", "exclusiveMinimum": True, "minimum": 0, "maximum": LONGEST}
@@ -62,10 +64,10 @@ FIELDS: Mapping[str, tuple[Schema, tuple[str, ...]]] = {
     "kept": (_PLACE, ("name",)),
     "keep": (_PLACE | {"description": {"type": "object", "required": ["release"]}}, ("name", "description")),
     "left": ({}, ()),
-    "history": ({}, ()),
+    "history": (_BEFORE, ()),
     "balances": ({}, ()),
-    "entries": ({name: {"type": "string"} for name in ("actor", "kind", "words")}, ()),
-    "verify": ({}, ()),
+    "entries": ({name: {"type": "string"} for name in ("actor", "kind", "words")} | _BEFORE, ()),
+    "verify": (_AFTER, ()),
     "reserve": (
         {**_PRICED, **_KEY, "seconds": _SECONDS, "times": {"type": "integer", "minimum": 1, "maximum": MOST_TIMES}},
         ("mechanism", "key", "seconds"),

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, wraps
 from hashlib import sha256
-from itertools import islice
 from typing import Any, cast
 
 from dpcompose.account import Account
@@ -22,9 +21,9 @@ from dpcompose.serve.asked import LONGEST_MECHANISM, Answer, Asked, Fields, delt
 from dpcompose.serve.identity import YEAR, Identities, Identity
 from dpcompose.serve.permission import Role
 from dpcompose.serve.published import Published
+from dpcompose.serve.reading import Verifier, page
 from dpcompose.serve.terms import Terms
 
-MOST_ENTRIES = 1000
 MOST_ACCOUNTS = 1024
 PLACE = "release:table"
 """The scope below a scope in which its releases keep what it holds for."""
@@ -62,6 +61,11 @@ class Service:
     def terms(self) -> Terms:
         """The terms that charges heed besides the budgets."""
         return Terms(self.ledger, self.people.database)
+
+    @cached_property
+    def verifier(self) -> Verifier:
+        """Verifications that go on from request to request."""
+        return Verifier(self.ledger)
 
     @cached_property
     def agreements(self) -> Agreements:
@@ -129,12 +133,9 @@ class Service:
         return {"left": self.terms.left(scope).texts()}
 
     def history(self, who: Identity, scope: str, fields: Fields) -> Answer:
-        """The entries of the identity that asks."""
-        return {"entries": [shown(each) for each in self.own_entries(who, scope)]}
-
-    def own_entries(self, who: Identity, scope: str) -> list[Entry]:
-        """The last entries of one actor at or below a scope, the newest first."""
-        return [each for each in self.entries_of(scope) if each.actor == who.actor][:MOST_ENTRIES]
+        """The entries of the identity that asks, the newest first, page by page."""
+        found = page(self.ledger, scope, fields, lambda entry: entry.actor == who.actor)
+        return {"entries": [shown(each) for each in found.entries], "before": found.before}
 
     def entries_of(self, scope: str) -> list[Entry]:
         """The entries at or below a scope, the newest first."""
@@ -149,16 +150,18 @@ class Service:
     def entries(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """The newest entries of a scope and below it, with their hashes; an actor, a kind and words may be asked."""
         actor, kind, words = (fields.get(name, "") for name in ("actor", "kind", "words"))
-        found = (
-            each
-            for each in self.entries_of(scope)
-            if actor in ("", each.actor) and kind in ("", each.kind) and str(words) in each.body
-        )
-        return {"entries": [shown(each) | {"body": each.body} for each in islice(found, MOST_ENTRIES)]}
+
+        def wanted(entry: Entry) -> bool:
+            return actor in ("", entry.actor) and kind in ("", entry.kind) and str(words) in entry.body
+
+        found = page(self.ledger, scope, fields, wanted)
+        return {"entries": [shown(each) | {"body": each.body} for each in found.entries], "before": found.before}
 
     def verify(self, who: Identity, scope: str, fields: Fields) -> Answer:
-        """Follow every entry of the ledger; only the head of the own tree is told."""
+        """Follow every entry of the ledger, or, with `after`, some of the own tree; only the head of that is told."""
         root = root_of(self.ledger.balance(scope).scope.path)
+        if fields.get("after") is not None:
+            return self.verifier.follow(who.actor, root, fields)
         try:
             heads = dict(self.ledger.verify().anchor.heads)
         except TamperedError:
