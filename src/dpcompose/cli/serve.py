@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -28,7 +30,8 @@ def serve(
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen at.", min=1, max=65535)] = 8000,
     invite: Annotated[
-        str | None, option("Print a token and end: keeper, analyst or auditor, name, scope.", "ROLE:NAME[:SCOPE]")
+        list[str] | None,
+        option("Print a token and end; may be repeated: keeper, analyst or auditor, name, scope.", "ROLE:NAME[:SCOPE]"),
     ] = None,
     subject: Annotated[
         str | None, option("With --invite: who it is at the issuer, instead of a token.", "SUBJECT")
@@ -40,6 +43,10 @@ def serve(
     ] = None,
     trust: Annotated[list[str] | None, option("The public key that signs them.", "KEY")] = None,
     rate: Annotated[float, typer.Option(help="Requests a second that each identity may make.", min=1)] = 200.0,
+    alert: Annotated[str | None, option("A webhook, told once when a budget is spent that far.", "URL")] = None,
+    alert_at: Annotated[float, typer.Option(help="The spent share of a budget that is told.")] = 0.8,
+    log: Annotated[bool, typer.Option("--log", help="A line of JSON for each request, to the standard error.")] = False,
+    unit: Annotated[bool, typer.Option("--unit", help="Print a unit of systemd for this ledger, and end.")] = False,
     demo: Annotated[bool, typer.Option("--demo", help="Start with people and budgets that are thrown away.")] = False,
 ) -> None:
     """Serve a ledger to people who do not trust each other. Put a proxy with TLS before it."""
@@ -56,8 +63,14 @@ def serve(
         on_server = ledger is not None and ledger.startswith(("postgresql:", "postgres:", "postgresql+psycopg:"))
         kept = people or (ledger if on_server and ledger else "people.db")
         believed = None if issuer is None else Issuer(issuer, audience or "")
-        if invite is not None:
-            stdout(f"{_invited(Identities.open(kept, issuer=believed), invite, subject)}\n")
+        if unit:
+            stdout(_unit(ledger, kept))
+            return
+        if invite:
+            opened = Identities.open(kept, issuer=believed)
+            for each in invite:
+                stdout(f"{_invited(opened, each, subject)}
+")
             return
         if demo:
             service, tokens = demo_service(Path(tempfile.mkdtemp(prefix="dpcompose-demo-")))
@@ -70,11 +83,33 @@ def serve(
             service = Service(Ledger.open(ledger, create=False), Identities.open(kept, issuer=believed), shown)
         import uvicorn
 
+        if log:
+            _log_requests()
+        if alert is not None:
+            from dpcompose.serve.alert import Alerts
+
+            Alerts(service.ledger, service.people.database, alert, alert_at).start()
         app = application(service, rate=rate)
         looks = uvicorn.Config(
             app, host=host, port=port, access_log=False, server_header=False, timeout_graceful_shutdown=5
         )
         uvicorn.Server(looks).run()
+
+
+def _log_requests() -> None:
+    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    logging.getLogger("dpcompose.serve.requests").setLevel(logging.INFO)
+
+
+def _unit(ledger: str | None, people: str) -> str:
+    from importlib.resources import files
+
+    if ledger is None or not all(each.isprintable() and not set(each) & set(" %\"'\\$") for each in (ledger, people)):
+        raise DomainError("--ledger", ledger, "a ledger, and people, without spaces, quotes, % and $ in their names")
+    form = (files("dpcompose.serve") / "templates" / "dpcompose.service").read_text("utf-8")
+    found = Path(sys.argv[0]).resolve()
+    command = str(found) if found.name == "dpcompose" else f"{sys.executable} -m dpcompose"
+    return form.format(command=command, ledger=ledger, people=people)
 
 
 def _published(file: Path | None, trust: list[str]) -> Published | None:

@@ -178,7 +178,9 @@ class Look:
     @cached_property
     def currency(self) -> str:
         """The first currency with a budget of the scope that the page is about."""
-        caps: dict[str, int] = dict(self.moment.balance(self.focus).scope.caps.units) if self.focus else {}
+        if not self.focus:
+            return ""
+        caps = self.moment.balance(self.focus).scope.caps.units
         return next((name for name, units in caps.items() if units), "")
 
     @cached_property

@@ -21,6 +21,10 @@ TABLES = (
     asked text not null, cost text not null, reason text not null, made double precision not null,
     state text not null, decided_by text not null default '', expires double precision not null)""",
     """create table if not exists service_progress (root text primary key, sequence bigint not null)""",
+    """create table if not exists service_alert (
+    id text primary key, body text not null, due double precision not null, tries integer not null,
+    told integer not null)""",
+    """create table if not exists service_alert_progress (root text primary key, sequence bigint not null)""",
     """create index if not exists service_reservation_of_tree on service_reservation (root, ended)""",
     """create index if not exists service_request_of_tree on service_request (root, state)""",
 )

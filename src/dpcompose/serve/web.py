@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, generate_latest
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dpcompose.errors import DPComposeError
 from dpcompose.ledger.text import each_once
 from dpcompose.serve.asked import Fields
 from dpcompose.serve.document import document
 from dpcompose.serve.gate import Gate, RateLimit, body_of, caller_of
+from dpcompose.serve.observed import Observed
 from dpcompose.serve.pages import Pages
 from dpcompose.serve.permission import PERMISSIONS
 from dpcompose.serve.refusal import error_answer, refusal
@@ -35,23 +34,7 @@ HEADERS = {
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
 }
-_RAW_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 _log = logging.getLogger("dpcompose.serve")
-
-
-class SecurityHeaders:
-    """Adds `HEADERS` to every answer."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *_RAW_HEADERS]
-            await send(message)
-
-        await self.app(scope, receive, with_headers)
 
 
 @dataclass(frozen=True)
@@ -65,9 +48,7 @@ class Web:
 
     gate: Gate
     pages: Pages
-    registry: CollectorRegistry
-    answered: Counter
-    seconds: Histogram
+    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
 
     def application(self) -> Starlette:
         """One route for each row of the table of permissions."""
@@ -79,23 +60,19 @@ class Web:
             for name, each in PERMISSIONS.items()
         ]
         app = Starlette(routes=routes, exception_handlers={HTTPException: _plain, Exception: _defect})
-        app.add_middleware(SecurityHeaders)  # pyright: ignore[reportArgumentType]
+        app.add_middleware(Observed, self.registry, HEADERS)  # pyright: ignore[reportArgumentType]
         return app
 
     def endpoint(self, name: str) -> Callable[[Request], Awaitable[Response]]:
         """The endpoint of one route of the interface for programs; nothing but the header names the caller there."""
 
         async def answered(request: Request) -> Response:
-            start = time.perf_counter()
             try:
-                response = await self._answer(name, request)
+                return await self._answer(name, request)
             except DPComposeError as error:
-                response = refusal(error)
+                return refusal(error)
             except (RecursionError, OverflowError, ZeroDivisionError):
-                response = error_answer(422, "DomainError", "this mechanism cannot be priced")
-            self.answered.labels(name, str(response.status_code)).inc()
-            self.seconds.labels(name).observe(time.perf_counter() - start)
-            return response
+                return error_answer(422, "DomainError", "this mechanism cannot be priced")
 
         return answered
 
@@ -132,11 +109,8 @@ def application(service: Service, *, rate: float = 200.0, failures: float = 30.0
         failures: Requests without a valid token a minute, from one address.
         watch: Seconds for which a page is told of changes over one connection.
     """
-    registry = CollectorRegistry()
-    answered = Counter("dpcompose_requests", "Answers by route and status.", ["route", "status"], registry=registry)
-    seconds = Histogram("dpcompose_seconds", "Time to answer by route.", ["route"], registry=registry)
     gate = Gate(service, RateLimit(rate, 2 * rate), RateLimit(failures / 60, failures))
-    return Web(gate, Pages(gate, watch), registry, answered, seconds).application()
+    return Web(gate, Pages(gate, watch)).application()
 
 
 def _fields(body: bytes) -> Fields:
@@ -155,5 +129,5 @@ def _plain(request: Request, error: Exception) -> Response:
 
 
 def _defect(request: Request, error: Exception) -> Response:
-    _log.error("a defect: %s at %s", type(error).__name__, request.url.path)
+    _log.error("a defect: %s", type(error).__name__)
     return error_answer(500, "Defect", "a defect of the service; nothing is known of this request")

@@ -1,0 +1,148 @@
+"""Metrics, logs, alerts, the unit of systemd, and the guide."""
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import configparser
+import json
+import logging
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+httpx = pytest.importorskip("httpx")
+pytest.importorskip("starlette")
+from dpcompose import Gaussian
+from dpcompose.errors import DomainError, OverdrawnError
+from dpcompose.serve import Role
+from dpcompose.serve.alert import Alerts
+from tests.serve.conftest import Town
+
+
+def test_metrics_and_logs_tell_routes_and_nothing_of_the_data(town: Town, caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.DEBUG)
+    account = town.account()
+    account.charge(Gaussian(37.25), key="secret-key")
+    with pytest.raises(OverdrawnError):
+        account.charge(Gaussian(0.01), key="much")
+    token = town.tokens[Role.AUDITOR]
+    town.client.post("/login", data={"token": token})
+    for path in ("/?words=needle&at=city/health", "/v1/left?scope=city", "/none/needle", "/download?what=needle"):
+        town.client.request("SEARCH" if "none" in path else "GET", path, headers={"authorization": f"Bearer {token}"})
+    logged = [json.loads(each.message) for each in caplog.records if each.name == "dpcompose.serve.requests"]
+    assert {"time", "method", "route", "status", "milliseconds"} == set().union(*logged) and len(logged) >= 7
+    assert [(each["route"], each["status"]) for each in logged][:2] == [("charge", 200), ("charge", 409)]
+    own = "".join(each.getMessage() for each in caplog.records if each.name.startswith("dpcompose"))
+    said = own + town.client.get("/metrics").text
+    assert 'dpcompose_requests_total{route="charge",status="409"} 1.0' in said
+    assert 'route="unknown"' in said and 'dpcompose_seconds_count{route="page"}' in said
+    words = ["Ada", "city", "health", "37.25", "secret-key", "needle", "rho", "testclient", "Gaussian"]
+    assert [each for each in [*words, *town.tokens.values()] if each in said] == []
+
+
+class Webhook:
+    """Keeps what it is told; refuses at first."""
+
+    def __init__(self, refusals: int) -> None:
+        self.told: list[dict[str, Any]] = []
+        self.refusals = refusals
+        self.client = httpx.Client(transport=httpx.MockTransport(self.answer))
+
+    def answer(self, request: Any) -> Any:
+        self.told.append(json.loads(request.content))
+        self.refusals -= 1
+        if self.refusals == 1:
+            raise httpx.ConnectTimeout("slow")
+        return httpx.Response(500 if self.refusals >= 0 else 204)
+
+
+def test_a_webhook_is_told_once_of_each_crossing_until_it_answers(town: Town):
+    hook = Webhook(refusals=3)
+    alerts = [
+        Alerts(town.ledger, town.people.database, "https://hook.example/x", client=hook.client) for _ in range(2)
+    ]  # two servers
+    account = town.account()
+    cap = float(account.left()["rho"].fraction)
+    one = Gaussian((1 / (2 * 0.3 * cap)) ** 0.5)
+    for key in ("a", "b"):
+        account.charge(one, key=key)
+    assert [each.look() for each in alerts] == [0, 0] and not hook.told
+    account.charge(one, key="c")
+    told = 0
+    for _ in range(12):
+        told += sum(each.look() for each in alerts)
+        town.now += 3600
+    ids = {each["id"] for each in hook.told}
+    assert told == len(ids) == 2 and {each["scope"] for each in hook.told} == {"city", "city/health"}
+    assert len(hook.told) == 2 + 3  # the refusals, then one answer for each
+    account.charge(Gaussian(one.sigma * 10), key="d")
+    assert [each.look() for each in alerts] == [0, 0] and len(hook.told) == 5
+    again = Alerts(town.ledger, town.people.database, "https://hook.example/x", client=hook.client)  # a new process
+    assert again.look() == 0 and len(hook.told) == 5
+    lower = Alerts(town.ledger, town.people.database, "https://hook.example/x", 0.5, client=hook.client)
+    account.charge(Gaussian(one.sigma * 10), key="e")
+    assert lower.look() == 2  # the control: another share is another crossing
+
+
+def test_a_charge_never_waits_for_a_webhook(town: Town):
+    def never(request: Any) -> Any:
+        raise AssertionError("a charge told the webhook")
+
+    client = httpx.Client(transport=httpx.MockTransport(never))
+    Alerts(town.ledger, town.people.database, "http://hook.example", 0.0001, client=client)
+    town.account().charge(Gaussian(30.0), key="k")
+    for wrong in (0.0, 1.5, float("nan")):
+        with pytest.raises(DomainError):
+            Alerts(town.ledger, town.people.database, "http://hook.example", wrong)
+    with pytest.raises(DomainError):
+        Alerts(town.ledger, town.people.database, "file:///etc/passwd")
+
+
+def test_the_unit_is_one_that_systemd_takes(tmp_path: Path):
+    asked = [sys.executable, "-m", "dpcompose", "serve", "--unit", "--people", "/var/lib/dpcompose/people.db"]
+    made = subprocess.run(
+        [*asked, "--ledger", "/var/lib/dpcompose/city.db"], capture_output=True, text=True, check=True
+    )
+    parsed = configparser.ConfigParser(strict=False, interpolation=None)
+    parsed.optionxform = str  # type: ignore[assignment]
+    parsed.read_string(made.stdout)
+    assert parsed["Service"]["NoNewPrivileges"] == "yes" and parsed["Install"]["WantedBy"] == "multi-user.target"
+    if shutil.which("systemd-analyze"):
+        for name, broken in (("good", False), ("bad", True)):
+            unit = tmp_path / f"{name}.service"
+            unit.write_text(made.stdout.replace("Type=exec", "Type=nonsense" if broken else "Type=exec"))
+            found = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
+            assert ("nonsense" in found.stderr) == broken and (unit.name in found.stderr) == broken, found.stderr
+    assert subprocess.run([*asked, "--ledger", "a b"], capture_output=True, check=False).returncode == 2
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not all(map(shutil.which, ("bash", "curl", "seq"))), reason="the guide is typed into a shell")
+def test_every_command_of_the_guide_runs(tmp_path: Path):
+    page = (Path(__file__).parents[2] / "docs" / "service.md").read_text("utf-8")
+    section = page.partition("## From nothing to fifty analysts")[2].partition("\n## ")[0]
+    typed = [line[2:].partition("  #")[0] for line in section.replace("\\\n", "").split("\n") if line[:2] == "$ "]
+    assert len(typed) > 8 and "pip install" in typed[0]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    wait = f"for _ in $(seq 300); do curl -s localhost:{port}/metrics >wait && break; sleep 0.1; done"
+    program = tmp_path / "dpcompose"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dpcompose "$@"\n')
+    program.chmod(0o755)
+    lines = ["set -euo pipefail", f'PATH="{tmp_path}:$PATH"', "trap 'kill %1' EXIT"]
+    on_port = f"dpcompose serve --port {port} --ledger"
+    for line in typed[1:]:
+        asked = line.strip().replace("8000", str(port)).replace("dpcompose serve --ledger", on_port)
+        lines += [f"{asked} >log 2>&1 &", wait] if asked.endswith("--log") else [asked]
+    script = ["timeout", "100", "bash", "-c", "\n".join(lines)]
+    done = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count('"receipt"') == 1 and "Every hash, every decision and every balance agrees" in done.stdout
+    assert "Entry 3 is in the log" in done.stdout
+    assert len(set((tmp_path / "tokens.txt").read_text().split())) == 50
