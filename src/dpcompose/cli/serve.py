@@ -69,8 +69,7 @@ def serve(
         if invite:
             opened = Identities.open(kept, issuer=believed)
             for each in invite:
-                stdout(f"{_invited(opened, each, subject)}
-")
+                stdout(f"{_invited(opened, each, subject)}\n")
             return
         if demo:
             service, tokens = demo_service(Path(tempfile.mkdtemp(prefix="dpcompose-demo-")))
