@@ -43,7 +43,7 @@ def test_the_largest_part_counts_and_nothing_is_refunded() -> None:
         parts["rome"].count(spend={"epsilon": 95})
     (said,) = next(
         each.description["note"]["release"]
-        for each in session.ledger.entries("world")
+        for each in _ledger(session).entries("world")
         if each.kind == "granted" and each.scope == parts["rome"].scope
     )
     assert said["part"] == parts["rome"].scope
@@ -121,13 +121,18 @@ BAD: dict[str, Callable[[release.Session], Any]] = {
 }
 
 
+def _ledger(session: release.Session) -> Ledger:
+    assert session.ledger is not None
+    return session.ledger
+
+
 @pytest.mark.parametrize("name", BAD)
 def test_bad_partitions_are_refused_and_open_nothing(name: str) -> None:
     session = world.session(rows=ROWS)
-    before = len(list(session.ledger.entries("world")))
+    before = len(list(_ledger(session).entries("world")))
     with pytest.raises(DPComposeError):
         BAD[name](session)
-    assert len(list(session.ledger.entries("world"))) == before
+    assert len(list(_ledger(session).entries("world"))) == before
 
 
 def test_replacing_a_unit_moves_two_parts() -> None:

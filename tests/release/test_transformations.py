@@ -438,10 +438,12 @@ def test_one_person_opens_one_file(tmp_path: Path, capsys: pytest.CaptureFixture
     session = release.open(path, person="patient", budget=1)
     assert "visits.csv.ledger" in capsys.readouterr().err
     session.count(spend={"epsilon": 0.75})
+    assert session.ledger is not None
     session.ledger.close()
     again = release.open(path, person="patient", budget=1)
     with pytest.raises(OverdrawnError):
         again.count(spend={"epsilon": 0.3})
+    assert again.ledger is not None
     again.ledger.close()
     with pytest.raises(DomainError, match="opened before"):
         release.open(path, person="patient", budget=2)

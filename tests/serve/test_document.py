@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from typing import Any
 
 import pytest
 
@@ -46,13 +47,15 @@ def test_schemathesis_finds_nothing(town: Town):
 
     warnings.simplefilter("ignore")
     schema = schemathesis.openapi.from_dict(json.loads(town.client.get("/openapi.json").text))
-    for operation in schema.get_all_operations():
+    operations: Any = schema.get_all_operations()
+    checks: Any = list(HealthCheck)
+    for operation in operations:
 
         @given(case=operation.ok().as_strategy())
-        @settings(max_examples=10, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+        @settings(max_examples=10, deadline=None, database=None, suppress_health_check=checks)
         def attack(case: schemathesis.Case) -> None:
             for token in town.tokens.values():
-                sent = {"json": case.body} if case.method == "POST" else {"params": case.query}
+                sent: dict[str, Any] = {"json": case.body} if case.method == "POST" else {"params": case.query}
                 answer = town.client.request(
                     case.method, case.path, headers={"authorization": f"Bearer {token}"}, **sent
                 )

@@ -13,6 +13,7 @@ from dpcompose import Gaussian
 from dpcompose.account import Account
 from dpcompose.errors import AlreadyRedeemedError, KeyReusedError, LedgerError, OverdrawnError, StoreError
 from dpcompose.serve import PERMISSIONS, Role
+from dpcompose.serve.database import SQLiteDatabase
 from dpcompose.serve.service import HANDLERS
 from dpcompose.serve.web import HEADERS
 from tests.serve.conftest import TestClient, Town
@@ -96,7 +97,9 @@ def test_tokens_expire_are_revoked_and_are_kept_nowhere(town: Town, caplog: pyte
     assert town.ask("left", again, scope="city/health").status_code == 401
     assert town.ask("left", token, scope="city/health").status_code == 401
     assert town.ask("revoke", keeper, scope="city", name="Ada").status_code == 422  # the last keeper
-    assert token not in Path(town.people.database.path).read_bytes().decode("latin-1") + caplog.text
+    kept = town.people.database
+    assert isinstance(kept, SQLiteDatabase)
+    assert token not in Path(kept.path).read_bytes().decode("latin-1") + caplog.text
     assert token not in repr(town.account(token=token))
 
 
