@@ -168,3 +168,20 @@ def test_a_table_of_the_catalog_is_named_and_joined_with_a_public_one(tmp_path: 
         for wrong in (["other", "--count"], ["people", "--unit", "person", "--count"], ["people", "--sum", "amount"]):
             refused = invoke(["release", *wrong, *always])
             assert refused.exit_code == 2 and "Nothing was charged" in refused.stderr, wrong
+
+
+def test_synthetic_rows_are_written(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.without_a_model(monkeypatch)
+    question = '[[question]]\nkind = "synthetic data"\nby = ["city", "age"]\nkeys = [["rome", "oslo"], [1, 2]]\n'
+    (home / "q.toml").write_text(f"{question}rounds = 4\n")
+    asked = ["--questions", "q.toml", "--spend", "epsilon=1,delta=1e-6", "--rows", "rows.csv"]
+    quote = json.loads(run(home, *asked, "--quote", "--json").stdout)
+    assert quote["quotes"][0]["error"]["at most"] is None
+    found = run(home, *asked)
+    assert (found.returncode, found.stderr.splitlines()[-1]) == (0, "wrote rows.csv")
+    assert "synthetic data" in found.stdout
+    assert (home / "rows.csv").read_text().splitlines()[0] == '"city","age"'
+    refused = run(home, "--count", "--spend", "epsilon=1", "--rows", "rows.csv")
+    assert refused.returncode == 2
+    assert "synthetic data" in refused.stderr
+    assert "Nothing was charged" in refused.stderr

@@ -7,9 +7,11 @@ from typing import Any
 import pyarrow as pa
 
 import dpcompose.release as release
+from campaigns.release.marginals import Latest
 from dpcompose.account import open_scope
 from dpcompose.adaptive import BasicFilter
 from dpcompose.ledger import Ledger
+from dpcompose.release import synthetic
 
 ROWS = [
     ("ann", "rome", 3.0, 1),
@@ -56,3 +58,14 @@ def session(where: Ledger | None = None, rows: Any = ROWS, answers: Any = None, 
 def session_of(asked: release.Table, where: Ledger | None = None, answers: Any = None) -> release.Session:
     kept = ledger() if where is None else where
     return release.Session(asked, ledger=kept, scope="world", actor="ana", answers=answers)
+
+
+def without_a_model(patch: Any) -> None:
+    """Synthetic data with a stand-in for the graphical model, whose library need not be installed."""
+
+    class StandIn(Latest):
+        def after(self, measured: Any, *, steps: int = 0) -> Latest:
+            return super().after(measured)
+
+    patch.setattr(synthetic, "GraphicalModel", StandIn)
+    patch.setattr(synthetic, "require", lambda: None)

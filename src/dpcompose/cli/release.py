@@ -99,6 +99,7 @@ def release(
     quote: Annotated[bool, typer.Option("--quote", help="Print price and error; ask and charge nothing.")] = False,
     json: Json = False,
     out: Annotated[Path | None, option("Also write the answer as .csv, .parquet or .json.", "FILE")] = None,
+    rows: Annotated[Path | None, option("Also write synthetic rows as .csv or .parquet.", "FILE")] = None,
 ) -> None:
     """Answer questions about a TABLE privately: charged to a ledger first, with noise of a stated size."""
     from dpcompose.release.sql import explains
@@ -117,6 +118,7 @@ def release(
         listed = _keys(keys or [], [data.column(each).kind for each in columns])
         common = {"by": columns, "keys": listed, "spend": named}
         asked = _asked(data, kinds, grid, file=questions, sql=sql, out=out, **common)
+        _require_rows(rows, asked)
         session = _session(data, books, scope=scope, actor=actor, answers=answers)
         shared = session.part(asked, named) if named is not None and (questions or sql) else None
         if quote or (sql is not None and explains(sql)):
@@ -125,7 +127,14 @@ def release(
         steps("checking, charging, asking", 1, 3)
         found = session.batch(asked, spend=named if shared else None, key=key)
         left = session.account.left()
-    _show(found, confidence, left, json, out)
+    _show(found, confidence, left, json, (out, rows))
+
+
+def _require_rows(rows: Path | None, asked: Sequence[Question]) -> None:
+    """Refuse rows that could not be written, before anything is charged."""
+    require_writable("--rows", rows, ".csv", ".parquet")
+    if rows is not None and [each.kind for each in asked] != ["synthetic data"]:
+        raise DomainError("--rows", str(rows), "one question of kind synthetic data, in --questions FILE")
 
 
 @contextmanager
@@ -183,9 +192,14 @@ def _quote(session: Session, asked: Sequence[Question], spend: Any, confidence: 
     )
 
 
-def _show(found: Sequence[Answer], confidence: float, left: Any, json: bool, out: Path | None) -> None:
+def _show(
+    found: Sequence[Answer], confidence: float, left: Any, json: bool, files: tuple[Path | None, Path | None]
+) -> None:
+    """The answers, and the files of the answer and of synthetic rows."""
+    from dpcompose.release import SyntheticData
     from dpcompose.report import dumps, release_document, release_page
 
+    out, rows = files
     document = release_document(found, confidence=confidence, left=left)
     emit("release", lambda: document, lambda: release_page(found, confidence=confidence, left=left), json=json)
     if out is not None:
@@ -196,6 +210,10 @@ def _show(found: Sequence[Answer], confidence: float, left: Any, json: bool, out
             else:
                 found[0].write(out)
         stderr(f"wrote {out}")
+    if rows is not None:
+        with error_boundary():
+            SyntheticData(found[0]).write(rows)
+        stderr(f"wrote {rows}")
 
 
 def _columns(data: Table, by: Sequence[str]) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ from typing import Any
 
 from dpcompose.composition.composition import Composable
 from dpcompose.errors import DomainError
-from dpcompose.files import path_of, replacing
 from dpcompose.ledger import Receipt
 from dpcompose.numerics import check
 from dpcompose.release.arrow import arrow_table, polars_frame, write
@@ -73,14 +72,7 @@ class Answer:
         Raises:
             DomainError: If the name ends otherwise, or the file cannot be written.
         """
-        place = path_of("path", path)
-        if place.suffix not in (".csv", ".parquet"):
-            raise DomainError("path", str(path), "a name that ends in .csv or .parquet")
-        try:
-            with replacing(place) as beside:
-                write(self.table, beside)
-        except OSError as error:
-            raise DomainError("path", str(path), f"a file that can be written ({error.strerror})") from None
+        write(self.table, path)
 
     @property
     def low(self) -> tuple[float, ...]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcompose.errors import DomainError, MissingExtraError
+from dpcompose.files import path_of, replacing
 
 
 @cache
@@ -99,15 +100,26 @@ def _text(cell: bytes | None) -> str | None:
         return None
 
 
-def write(table: Any, path: Path) -> None:
-    """Write an Arrow table as CSV or Parquet, by the end of the file's name."""
+def write(table: Any, path: str | Path) -> None:
+    """Write an Arrow table as CSV or Parquet, by the end of the file's name.
+
+    Raises:
+        DomainError: If the name ends otherwise, or the file cannot be written.
+    """
     import pyarrow.csv
     import pyarrow.parquet
 
-    if path.suffix == ".parquet":
-        pyarrow.parquet.write_table(table, path)
-    else:
-        pyarrow.csv.write_csv(table, path)
+    place = path_of("path", path)
+    if place.suffix not in (".csv", ".parquet"):
+        raise DomainError("path", str(path), "a name that ends in .csv or .parquet")
+    try:
+        with replacing(place) as beside:
+            if place.suffix == ".parquet":
+                pyarrow.parquet.write_table(table, beside)
+            else:
+                pyarrow.csv.write_csv(table, beside)
+    except OSError as error:
+        raise DomainError("path", str(path), f"a file that can be written ({error.strerror})") from None
 
 
 def read_csv(path: Path, *, line_breaks: bool) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import combinations, groupby, product
+from pathlib import Path
 from typing import Any, ClassVar, cast
 
 from dpcompose.composition.calibrate import calibrate
@@ -17,7 +18,7 @@ from dpcompose.numerics import check
 from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.aim import SIGMA, AdaptiveMarginals, workload
 from dpcompose.release.answer import Answer
-from dpcompose.release.arrow import arrow_table
+from dpcompose.release.arrow import arrow_table, write
 from dpcompose.release.counts import Count
 from dpcompose.release.design import Aggregates, Design, Released, digest
 from dpcompose.release.estimation import STEPS, Columns, GraphicalModel, Marginal, require
@@ -41,7 +42,8 @@ class Synthetic(Question):
         by: The columns.
         keys: One list of values for each column of `by`.
         spend: A rho, or an epsilon with a delta.
-        marginals: What should be right: all marginals of so many columns, or lists of columns.
+        marginals: What should be right: all marginals of so many columns, or of all if there are fewer; or lists of
+            columns.
         rounds: Of how many rounds the first is an equal part; by default 16 for each column.
         megabytes: How large the model may become; where it is large, a round takes minutes.
 
@@ -137,8 +139,8 @@ class Synthetic(Question):
             found = [_places(by, "marginals", each) for each in self.marginals]
             parts = sum(2 ** len(columns) for columns in found)
         else:
-            together = int(self.marginals)
-            parts = math.comb(len(by), together) * 2**together if together <= len(by) else 0
+            together = min(int(self.marginals), len(by))
+            parts = math.comb(len(by), together) * 2**together
             found = list(combinations(range(len(by)), together)) if parts <= MOST_PARTS else []
         if not 1 <= parts <= MOST_PARTS:
             domain = f"marginals of the columns of by=, with 1 to {MOST_PARTS:,} parts, 2^n of n columns"
@@ -244,6 +246,14 @@ class SyntheticData:
     def to_pandas(self, rows: int | None = None) -> Any:
         """Synthetic rows as a pandas data frame; see `sample`."""
         return self.sample(rows).to_pandas()
+
+    def write(self, path: str | Path, rows: int | None = None) -> None:
+        """Write synthetic rows as CSV or Parquet, by the end of the name; see `sample`.
+
+        Raises:
+            DomainError: As `sample`, or if the name ends otherwise, or the file cannot be written.
+        """
+        write(self.sample(rows), path)
 
     @cached_property
     def model(self) -> GraphicalModel:

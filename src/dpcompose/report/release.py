@@ -60,7 +60,7 @@ def quote_page(quotes: Sequence[Quote], *, confidence: float, left: Mapping[str,
 
 
 def quote_document(quotes: Sequence[Quote], *, confidence: float, left: Mapping[str, Any]) -> dict[str, Any]:
-    """Quotes for programs; the error of a mean follows from its count, and is null here."""
+    """Quotes for programs; where the error follows from the answer, as that of a mean from its count, it is null."""
     return {
         "left": {name: str(amount) for name, amount in left.items()},
         "quotes": [
@@ -86,19 +86,19 @@ def _quoted(quote: Quote, confidence: float) -> tuple[str, ...]:
     price = listed(quote.price, at_least)
     error = _error(quote, confidence)
     unit = UNITS.get(quote.question.kind, "")
-    shown = "follows from the count" if error is None else f"{above(error, 4)} {unit}".rstrip()
+    shown = "follows from the answer" if error is None else f"{above(error, 4)} {unit}".rstrip()
     return quote.question.kind, price, shown, "yes" if quote.fits else "no"
 
 
 def _error(quote: Quote, confidence: float) -> float | None:
-    return None if quote.question.kind == "mean" else quote.expected_error(confidence)
+    return quote.expected_error(confidence) if quote.question.foreseen else None
 
 
 def _table(answer: Answer, confidence: float, width: int) -> PageTable:
     by = list(answer.design.aggregation.by)
     released = answer.columns[len(by) :]
     # A mean comes before its count; in a histogram the count comes after its edges.
-    main = released[0] if answer.question.kind == "mean" else released[-1]
+    main = released[0] if answer.question.kind in ("mean", "synthetic data") else released[-1]
     errors = _per_row(answer, confidence, len(main.cells))
     unit = UNITS.get(answer.question.kind, "")
     head = [Heading(name, wrap=True) for name in by]
