@@ -443,6 +443,7 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
     ),
     "release.Coordinated": QUESTION | {"by": lambda: "x", "keys": lambda: (1, 2)},
     "release.Session": {
+        "account": lambda: None,
         "table": lambda: release.table(_frame(), unit="person", max_rows_per_unit=2),
         "scope": lambda: "world",
         "answers": lambda: None,

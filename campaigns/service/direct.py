@@ -51,12 +51,15 @@ class Direct:
             "server": ("testserver", 80),
         }
         found: list[dict[str, Any]] = []
-        read = 0
+        read, ended = 0, False
 
         async def receive() -> dict[str, Any]:
-            nonlocal read
+            nonlocal read, ended
             read += 1
+            if ended:
+                return {"type": "http.disconnect"}
             piece = next(pieces, None)
+            ended = piece is None
             return {"type": "http.request", "body": piece or b"", "more_body": piece is not None}
 
         async def send(message: dict[str, Any]) -> None:

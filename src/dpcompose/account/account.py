@@ -25,6 +25,7 @@ from dpcompose.errors import (
 from dpcompose.guarantee import Adjacency, Priced
 from dpcompose.ledger import Amount, Kind, Ledger, Receipt
 from dpcompose.ledger.scope import paths_down_to
+from dpcompose.ledger.text import line_of_text
 from dpcompose.mechanism.text import serialize
 
 
@@ -220,7 +221,12 @@ class Account:
         return as_mapping("note", found)
 
     def kept(self, name: str) -> Mapping[str, Any] | None:
-        """The description that is kept below the scope under a name; None if there is none."""
+        """The description that is kept below the scope under a name; None if there is none.
+
+        Raises:
+            DomainError: If the name is no text.
+        """
+        line_of_text("name", name)
         try:
             return self.ledger.balance(f"{self.scope}/{name}").scope.description
         except UnknownScopeError:

@@ -6,7 +6,7 @@ import logging
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,7 +16,7 @@ from dpcompose.cli.streams import stderr, stdout
 from dpcompose.errors import DomainError, MissingExtraError
 
 if TYPE_CHECKING:
-    from dpcompose.serve import Identities
+    from dpcompose.serve import Identities, Service
     from dpcompose.serve.published import Published
 
 LedgerUrl = Annotated[str | None, typer.Option("--ledger", metavar="URL", envvar="DPCOMPOSE_LEDGER")]
@@ -53,7 +53,6 @@ def serve(
     with error_boundary():
         try:
             from dpcompose.serve import Identities, Service
-            from dpcompose.serve.demo import demo_service
             from dpcompose.serve.issuer import Issuer
             from dpcompose.serve.web import application
         except ModuleNotFoundError:
@@ -72,9 +71,7 @@ def serve(
                 stdout(f"{_invited(opened, each, subject)}\n")
             return
         if demo:
-            service, tokens = demo_service(Path(tempfile.mkdtemp(prefix="dpcompose-demo-")))
-            for who, token in tokens.items():
-                stderr(f"{who}: {token}")
+            service = _demo()
         elif ledger is None:
             raise DomainError("--ledger", None, "a ledger, or --demo")
         else:
@@ -85,14 +82,24 @@ def serve(
         if log:
             _log_requests()
         if alert is not None:
-            from dpcompose.serve.alert import Alerts
+            _start_alerts(service, alert, alert_at)
+        quiet: dict[str, Any] = {"access_log": False, "server_header": False, "timeout_graceful_shutdown": 5}
+        uvicorn.Server(uvicorn.Config(application(service, rate=rate), host=host, port=port, **quiet)).run()
 
-            Alerts(service.ledger, service.people.database, alert, alert_at).start()
-        app = application(service, rate=rate)
-        looks = uvicorn.Config(
-            app, host=host, port=port, access_log=False, server_header=False, timeout_graceful_shutdown=5
-        )
-        uvicorn.Server(looks).run()
+
+def _demo() -> Service:
+    from dpcompose.serve.demo import demo_service
+
+    service, tokens = demo_service(Path(tempfile.mkdtemp(prefix="dpcompose-demo-")))
+    for who, token in tokens.items():
+        stderr(f"{who}: {token}")
+    return service
+
+
+def _start_alerts(service: Service, webhook: str, share: float) -> None:
+    from dpcompose.serve.alert import Alerts
+
+    Alerts(service.ledger, service.people.database, webhook, share).start()
 
 
 def _log_requests() -> None:

@@ -68,6 +68,8 @@ FIELDS: Mapping[str, tuple[Schema, tuple[str, ...]]] = {
     "balances": ({}, ()),
     "entries": ({name: {"type": "string"} for name in ("actor", "kind", "words")} | _BEFORE, ()),
     "verify": (_AFTER, ()),
+    "checkpoint": ({}, ()),
+    "proof": ({"entry": {"type": "string"}}, ("entry",)),
     "reserve": (
         {**_PRICED, **_KEY, "seconds": _SECONDS, "times": {"type": "integer", "minimum": 1, "maximum": MOST_TIMES}},
         ("mechanism", "key", "seconds"),

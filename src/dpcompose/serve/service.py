@@ -174,9 +174,10 @@ class Service:
 
     def proof(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """The proof that an entry of that scope, or below it, is under the checkpoint."""
+        entry = text(fields, "entry")
         with self.ledger.moment() as moment:
             moment.balance(scope)
-            return {"proof": self._published().proof(moment, scope, fields.get("entry"))}
+            return {"proof": self._published().proof(moment, scope, entry)}
 
     def _published(self) -> Published:
         if self.published is None:
