@@ -1,4 +1,6 @@
 """The OpenAPI document says what the service takes."""
+# Schemathesis is an extra of its own.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
 
