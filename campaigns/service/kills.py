@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,6 +79,7 @@ class Servers:
     people: str
     count: int
     control: str
+    target: Callable[[str, str, int, str], None] = serve
     processes: list[Any] = field(default_factory=list[Any])
     ports: list[int] = field(default_factory=list[int])
 
@@ -95,7 +96,7 @@ class Servers:
     def start(self, place: int) -> None:
         """Start a server, and wait until it listens."""
         asked = (self.ledger, self.people, self.ports[place], self.control)
-        self.processes[place] = process = self.context.Process(target=serve, args=asked, daemon=True)
+        self.processes[place] = process = self.context.Process(target=self.target, args=asked, daemon=True)
         process.start()
         for _ in range(600):
             with suppress(OSError), socket.create_connection(("127.0.0.1", self.ports[place]), timeout=1):

@@ -21,6 +21,7 @@ from dpcompose.ledger.group_commit import GroupCommit, Outcome
 from dpcompose.ledger.postgres_connection import (
     RETRIED,
     SETTINGS,
+    commit,
     differences,
     engine_of,
     failure,
@@ -196,22 +197,8 @@ class _Transaction:
         return outcomes
 
     def _commit(self) -> None:
-        """Commit; a warning means that it was done here, and confirmed by no standby."""
-        warnings: list[str] = []
-
-        def noted(notice: psycopg.errors.Diagnostic) -> None:  # it can be read only now
-            if notice.severity_nonlocalized in ("WARNING", None):
-                warnings.append(str(notice.message_primary))
-
-        self.connection.add_notice_handler(noted)
         self.committing = True
-        try:
-            self.connection.commit()
-        finally:
-            self.connection.remove_notice_handler(noted)
-        if warnings:
-            what = f"the server committed with a warning: {warnings[0]}"
-            raise StoreError(self.url, what, "Ask again with the same key", uncertain=True)
+        commit(self.connection, self.url)
 
     def row(self, statement: str, values: Sequence[Any]) -> Row | None:
         return self.connection.execute(statement.replace("?", "%s").encode(), values).fetchone()

@@ -174,6 +174,28 @@ def require_durable(values: Sequence[str | None], url: str, *, all_known: bool =
             raise StoreError(url, f"{name} is {value}: it may lose what it acknowledges", f"Set {name} = {safe[0]}")
 
 
+def commit(connection: psycopg.Connection[Any], url: str) -> None:
+    """Commit, and make sure that whoever must confirm it did.
+
+    Raises:
+        StoreError: The server committed with a warning: it was done there, and no standby confirmed it.
+    """
+    warnings: list[str] = []
+
+    def noted(notice: psycopg.errors.Diagnostic) -> None:  # it can be read only now
+        if notice.severity_nonlocalized in ("WARNING", None):
+            warnings.append(str(notice.message_primary))
+
+    connection.add_notice_handler(noted)
+    try:
+        connection.commit()
+    finally:
+        connection.remove_notice_handler(noted)
+    if warnings:
+        what = f"the server committed with a warning: {warnings[0]}"
+        raise StoreError(url, what, "Ask again with the same key", uncertain=True)
+
+
 def require_tables(connection: psycopg.Connection[Any], url: str) -> None:
     """Raise StoreError unless the tables are such that they keep and show what is written."""
     for problem in differences(connection):

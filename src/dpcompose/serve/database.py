@@ -21,6 +21,8 @@ from dpcompose.serve.tables import TABLES
 
 NOTED_EVERY = 60.0
 """Seconds between two notes of the time: so far may a clock that is set back reach."""
+_WRITTEN = "select pg_logical_emit_message(true, 'dpcompose', '')"
+"""Written also by what finds nothing to change: such a commit waits for the standby, and so for what it found."""
 Row = tuple[Any, ...]
 
 
@@ -170,7 +172,7 @@ class PostgresDatabase(Database):
     def transaction(self, *, write: bool = True) -> Generator[Run]:
         import psycopg
 
-        from dpcompose.ledger.postgres_connection import failure, failures
+        from dpcompose.ledger.postgres_connection import commit, failure, failures
 
         with failures(self.shown):
             pooled = self._engine.raw_connection()
@@ -183,8 +185,10 @@ class PostgresDatabase(Database):
 
         try:
             yield run
+            if write:
+                run(_WRITTEN)
             committing = write
-            connection.commit()
+            commit(connection, self.shown)
         except psycopg.Error as error:
             if connection.closed:
                 pooled.invalidate()
@@ -195,6 +199,6 @@ class PostgresDatabase(Database):
     @contextmanager
     def locked(self, root: str, *, shared: bool = False) -> Generator[Run]:
         number = int.from_bytes(sha256(f"dpcompose serve {root}".encode()).digest()[:8], signed=True)
-        with self.transaction() as run:
+        with self.transaction(write=not shared) as run:
             run(f"select pg_advisory_xact_lock{'_shared' if shared else ''}(?)", (number,))
             yield run

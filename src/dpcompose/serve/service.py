@@ -82,6 +82,13 @@ class Service:
 
     def charge(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """Charge a mechanism at the server's price, as the identity that asks."""
+        try:
+            return self._charged(who, scope, fields)
+        except ScopeExistsError:  # lost in a failover before a standby had it, and opened again otherwise
+            self._accounts.clear()
+            return self._charged(who, scope, fields)
+
+    def _charged(self, who: Identity, scope: str, fields: Fields) -> Answer:
         mechanism = parsed(text(fields, "mechanism", most=LONGEST_MECHANISM))
         described: Any = {} if fields.get("description") is None else fields["description"]
         if not isinstance(described, dict) or any(name in described for name in _NOTED):
@@ -96,12 +103,7 @@ class Service:
             description = {**cast("Answer", described), **noted}
             return account.charge(mechanism, actor=who.actor, key=key, delta=given, description=description)
 
-        try:
-            receipt = self.terms.charged(asked, commit)
-        except ScopeExistsError:
-            self._accounts.clear()
-            raise
-        return {"receipt": receipt.to_json()}
+        return {"receipt": self.terms.charged(asked, commit).to_json()}
 
     def redeem(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """Redeem a receipt of the identity that asks; the nonce is made by the process that draws."""
