@@ -77,6 +77,8 @@ def main() -> None:
         home = given.home or Path(scratch)
         # Parts as small as they are made: put together, they would not fit the memory, and be written to disk.
         apart = {"spark_sql_shuffle_partitions": "128", "spark_sql_adaptive_coalescePartitions_enabled": "false"}
+        # Both compilers, as in a session of one's own.
+        apart["spark_driver_extraJavaOptions"] = f"-Dderby.system.home={scratch}"
         with session(Path(scratch), **apart) as spark:
             began = time.perf_counter()
             frame = made(spark, home / f"people-{given.rows}", given.rows)

@@ -27,13 +27,13 @@ def seeded(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
         (scale,) = size.values()
         return [value + round(noise.gauss(0, scale)) for value in values]
 
-    def least(scores: Any, *, scale: float) -> int:
+    def least(scores: Any, *, scale: float, **_: bool) -> int:
         noisy = [score + scale * noise.gauss(0, 1) for score in scores]
         return noisy.index(min(noisy))
 
     monkeypatch.setattr(sampler, "discrete_laplace", added)
     monkeypatch.setattr(sampler, "discrete_gaussian", added)
-    monkeypatch.setattr(sampler, "least_with_gumbel_noise", least)
+    monkeypatch.setattr(sampler, "least_with_noise", least)
 
 
 def test_twelve_questions_in_python_and_in_sql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

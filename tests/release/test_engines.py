@@ -15,6 +15,7 @@ from dpcompose.errors import EngineError, UnsupportedError
 from dpcompose.release.aggregate import exact
 from dpcompose.release.scan import Scan
 from tests.release import world
+from tests.release.conditions import ROWS, conditions, misread
 
 ORDER = list(BOUNDS)
 
@@ -52,6 +53,8 @@ def test_spark_agrees_with_duckdb(spark: Any, tmp_path: Path) -> None:
         asked = [question.design(here).aggregation for question in [*QUESTIONS.values()][number::2]]
         for batch in (asked[:5], asked[5:10], asked[10:]):
             assert Scan.of(there, batch).exact() == [exact(here, each) for each in batch]
+    asked = tables.on_spark(spark, ROWS, tmp_path / "conditions.parquet", "conditions")
+    assert misread(release.table(asked, unit="person", max_rows_per_unit=1), conditions()[::40]) == []
     nobody = tables.on_spark(spark, [], tmp_path / "nobody.parquet", "nobody")
     _empty(release.table(nobody, unit="person", max_rows_per_unit=2))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from fractions import Fraction
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpcompose.release as release
-from dpcompose import BlackBox, Concentrated, DiscreteGaussian, DiscreteLaplace, Exponential, compose
+from dpcompose import BlackBox, Concentrated, DiscreteGaussian, DiscreteLaplace, Exponential, PermuteAndFlip, compose
 from dpcompose.errors import DomainError
 from dpcompose.release import sampler
 from dpcompose.release.bounds import Bounds, Change
@@ -72,7 +73,9 @@ def test_what_is_charged_is_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         sampler, "discrete_gaussian", lambda values, *, sigma: ran.append(("gauss", sigma)) or list(values)
     )
-    monkeypatch.setattr(sampler, "least_with_gumbel_noise", lambda scores, *, scale: ran.append(("gumbel", scale)) or 0)
+    monkeypatch.setattr(
+        sampler, "least_with_noise", lambda scores, *, scale, flips: ran.append((f"flips {flips}", scale)) or 0
+    )
     for change in CHANGES:
         for spend in ({"epsilon": 0.1}, {"rho": 0.1}):
             noise = noise_for(change, Spend.stated(spend))
@@ -91,10 +94,12 @@ def test_what_is_charged_is_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
             else:
                 assert isinstance(noise.mechanism, Concentrated)
                 assert Fraction(noise.mechanism.stated.rho) >= Fraction(change.l2_squared) / (2 * Fraction(size) ** 2)
-    selection = Selection.costing(7, Spend.stated({"epsilon": 0.1}))
-    selection.draw([1, 2])
-    assert isinstance(selection.mechanism, Exponential)
-    assert Fraction(selection.mechanism.stated) >= 2 * Fraction(7) / Fraction(ran.pop()[1])
+    for spend, kind in (({"epsilon": 0.1}, PermuteAndFlip), ({"rho": 0.1}, Exponential)):
+        selection = Selection.costing(7, Spend.stated(spend))
+        selection.draw([1, 2])
+        name, scale = ran.pop()
+        assert isinstance(selection.mechanism, kind) and name == f"flips {kind is PermuteAndFlip}"
+        assert Fraction(selection.mechanism.stated) >= 2 * Fraction(7) / Fraction(scale)
 
 
 NOISES = [
@@ -176,13 +181,32 @@ def test_a_key_of_one_unit_rarely_comes_out(spend: dict[str, float], groups: int
 
 @pytest.mark.statistical
 def test_a_choice_is_as_likely_as_the_exponential_mechanism_says() -> None:
-    selection = Selection(2.0, 1)
-    scores, draws = [0, 1, 3, 8], 20_000
-    counts = Counter(selection.draw(scores) for _ in range(draws))
-    whole = sum(math.exp(-score / 2.0) for score in scores)
-    for index, score in enumerate(scores):
+    _require_shares(Selection(2.0, 1), [math.exp(-score / 2.0) for score in SCORES])
+
+
+@pytest.mark.statistical
+def test_a_choice_is_as_likely_as_permute_and_flip_says() -> None:
+    # The best is surely taken when it is looked at: every subset of the others may come before it.
+    coins = {score: math.exp(-score / 2.0) for score in SCORES}
+    chances = [0.0] * len(SCORES)
+    for order in itertools.permutations(range(len(SCORES))):
+        left = 1 / math.factorial(len(SCORES))
+        for place in order:
+            chances[place] += left * coins[SCORES[place]]
+            left *= 1 - coins[SCORES[place]]
+    assert math.fsum(chances) == pytest.approx(1)
+    _require_shares(Selection(2.0, 1, flips=True), chances)
+
+
+SCORES = [0, 1, 3, 8]
+
+
+def _require_shares(selection: Selection, weights: list[float]) -> None:
+    draws, whole = 20_000, sum(weights)
+    counts = Counter(selection.draw(SCORES) for _ in range(draws))
+    for index, weight in enumerate(weights):
         # Each share is within 0.02 but for 2.3e-7 (Hoeffding).
-        assert counts[index] / draws == pytest.approx(math.exp(-score / 2.0) / whole, abs=0.02)
+        assert counts[index] / draws == pytest.approx(weight / whole, abs=0.02)
 
 
 def test_noise_saturates_at_64_bits() -> None:

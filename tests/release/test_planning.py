@@ -134,7 +134,7 @@ def test_a_workload_is_one_charge(method: str) -> None:
 
 def test_a_coordinated_workload_comes_near_without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampler, "discrete_laplace", lambda values, **_: list(values))
-    monkeypatch.setattr(sampler, "least_with_gumbel_noise", lambda scores, **_: scores.index(min(scores)))
+    monkeypatch.setattr(sampler, "least_with_noise", lambda scores, **_: scores.index(min(scores)))
     answers = world.session(rows=ROWS).workload(COUNTS, spend={"epsilon": 1}, method="coordinated", rounds=30)
     truth = {key: sum((city, age) == key for _, city, _, age in ROWS) for key in KEYS}
     for row in answers[0].rows:

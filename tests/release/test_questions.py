@@ -36,7 +36,7 @@ GRID: dict[str, Any] = ENDS | {"granularity": 1}
 def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampler, "discrete_laplace", lambda values, **_: list(values))
     monkeypatch.setattr(sampler, "discrete_gaussian", lambda values, **_: list(values))
-    monkeypatch.setattr(sampler, "least_with_gumbel_noise", lambda scores, **_: scores.index(min(scores)))
+    monkeypatch.setattr(sampler, "least_with_noise", lambda scores, **_: scores.index(min(scores)))
 
 
 def asked() -> release.Session:

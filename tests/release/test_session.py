@@ -46,7 +46,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
 
     monkeypatch.setattr(sampler, "discrete_laplace", unchanged)
     monkeypatch.setattr(sampler, "discrete_gaussian", unchanged)
-    monkeypatch.setattr(sampler, "least_with_gumbel_noise", lambda scores, **_: scores.index(min(scores)))
+    monkeypatch.setattr(sampler, "least_with_noise", lambda scores, **_: scores.index(min(scores)))
     return asked
 
 

@@ -37,18 +37,19 @@ def step(make: type[AdaptiveMarginals] = AdaptiveMarginals, **given: Any) -> Ada
 def spent(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Fraction]:
     """The exact rho of all that the samplers were asked for since, for a unit of so many rows."""
     sigmas, scales = list[float](), list[tuple[float, int]]()
-    gaussian, least = sampler.discrete_gaussian, sampler.least_with_gumbel_noise
+    gaussian, least = sampler.discrete_gaussian, sampler.least_with_noise
 
     def drawn(values: Sequence[int], *, sigma: float) -> list[int]:
         sigmas.append(sigma)
         return gaussian(values, sigma=sigma)
 
-    def chosen(scores: Sequence[int], *, scale: float) -> int:
+    def chosen(scores: Sequence[int], *, scale: float, flips: bool) -> int:
+        assert not flips
         scales.append((scale, len(scores)))
-        return least(scores, scale=scale)
+        return least(scores, scale=scale, flips=flips)
 
     monkeypatch.setattr(sampler, "discrete_gaussian", drawn)
-    monkeypatch.setattr(sampler, "least_with_gumbel_noise", chosen)
+    monkeypatch.setattr(sampler, "least_with_noise", chosen)
 
     def rho(change: int) -> Fraction:
         # Each candidate's score is moved by at most its weight; the largest of those that were small enough counts.

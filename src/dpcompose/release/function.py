@@ -14,7 +14,7 @@ from __future__ import annotations
 import operator
 import string
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Protocol
 
@@ -265,8 +265,24 @@ def _less(engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpres
     return one < two
 
 
+def _in_brackets(given: Sequence[Compiled]) -> list[Compiled]:
+    """Conditions as something to compare: SQL reads NOT x IS NULL as NOT (x IS NULL), and x IN (y) IS NULL not at all."""
+    import ibis
+
+    return [replace(each, value=ibis.coalesce(each.value)) if each.kind == "boolean" else each for each in given]
+
+
+def _equal(engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]) -> Expression:
+    one, two = _common(_in_brackets(given))
+    return one == two
+
+
+def _is_null(engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]) -> Expression:
+    return _in_brackets(given)[0].value.isnull()
+
+
 def _is_in(engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]) -> Expression:
-    value, *others = _common(given)
+    value, *others = _common(_in_brackets(given))
     return value.isin(others)
 
 
@@ -367,13 +383,13 @@ FUNCTIONS: Mapping[str, Function] = {
     "modulo": Function("an integer and a constant", _only("integer", "integer"), _modulo),
     "abs": Function("a number", _number_of, _abs, copies=2),
     "floor": Function("a number", lambda kinds: "integer" if _number_of(kinds) else None, _floor, copies=2),
-    "equal": Function("two values of one kind", _compared, _of_common(operator.eq)),
+    "equal": Function("two values of one kind", _compared, _equal),
     "less": Function("two numbers, texts or dates", _ordered, _less),
     "is_in": Function("values of one kind", _compared, _is_in),
     "and": Function("conditions", _conditions, _connected(operator.and_)),
     "or": Function("conditions", _conditions, _connected(operator.or_)),
     "not": _of_one("boolean", "boolean", operator.invert),
-    "is_null": Function("a value", _compared, lambda engine, given, written: given[0].value.isnull()),
+    "is_null": Function("a value", _compared, _is_null),
     "fill_null": Function("two values of one kind", _alike, _of_common(lambda one, two: one.fill_null(two))),
     "case": Function("conditions, and values of one kind", _case_of, _case),
     "lower": _of_one("text", "text", lambda x: x.translate(string.ascii_uppercase, string.ascii_lowercase)),

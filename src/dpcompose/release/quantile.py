@@ -86,7 +86,9 @@ class Chosen(OfColumn):
 
 @dataclass(frozen=True)
 class Quantile(Chosen):
-    """A quantile of a column, in all or in each group, by the exponential mechanism; NULL and NaN are left out.
+    """A quantile of a column, in all or in each group; NULL and NaN are left out.
+
+    It is chosen by permute-and-flip, or by the exponential mechanism where the amount is named in rho.
 
     A candidate with l rows below and u above it, in a table with quantile q, has the score |(1 - q) l - q u|.
 
@@ -98,7 +100,7 @@ class Quantile(Chosen):
         granularity: The step between candidates, of which there are at most 100,001; by default 1 for integers, else
             about a thousandth of the range.
 
-    Reference: [McSherryTalwar2007, Definition 2]
+    Reference: [McKennaSheldon2020, Algorithm 1], [McSherryTalwar2007, Definition 2]
     """
 
     q: Any
@@ -163,9 +165,9 @@ class Quantiles(Chosen):
 class Minimum(Chosen):
     """A value with few rows below it, in all or in each group; NULL and NaN are left out.
 
-    The least value itself is one unit's, so it is never told. The question aims at the rank k at which the exponential
-    mechanism chooses a candidate with no rows below or at it with probability at most 1 / 20: a table with fewer rows
-    gives a value near its largest.
+    The least value itself is one unit's, so it is never told. The question aims at the rank k at which a
+    candidate with no rows below or at it is chosen with probability at most 1 / 20: a table with fewer rows gives a
+    value near its largest.
 
     Args:
         column: A column of numbers.

@@ -35,14 +35,16 @@ def discrete_gaussian(values: Sequence[int], *, sigma: float) -> list[int]:
     return list(library.measurements.make_gaussian(*space, scale=sigma)(list(values))) if values else []
 
 
-def least_with_gumbel_noise(scores: Sequence[int], *, scale: float) -> int:
-    """The index i drawn with probability proportional to e^(-score_i / scale): Gumbel noise, then the least.
+def least_with_noise(scores: Sequence[int], *, scale: float, flips: bool) -> int:
+    """The index of the least score with noise: Gumbel noise, or exponential noise if `flips`.
 
+    With Gumbel noise i is drawn with probability proportional to e^(-score_i / scale); with exponential noise as
+    permute-and-flip does it, candidates in random order, each taken with probability e^(-(score_i - least) / scale).
     The noise is drawn to as many digits as the comparison needs, so the choice is exact.
     """
     library = _opendp()
     space = library.integers, library.metrics.linf_distance(T="i64")
-    measure = library.measures.zero_concentrated_divergence()
+    measure = library.measures.max_divergence() if flips else library.measures.zero_concentrated_divergence()
     return int(library.measurements.make_noisy_max(*space, measure, scale=scale, negate=True)(list(scores)))
 
 

@@ -1,4 +1,4 @@
-"""A choice among public candidates by the exponential mechanism, drawn exactly."""
+"""A choice among public candidates by permute-and-flip or the exponential mechanism, drawn exactly."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from dpcompose.composition.composition import Composable, compose
 from dpcompose.errors import DomainError
-from dpcompose.mechanism import Exponential
+from dpcompose.mechanism import Exponential, PermuteAndFlip
 from dpcompose.numerics.exact import rounded_up
 from dpcompose.release import sampler
 from dpcompose.release.spend import Spend, below
@@ -20,23 +20,30 @@ LARGEST_SCORE = 2**62
 
 @dataclass(frozen=True)
 class Selection:
-    """Candidate i with probability proportional to e^(-score_i / scale).
+    """The candidate with the least score, noise of one scale on each.
 
-    One unit moves every score by at most `change`, so all losses lie in an interval of length 2 change / scale:
-    bounded range. Choices for several groups add up to one of bounded range, `change` being the sum over groups.
+    For an amount of epsilon the noise is exponential: permute-and-flip, which is never further from the best than the
+    exponential mechanism. Its losses are at most those of Laplace noise, and so for choices in several groups, which
+    are Laplace noise on several numbers. For an amount of rho it is the exponential mechanism, candidate i with
+    probability proportional to e^(-score_i / scale): one unit moves every score by at most `change`, so all losses lie
+    in an interval of length 2 change / scale, a bounded range, which costs a quarter of the rho of that epsilon.
+    Choices for several groups add up to one of bounded range, `change` being the sum over groups.
 
     Args:
         scale: Exactly this double.
         change: How far one unit moves any score, summed over groups.
         monotone: Whether one unit moves all scores the same way, as it does counts: then by between 0 and `change`, so
             that all losses lie in an interval of length change / scale.
+        flips: Whether by permute-and-flip.
 
-    Reference: [DongDurfeeRogers2020, Definition 3.1], [McSherryTalwar2007, Definition 2]
+    Reference: [McKennaSheldon2020, Algorithm 1], [DongDurfeeRogers2020, Definition 3.1],
+    [McSherryTalwar2007, Definition 2]
     """
 
     scale: float
     change: int
     monotone: bool = False
+    flips: bool = False
 
     @classmethod
     def costing(cls, change: int, spend: Spend, *, monotone: bool = False) -> Selection:
@@ -48,7 +55,8 @@ class Selection:
         if spend.currency == "rho":
             epsilon = math.sqrt(8 * epsilon) * (1 - 1e-13)
         ways = 1 if monotone else 2
-        chosen = cls(rounded_up(ways * Fraction(change) / Fraction(epsilon)), change, monotone)
+        flips = spend.currency == "epsilon"
+        chosen = cls(rounded_up(ways * Fraction(change) / Fraction(epsilon)), change, monotone, flips)
         if spend.currency == "rho":
             promise = compose(chosen.mechanism).zcdp()
             price = None if promise is None else promise.rho
@@ -59,14 +67,15 @@ class Selection:
 
     @property
     def mechanism(self) -> Composable:
-        """Bounded range of 2 change / scale, or half of it."""
+        """Of epsilon 2 change / scale, or half of it: the statement of all choices together."""
         ways = 1 if self.monotone else 2
-        return Exponential(rounded_up(ways * Fraction(self.change) / Fraction(self.scale)))
+        epsilon = rounded_up(ways * Fraction(self.change) / Fraction(self.scale))
+        return PermuteAndFlip(epsilon, monotone=self.monotone) if self.flips else Exponential(epsilon)
 
     def draw(self, scores: Sequence[int]) -> int:
         """The index of the chosen candidate; the least score is the best."""
         within = [max(min(score, LARGEST_SCORE), -LARGEST_SCORE) for score in scores]
-        return sampler.least_with_gumbel_noise(within, scale=self.scale)
+        return sampler.least_with_noise(within, scale=self.scale, flips=self.flips)
 
     def error(self, candidates: int, failure: float) -> float:
         """How far the chosen score is above the best, but for a probability of `failure`: an upper bound.
@@ -80,7 +89,7 @@ class Selection:
     def plain(self) -> dict[str, object]:
         """The description that the ledger stores."""
         found: dict[str, object] = {
-            "selection": "exponential mechanism",
+            "selection": "permute-and-flip" if self.flips else "exponential mechanism",
             "scale": repr(self.scale),
             "change": self.change,
         }

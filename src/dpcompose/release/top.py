@@ -27,7 +27,7 @@ class Top(Question):
     """The groups with the most rows, and noisy counts of theirs, the largest first.
 
     By "counts" every group's count is made noisy, and the largest are kept. By "peeling" half of the amount chooses one
-    group after the other by the exponential mechanism, for each of which a unit counts with the rows of one group only,
+    group after the other as a quantile is chosen, for each of which a unit counts with the rows of one group only,
     and half is for the counts of those chosen. The default is the one whose choice is off by less at this price.
     Private keys come out as in a count, and the largest of them are kept.
 

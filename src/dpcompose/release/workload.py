@@ -31,11 +31,11 @@ ROUNDS, MOST_ROUNDS = 10, 1000
 class Coordinated(Question):
     """All counts of several grouped counts, read off one synthetic table that is corrected where it is most wrong.
 
-    The synthetic table starts uniform over all combinations of the keys, with the noisy number of rows. Each round the
-    exponential mechanism chooses one of the counts that is far off, noise is added to it, and the cells it counts are
-    multiplied towards it. After the last round a count that is far off is chosen and measured once more, as a check:
-    the column `off` says by how much, and the error is stated from it. What is charged is fixed before: the number of
-    rows, and `rounds` + 1 choices and noisy counts. Rows that have none of the combinations are left out.
+    The synthetic table starts uniform over all combinations of the keys, with the noisy number of rows. Each round one
+    of the counts that are far off is chosen, noise is added to it, and the cells it counts are multiplied towards it.
+    After the last round a count that is far off is chosen and measured once more, as a check: the column `off` says by
+    how much, and the error is stated from it. What is charged is fixed before: the number of rows, and `rounds` + 1
+    choices and noisy counts. Rows that have none of the combinations are left out.
 
     Args:
         counts: GroupOptions counts with public keys.
@@ -107,7 +107,7 @@ UNIT = 2**20
 
 @dataclass(frozen=True)
 class Correction:
-    """Multiplicative weights with the exponential mechanism: private in what it chooses and measures, and nowhere else.
+    """Multiplicative weights with private choices: private in what it chooses and measures, and nowhere else.
 
     Args:
         noise: On the number of rows, and on every chosen count.
