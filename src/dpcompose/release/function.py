@@ -266,7 +266,7 @@ def _less(engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpres
 
 
 def _in_brackets(given: Sequence[Compiled]) -> list[Compiled]:
-    """Conditions as something to compare: SQL reads NOT x IS NULL as NOT (x IS NULL), and x IN (y) IS NULL not at all."""
+    """Conditions to be compared: SQL reads NOT x IS NULL as NOT (x IS NULL), and x IN (y) IS NULL not at all."""
     import ibis
 
     return [replace(each, value=ibis.coalesce(each.value)) if each.kind == "boolean" else each for each in given]
