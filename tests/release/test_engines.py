@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import ibis
 import pytest
 
 import dpcompose.release as release
@@ -102,3 +103,25 @@ def test_a_frame_of_spark_is_a_source_and_keys_of_few_units_stay_there(spark: An
     session = world.session_of(release.table(frame.filter("points > 0"), unit="person", max_rows_per_unit=3))
     with pytest.raises(UnsupportedError, match="trust_view"):
         session.count(spend={"epsilon": 1})
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_columns_that_are_never_null_are_as_others() -> None:
+    rows = [row for row in odd(60, 3) if None not in row]
+    types = zip(tables.SCHEMA.names, tables.split(tables.TYPES), strict=True)
+    backend = ibis.duckdb.connect()
+    backend.con.execute(f"CREATE TABLE people ({', '.join(f'{name} {kind.strip()} NOT NULL' for name, kind in types)})")
+    backend.con.register("odd", tables.arrow(rows))
+    backend.con.execute("INSERT INTO people SELECT * FROM odd")
+    backend.con.execute("CREATE TABLE others AS SELECT * FROM people")
+    bounds = BOUNDS["1 a group"]
+    here = release.table(tables.arrow(rows), **bounds)
+    there, others = (release.table(backend.table(name), **bounds) for name in ("people", "others"))
+    asked = [question.design(here).aggregation for question in [*QUESTIONS.values()][::2]]
+    alone = [exact(here, each) for each in asked]
+    for start in range(0, len(asked), 5):
+        assert Scan.of(there, asked[start : start + 5]).exact() == alone[start : start + 5]
+    both = there.union(others)
+    assert exact(both, release.Count(spend={"epsilon": 1}).design(both).aggregation)[()][0][0] > 0
+    named = there.select("city").join(others.mutate(more=release.col("points")).select("more"), on=bounds["unit"])
+    assert exact(named, release.Count(spend={"epsilon": 1}).design(named).aggregation)[()][0][0] > 0

@@ -28,11 +28,13 @@ class Relation:
         name: As the database has it, with its schema.
         plain: Whether its rows are stored as they are: no view, no computed columns, no rows hidden by a policy.
         place: Where it is for good; None if it lives as long as the connection.
+        unique: Columns that no two of its rows agree in, where the database keeps it so.
     """
 
     name: str
     plain: bool
     place: str | None
+    unique: tuple[frozenset[str], ...] = ()
 
 
 def base(data: Expression) -> Any:

@@ -22,6 +22,10 @@ SELECT database_name, schema_name, NULL, CASE WHEN temporary THEN 'frame' ELSE '
 FROM duckdb_views() WHERE lower(view_name) = lower(?)
 """
 """Tables and views of a name; temporary tables hold what some expression gave."""
+_UNIQUE = """
+SELECT constraint_column_names FROM duckdb_constraints()
+WHERE constraint_type IN ('PRIMARY KEY', 'UNIQUE') AND database_name = ? AND schema_name = ? AND table_name = ?
+"""
 _FRAME = re.compile(
     r"CREATE TEMP VIEW [^()]+ AS SELECT \* FROM (python_arrow_scan|arrow_scan|pandas_scan|read_parquet|parquet_scan)"
     r"\((list_value\([^()]*\)|[^()]*)\)( AS \w+)?;?",
@@ -110,8 +114,12 @@ class OnDuckDB(Engine):
         named = [each for each in found if all(want in (None, has) for want, has in zip(wanted, each[:2], strict=True))]
         # Of several of one name the engine takes one: all have to be plain.
         plain = bool(named) and all(_plain(table.name, kind, words) for _, _, _, kind, words in named)
-        path = named[0][2] if len(named) == 1 else None
-        return Relation(table.name, plain, path and f"duckdb {path} {named[0][1]}.{table.name}")
+        if len(named) != 1:
+            return Relation(table.name, plain, None)
+        catalog, schema, path, _, _ = named[0]
+        unique = backend.con.execute(_UNIQUE, [catalog, schema, table.name]).fetchall() if plain else []
+        place = path and f"duckdb {path} {schema}.{table.name}"
+        return Relation(table.name, plain, place, tuple(frozenset(columns) for (columns,) in unique))
 
     def require(self, backend: Any) -> None:
         """Refuse a connection that takes different texts for equal, whatever their columns say."""
@@ -157,6 +165,17 @@ SELECT bool_and(relkind IN ('r', 'p') AND relpersistence <> 't' AND NOT relrowse
     min(nspname || '.' || relname) FILTER (WHERE relkind IN ('r', 'p') AND relpersistence <> 't')
 FROM part JOIN pg_class ON pg_class.oid = part.oid JOIN pg_namespace ON pg_namespace.oid = relnamespace
 """
+_KEPT_UNIQUE = """
+SELECT array_agg(attname::text) FROM pg_index
+    JOIN pg_class ON pg_class.oid = indrelid
+    JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY ((indkey::int2[])[0:indnkeyatts - 1])
+WHERE indrelid = to_regclass(%s) AND indisunique AND indisvalid AND indisready AND indimmediate
+    AND indpred IS NULL AND indexprs IS NULL
+    AND (relkind = 'p' OR NOT EXISTS (SELECT 1 FROM pg_inherits WHERE inhparent = indrelid))
+GROUP BY indexrelid HAVING bool_and(attcollation = 0)
+"""
+"""Columns that are unique at every moment, with the rows of children. Texts are not among them: an index of theirs is
+not unique any more when the system's collation has changed below it."""
 
 
 @dataclass(frozen=True)
@@ -200,7 +219,9 @@ class OnPostgreSQL(Engine):
         plain, place = backend.con.execute(_RELATION, [name]).fetchone()
         info = backend.con.info
         place = f"postgresql {info.host} {info.port} {info.dbname} {place}" if place else None
-        return Relation(f"{schema}.{table.name}" if schema else table.name, bool(plain), place)
+        unique = backend.con.execute(_KEPT_UNIQUE, [name]).fetchall() if plain else []
+        kept = tuple(sorted((frozenset(columns) for (columns,) in unique), key=sorted))
+        return Relation(f"{schema}.{table.name}" if schema else table.name, bool(plain), place, kept)
 
     def require(self, backend: Any) -> None:
         """Refuse what cannot hold or hand over every text: there, the letters of one row would be an error."""

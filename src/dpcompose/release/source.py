@@ -88,7 +88,17 @@ def opened(source: Any, *, name: str | None, schema: Mapping[str, str] | None, l
                 relation = engine.relation(table, data.get_backend())
             place = relation.place
         identity = place or (uuid.uuid4().hex if name is None else f"named {name}")
-        return Source(name or label, _typed(data, schema), engine, table, relation, identity)
+        return Source(name or label, _typed(_nullable(data, table), schema), engine, table, relation, identity)
+
+
+def _nullable(data: Expression, table: Any) -> Expression:
+    """The same columns, each as one that may be NULL: to ibis another type, which it neither unites nor compares."""
+    import ibis
+
+    if all(each.nullable for each in table.schema.values()):
+        return data
+    schema = ibis.schema({name: each.copy(nullable=True) for name, each in table.schema.items()})
+    return table.copy(schema=schema).to_expr().select(*data.columns)
 
 
 def _engine_of(expression: Expression, *, foreign: bool) -> Engine:

@@ -128,6 +128,7 @@ class Table(Transformations):
         ranges: The ends of columns that the keeper knows, for questions that state none.
         public_tables: The public tables that the catalog lists.
         part: The scope of the part of a partition that this is; empty for a whole table.
+        joined: Whether a row of what was opened may be several now.
     """
 
     name: str
@@ -147,6 +148,7 @@ class Table(Transformations):
         default_factory=dict[str, PublicSource], repr=False, compare=False
     )
     part: str = field(default="", repr=False)
+    joined: bool = field(default=False, repr=False, compare=False)
 
     @property
     def roots(self) -> tuple[Self, ...]:
@@ -170,8 +172,15 @@ class Table(Transformations):
             steps=(*self.steps, step),
             weights=self.weights if weights is None else weights,
             bounds=self.bounds if bounds is None else bounds,
+            joined=self.joined or bounds is not None,
             opened=(*self.roots, *(each for each in roots if each not in self.roots)),
         )
+
+    @property
+    def single(self) -> bool:
+        """Whether the database keeps it so that no unit has more than one row."""
+        unique = () if self.relation is None or self.joined else self.relation.unique
+        return any(columns <= {*self.unit} for columns in unique)
 
     def column(self, name: object) -> TableColumn:
         """The column of that name.

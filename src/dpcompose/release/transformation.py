@@ -56,6 +56,9 @@ class Transformations(ABC):
         @property
         def roots(self) -> tuple[Self, ...]: ...
 
+        @property
+        def single(self) -> bool: ...
+
         def column(self, name: object) -> Any: ...
 
     @abstractmethod

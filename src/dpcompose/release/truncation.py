@@ -35,6 +35,11 @@ class UnitTable(Protocol):
         ...
 
     @property
+    def single(self) -> bool:
+        """Whether the database keeps it so that no unit has more than one row."""
+        ...
+
+    @property
     def engine(self) -> Engine:
         """The engine that holds the rows."""
         ...
@@ -157,9 +162,13 @@ def kept(
 ) -> Expression:
     """The rows of each unit, or of what else is in `of`, that `Sampling` keeps in the order of `names`.
 
-    If dense, what is numbered and kept are not rows, but the groups that agree in `names`.
+    If dense, what is numbered and kept are not rows, but the groups that agree in `names`. Of units with one row each
+    nothing can be left out, so nothing is sorted.
     """
     import ibis
+
+    if table.single:
+        return rows
 
     def order(of_rows: Expression) -> list[Any]:
         """The total order over these columns, as `bounded` says."""
