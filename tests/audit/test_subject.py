@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 import random
@@ -9,6 +10,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -134,3 +136,49 @@ def test_bad_subjects_are_refused() -> None:
     for batch in (lambda data, n: np.zeros(n + 1), lambda data, n: 0, lambda data, n: np.zeros((n, 2, 2))):
         with pytest.raises(DomainError, match="batch"):
             Subject(batch=batch).draw(WORLDS, COINS)
+
+
+MODULE = """
+import numpy as np
+GENERATOR = np.random.default_rng({seed})
+def told(data):
+    return data + GENERATOR.laplace()
+class Teller:
+    def __call__(self, data):
+        return data + GENERATOR.laplace()
+teller = Teller()
+"""
+
+
+@pytest.mark.parametrize("name", ["told", "teller"])
+@pytest.mark.parametrize("seed, different", [("", 6), ("7", 1)])
+def test_a_process_of_its_own_makes_its_generators(
+    name: str, seed: str, different: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = f"noisy_{name}_{different}"
+    (tmp_path / f"{module}.py").write_text(MODULE.format(seed=seed))
+    monkeypatch.syspath_prepend(tmp_path)
+    told = getattr(importlib.import_module(module), name)
+    drawn = Subject(told, fresh=Fresh.PROCESS).draw(Pair(0.0, 0.0), np.zeros(6, dtype=np.int8))
+    assert len(set(drawn.tolist())) == different
+
+
+ENDING = """
+import os
+import numpy as np
+GENERATOR = np.random.default_rng()
+def told(data):
+    noise = GENERATOR.laplace()
+    if data:
+        os._exit(1)
+    return noise
+"""
+
+
+def test_a_worker_that_begins_again_draws_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ending_worker.py").write_text(ENDING)
+    monkeypatch.syspath_prepend(tmp_path)
+    told = importlib.import_module("ending_worker").told
+    drawn = Subject(told, fresh=Fresh.WORKER).draw(Pair(0.0, 1.0), np.array([0, 1] * 4, dtype=np.uint8))
+    values = [outcome.value for outcome in drawn if not outcome.raised]
+    assert len(values) == len(set(values)) == 4

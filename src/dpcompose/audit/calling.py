@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import inspect
 import io
 import math
 import os
@@ -11,11 +12,15 @@ import pickle
 import random
 import select
 import signal
+import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
+from importlib.util import find_spec, module_from_spec
+from pathlib import Path
+from sysconfig import get_path
 from typing import Any
 
 import numpy as np
@@ -176,6 +181,29 @@ def _pickled(data: Any) -> bytes | None:
         return pickle.dumps(data)
     except Exception:
         return None
+
+
+def anew(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The same name of its module, which is executed again, as a new program would: its generators are made anew.
+
+    What is no name of a module in a file of the user's stays as it is, and so do the modules that are imported there.
+    """
+    module = inspect.getmodule(function)
+    name = next((name for name, value in vars(module).items() if value is function), None) if module else None
+    spec = None
+    if module is not None and name is not None:
+        with contextlib.suppress(ValueError):  # a script has none
+            spec = find_spec(module.__name__)
+    if name is None or spec is None or spec.loader is None or not _is_of_user(spec.origin):
+        return function
+    made = sys.modules[spec.name] = module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return getattr(made, name)
+
+
+def _is_of_user(origin: str | None) -> bool:
+    libraries = [get_path("stdlib"), get_path("platstdlib"), get_path("purelib"), get_path("platlib")]
+    return origin is not None and origin.endswith(".py") and not any(Path(origin).is_relative_to(p) for p in libraries)
 
 
 def in_process(answer: Callable[[], Outcome], limit: float) -> Outcome:

@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from dpcompose.audit.calling import Calls, Dataset, in_process
+from dpcompose.audit.calling import Calls, Dataset, anew, in_process
 from dpcompose.audit.feature import Feature, features_of
 from dpcompose.audit.outcome import Outcome, Outcomes
 from dpcompose.audit.pair import Pair
@@ -49,7 +49,8 @@ class Fresh(Enum):
     INSTANCE = "instance"
     """An instance of its own, from `make`."""
     PROCESS = "process"
-    """A process of its own: no call sees what another one left, and one that hangs is ended whatever it does."""
+    """A process of its own, in which the file that names the subject is executed again: no call sees what another one
+    left, and one that hangs is ended whatever it does."""
 
 
 class ExhaustedError(Exception):
@@ -163,7 +164,7 @@ class Subject:
 
     def _outcome(self, calls: Calls, data: Dataset) -> Outcome:
         if self.fresh is Fresh.PROCESS:
-            return in_process(lambda: calls.outcome(self._function(), data), self.limit + 1.0)
+            return in_process(lambda: calls.outcome(anew(self._function()), data), self.limit + 1.0)
         return calls.outcome(self._function(), data)
 
     def _function(self) -> Callable[[Any], Any]:

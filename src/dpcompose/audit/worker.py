@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcompose.audit.calling import Calls, Dataset
+from dpcompose.audit.calling import Calls, Dataset, anew
 from dpcompose.audit.outcome import Outcome, Outcomes
 from dpcompose.errors import DomainError
 
@@ -44,6 +44,7 @@ class Worker:
     timed: bool
     notes: set[str]
     _child: int = 0
+    _begun: int = 0
     _asking: int = -1
     _telling: int = -1
     _waiting: bytearray = field(default_factory=bytearray)
@@ -99,6 +100,7 @@ class Worker:
 
     def _begin(self) -> None:
         (asked, asking), (telling, told) = os.pipe(), os.pipe()
+        self._begun += 1
         child = os.fork()
         if child == 0:
             with contextlib.suppress(BaseException):
@@ -122,7 +124,9 @@ class Worker:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(output, 1)
         os.dup2(output, 2)
-        function, calls = self.function(), Calls(self.limit, self.timed, self.notes, output)
+        # A second process would draw from the first one's generators again.
+        function = self.function() if self._begun == 1 else anew(self.function())
+        calls = Calls(self.limit, self.timed, self.notes, output)
         while (text := _read(asking)) is not None:
             asked: tuple[Any, Any, bytes] = pickle.loads(text)
             zero, one, coins = asked
