@@ -18,7 +18,7 @@ from dpcompose.account.scope import (
     path_in,
     require_same_adjacency,
 )
-from dpcompose.account.slots import open_slots, take_slot
+from dpcompose.account.slots import open_slots, price_of_slots, take_slot
 from dpcompose.adaptive import MenuFilter, Odometer
 from dpcompose.adaptive.description import FILTERS, from_description
 from dpcompose.adaptive.filter import Filter
@@ -240,6 +240,21 @@ class BudgetArguments:
     odometer: str | None = None
     renew: str | None = None
     note: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def cost(self, ledger: Ledger, path: str) -> Mapping[str, Any]:
+        """The cost of opening it to the scopes above: slots are charged at once, all else when it is charged.
+
+        Raises:
+            As `open`.
+        """
+        filter = self._filter() if self.kind == Kind.SLOTS and "/" in path else None
+        if filter is None or self.slots is None:
+            return {}
+        given: dict[str, Any] = {
+            "delta": self.price_delta,
+            "adjacency": check.named("adjacency", self.adjacency, Adjacency),
+        }
+        return price_of_slots(ledger, path_in(ledger, path), slots=self.slots, filter=filter, **given)[1]
 
     def open(self, ledger: Ledger, path: str, *, actor: str, key: str | None = None) -> Scope:
         """Open it; in a scope of slots, take a slot.

@@ -56,14 +56,7 @@ def open_slots(
         UnsupportedError: If a filter above has no price for them.
         DomainError, LedgerError: See `open_scope`.
     """
-    curators = Curators(check.count("slots", slots, least=1), filter=filter, adjacency=adjacency)
-    if stated_alternatives(filter):
-        raise UnsupportedError(
-            f"slots with a {filter.kind} filter", "their caps are one set of amounts", "Open each as a scope of its own"
-        )
-    require_same_adjacency(ledger, path, adjacency)
-    above = budgets_above(ledger, path)
-    cost = chain_cost(above, curators, delta=delta, adjacency=adjacency)
+    curators, cost = price_of_slots(ledger, path, slots=slots, filter=filter, delta=delta, adjacency=adjacency)
     return ledger.scope(
         path,
         kind=Kind.SLOTS,
@@ -74,6 +67,19 @@ def open_slots(
         actor=actor,
         key=key,
     )
+
+
+def price_of_slots(
+    ledger: Ledger, path: str, *, slots: int, filter: Filter, delta: NumericLiteral | None, adjacency: Adjacency
+) -> tuple[Curators, Mapping[str, Any]]:
+    """The slots together, and their cost to the chain above; see `open_slots`."""
+    curators = Curators(check.count("slots", slots, least=1), filter=filter, adjacency=adjacency)
+    if stated_alternatives(filter):
+        raise UnsupportedError(
+            f"slots with a {filter.kind} filter", "their caps are one set of amounts", "Open each as a scope of its own"
+        )
+    require_same_adjacency(ledger, path, adjacency)
+    return curators, chain_cost(budgets_above(ledger, path), curators, delta=delta, adjacency=adjacency)
 
 
 def open_equal_slots(

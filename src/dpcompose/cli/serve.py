@@ -36,6 +36,9 @@ def serve(
     subject: Annotated[
         str | None, option("With --invite: who it is at the issuer, instead of a token.", "SUBJECT")
     ] = None,
+    revoke: Annotated[
+        list[str] | None, option("Revoke the tokens of a name and end; may be repeated.", "NAME[:SCOPE]")
+    ] = None,
     issuer: Annotated[str | None, option("An OpenID Connect issuer whose tokens are taken too.", "URL")] = None,
     audience: Annotated[str | None, option("The name of this service at the issuer.", "NAME")] = None,
     checkpoints: Annotated[
@@ -59,16 +62,13 @@ def serve(
             raise MissingExtraError("The service", "serve") from None
         from dpcompose.ledger import Ledger
 
-        on_server = ledger is not None and ledger.startswith(("postgresql:", "postgres:", "postgresql+psycopg:"))
-        kept = people or (ledger if on_server and ledger else "people.db")
+        kept = people or _people_of(ledger)
         believed = None if issuer is None else Issuer(issuer, audience or "")
         if unit:
             stdout(_unit(ledger, kept))
             return
-        if invite:
-            opened = Identities.open(kept, issuer=believed)
-            for each in invite:
-                stdout(f"{_invited(opened, each, subject)}\n")
+        if invite or revoke:
+            _change(Identities.open(kept, issuer=believed), invite or [], subject, revoke or [])
             return
         if demo:
             service = _demo()
@@ -125,6 +125,26 @@ def _published(file: Path | None, trust: list[str]) -> Published | None:
     if (file is None) != (not trust):
         raise DomainError("--checkpoints", str(file), "a file, and with --trust the key that signs it")
     return None if file is None else Published(file, [VerifierKey.read(each) for each in trust])
+
+
+def _people_of(ledger: str | None) -> str:
+    on_server = ledger is not None and ledger.startswith(("postgresql:", "postgres:", "postgresql+psycopg:"))
+    return ledger if on_server and ledger else "people.db"
+
+
+def _change(people: Identities, invite: list[str], subject: str | None, revoke: list[str]) -> None:
+    for each in invite:
+        stdout(f"{_invited(people, each, subject)}\n")
+    for each in revoke:
+        stdout(f"{_revoked(people, each)}\n")
+
+
+def _revoked(people: Identities, words: str) -> str:
+    name, _, scope = words.partition(":")
+    found = people.revoke(name, scope)
+    if not found:
+        raise DomainError("--revoke", words, "a name and scope as they were invited, such as Grace, or Ada:city/health")
+    return f"{found} revoked"
 
 
 def _invited(people: Identities, words: str, subject: str | None) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
 from dpcompose import mechanism as blocks
@@ -44,11 +45,31 @@ def parse(text: object) -> Composable:
     if not (isinstance(text, str) and len(text) <= LONGEST):
         raise DomainError("mechanism", text, f"a text of at most {LONGEST} characters")
     try:
-        return _composable(ast.parse(text, mode="eval").body)
+        return _composable(_tree(text))
     except DPComposeError:
         raise
     except (SyntaxError, ValueError, TypeError, KeyError, MemoryError, RecursionError):
         raise DomainError("mechanism", text, "a mechanism, such as Gaussian(10.0) * 3") from None
+
+
+_PARSING = Lock()
+_TRIES = 5
+
+
+def _tree(text: str) -> ast.expr:
+    """The tree of an expression.
+
+    CPython counts the depth of trees for all threads together, and takes those that parse at once for a defect of its
+    own (SystemError). Tracebacks parse too, so that it may happen under the lock.
+    """
+    with _PARSING:
+        for left in range(_TRIES)[::-1]:
+            try:
+                return ast.parse(text, mode="eval").body
+            except SystemError:
+                if not left:
+                    raise MemoryError from None
+    raise AssertionError("the last try returned or raised")
 
 
 def arguments(mechanism: Any) -> tuple[str, dict[str, Any]]:
@@ -59,7 +80,7 @@ def arguments(mechanism: Any) -> tuple[str, dict[str, Any]]:
     """
     text = repr(mechanism)
     try:
-        match ast.parse(text, mode="eval").body:
+        match _tree(text):
             case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name in _NAMES:
                 named = {str(each.arg): _value(each.value) for each in keywords}
                 bound = inspect.signature(_NAMES[name]).bind(*[_value(each) for each in args], **named)

@@ -155,6 +155,7 @@ class Agreements:
 
     def requests(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """The requests at or below a scope, the newest first; an analyst's own."""
+        self.terms.ledger.balance(scope)
         with self.terms.database.transaction(write=False) as run:
             found = approval.requests_of(run, root_of(scope), MOST_SHOWN)
         return {"requests": [each.shown() for each in found if _may_see(who, scope, each.scope, each.actor)]}
@@ -163,7 +164,8 @@ class Agreements:
         """The terms that hold at a scope, and the reservations at or below it; an analyst's own."""
         now, ways = self.terms.database.now(), set(paths_down_to(scope))
         with self.terms.database.transaction(write=False) as run, self.terms.ledger.moment() as moment:
-            tree = Tree(run, moment, root_of(scope), now)
+            moment.balance(scope)
+            tree = Tree.looked_at(run, moment, root_of(scope), now)
             quotas, kept = tree.quotas, tree.reservations
             thresholds = approval.thresholds_of(run, tree.root)
         theirs = [each for each in quotas if who.role is not Role.ANALYST or each.is_about(each.scope, who.actor)]

@@ -103,19 +103,33 @@ def thresholds_of(run: Run, root: str) -> dict[str, Amounts]:
     return {scope: Amounts.read(json.loads(amounts)) for scope, amounts in found}
 
 
+def _exceeded(run: Run, path: str, cost: Amounts) -> list[str]:
+    """The scopes above which a cost needs a second person."""
+    above = set(paths_down_to(path))
+    return [
+        scope
+        for scope, amounts in thresholds_of(run, paths_down_to(path)[0]).items()
+        if scope in above and any(cost.units.get(name, 0) > units for name, units in amounts.units.items())
+    ]
+
+
+def require_no_threshold(run: Run, path: str, cost: Amounts) -> None:
+    """Refuse a cost that needs a second person, where none can be asked.
+
+    Raises:
+        ApprovalError: It is above a threshold.
+    """
+    for scope in _exceeded(run, path, cost):
+        raise ApprovalError(scope, "this is above a threshold, and nobody can approve it. Open fewer or smaller slots")
+
+
 def require_approved(run: Run, asked: Asked, now: float) -> str | None:
     """Who approved a charge; None where none of its amounts is above a threshold.
 
     Raises:
         ApprovalError: It needs an approval, and has none.
     """
-    above = set(paths_down_to(asked.scope))
-    thresholds = thresholds_of(run, paths_down_to(asked.scope)[0])
-    where = [
-        scope
-        for scope, amounts in thresholds.items()
-        if scope in above and any(asked.cost.units.get(name, 0) > units for name, units in amounts.units.items())
-    ]
+    where = _exceeded(run, asked.scope, asked.cost)
     if not where:
         return None
     found = request_of(run, asked.key)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from dpcompose.ledger.text import scope_path
 from dpcompose.serve.asked import Answer, Fields
@@ -35,8 +35,8 @@ class RateLimit:
     _saved: dict[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
     _lock: Lock = field(default_factory=Lock)
 
-    def admits(self, name: str, *, cost: float = 1.0) -> bool:
-        """Whether one more request of that name is answered now; without cost, whether one would be."""
+    def admits(self, name: str) -> bool:
+        """Whether one more request of that name is answered now."""
         with self._lock:
             now = self.clock()
             if len(self._saved) > 10_000:
@@ -44,7 +44,7 @@ class RateLimit:
             saved, then = self._saved.get(name, (self.burst, now))
             saved = min(self.burst, saved + (now - then) * self.rate)
             admitted = saved >= 1.0
-            self._saved[name] = (saved - cost if admitted else saved, now)
+            self._saved[name] = (saved - 1.0 if admitted else saved, now)
             return admitted
 
 
@@ -70,11 +70,10 @@ class Gate:
         Raises:
             HTTPException: 401 for nobody's, 429 for one that asks too often.
         """
-        if not self.failures.admits(caller, cost=0.0):
-            raise HTTPException(429, "too many requests without a valid token; wait a minute")
         found = self.service.people.find(token)
-        if found is None:
-            self.failures.admits(caller)
+        if found is None:  # whoever has a token is let in, whatever comes from the same address
+            if not self.failures.admits(caller):
+                raise HTTPException(429, "too many requests without a valid token; wait a minute")
             raise HTTPException(401, "a valid token is needed")
         if not self.limit.admits(f"{found.role}:{found.actor}"):
             raise HTTPException(429, "too many requests; wait a second")
@@ -100,10 +99,13 @@ async def body_of(request: Request) -> bytes:
     if not (announced.isdecimal() and len(announced) < 12 and int(announced) <= LARGEST_BODY):
         raise HTTPException(413, f"a body of at most {LARGEST_BODY} bytes is taken")
     found = bytearray()
-    async for chunk in request.stream():
-        found += chunk
-        if len(found) > LARGEST_BODY:
-            raise HTTPException(413, f"a body of at most {LARGEST_BODY} bytes is taken")
+    try:
+        async for chunk in request.stream():
+            found += chunk
+            if len(found) > LARGEST_BODY:
+                raise HTTPException(413, f"a body of at most {LARGEST_BODY} bytes is taken")
+    except ClientDisconnect:
+        raise HTTPException(400, "the body was broken off") from None
     return bytes(found)
 
 

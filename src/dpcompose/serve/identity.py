@@ -20,6 +20,8 @@ from dpcompose.serve.permission import Role
 
 _NAME = re.compile(r"[^\x00-\x20\x7f-\x9f@\ud800-\udfff](?:[^\x00-\x1f\x7f-\x9f@\ud800-\udfff]{0,98}[^\s@])?")
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
+WEEK = 7 * 86400.0
+"""Whoever is to stay as the last keeper has a token for so long, or as long as the one that is revoked."""
 YEAR = 366 * 86400.0
 
 
@@ -149,12 +151,19 @@ class Identities:
         """
         now = self.database.now()
         with self.database.locked("") as run:
-            live = run("select name, role, subtree from service_token where revoked = 0 and expires > ?", (now,))
+            live = run(
+                "select name, role, subtree, expires from service_token where revoked = 0 and expires > ?", (now,)
+            )
             gone = [each for each in live if each[0] == name and each[2] == subtree]
-            keepers = [each for each in live if each not in gone and each[1] == Role.KEEPER]
-            kept = any(Identity(other, Role.KEEPER, where).covers(subtree) for other, _, where in keepers)
-            if any(role == Role.KEEPER for _, role, _ in gone) and not kept:
-                what, remedy = "revoking the last keeper", "Invite another first"
+            until = max((expires for _, role, _, expires in gone if role == Role.KEEPER), default=0.0)
+            keepers = [
+                each
+                for each in live
+                if each not in gone and each[1] == Role.KEEPER and each[3] >= min(until, now + WEEK)
+            ]
+            kept = any(Identity(other, Role.KEEPER, where).covers(subtree) for other, _, where, _ in keepers)
+            if until and not kept:
+                what, remedy = "revoking the last keeper", "Invite another for a week or longer first"
                 raise UnsupportedError(what, "nobody could keep that subtree", remedy)
             run("update service_token set revoked = 1 where name = ? and subtree = ?", (name, subtree))
         return len(gone)

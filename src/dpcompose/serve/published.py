@@ -60,7 +60,9 @@ class Published:
         Raises:
             DomainError: There is no such entry there.
         """
-        number = int(entry) if isinstance(entry, str) and entry.isdecimal() and len(entry) < 16 else 0
+        number = (
+            int(entry) if isinstance(entry, str) and entry.isascii() and entry.isdecimal() and len(entry) < 16 else 0
+        )
         root = root_of(scope)
         if number:
             for record in moment.snapshot.records(root, after=number - 1, limit=1):

@@ -54,10 +54,13 @@ class Reservation:
         """The amounts that it still keeps, in units."""
         return {name: max(units - self.used.units[name], 0) for name, units in self.held.units.items()}
 
-    def count(self, run: Run, cost: Amounts) -> None:
+    def use(self, cost: Amounts) -> None:
         """One of its charges was made."""
         used = self.used.units
         self.used = Amounts({name: units + cost.units.get(name, 0) for name, units in used.items()})
+
+    def keep_used(self, run: Run) -> None:
+        """Write down what its charges have used."""
         run("update service_reservation set used = ? where id = ?", (self.used.text, self.id))
 
     def require(self, asked: Asked) -> None:

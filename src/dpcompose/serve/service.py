@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, wraps
@@ -25,6 +26,7 @@ from dpcompose.serve.reading import Verifier, page
 from dpcompose.serve.terms import Terms
 
 MOST_ACCOUNTS = 1024
+_KEY = re.compile("[0-9a-f]{64}")
 PLACE = "release:table"
 """The scope below a scope in which its releases keep what it holds for."""
 _NOTED = ("approved", "reservation")
@@ -125,8 +127,8 @@ class Service:
     def keep(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """Keep the unit and bounds that a scope holds for; the first who says them has said them for all."""
         place, described = _place(fields), fields.get("description")
-        if not isinstance(described, dict) or list(cast("Answer", described)) != ["release"]:
-            raise DomainError("description", described, "a mapping with the name release alone")
+        if not _is_binding(described):
+            raise DomainError("description", described, "what a scope holds for, as a release session writes it")
         self.account(scope).keep(place, cast("Answer", described), actor=who.actor)
         return self.kept(who, scope, fields)
 
@@ -198,7 +200,11 @@ class Service:
             asked = BudgetArguments(**words)
         except TypeError:
             raise DomainError("fields", sorted(words), "the words of a budget") from None
-        asked.open(self.ledger, scope, actor=who.actor)
+        cost = Amounts.of(asked.cost(self.ledger, scope))
+        if cost:
+            self.terms.opened(who, scope, cost, lambda: asked.open(self.ledger, scope, actor=who.actor))
+        else:
+            asked.open(self.ledger, scope, actor=who.actor)
         return {"scope": scope}
 
     def close(self, who: Identity, scope: str, fields: Fields) -> Answer:
@@ -275,6 +281,23 @@ def _place(fields: Fields) -> str:
     if name != PLACE:
         raise DomainError("name", name, PLACE)
     return name
+
+
+def _is_binding(described: Any) -> bool:
+    match described:
+        case {"release": {"unit": [*unit], "bounds": [int(), int(), int()], "key": str(key), **more}, **rest}:
+            named = all(_is_column(each) for each in unit)
+            return bool(unit) and named and _KEY.fullmatch(key) is not None and not more and not rest
+        case _:
+            return False
+
+
+def _is_column(each: object) -> bool:
+    match each:
+        case [str(), str()]:
+            return True
+        case _:
+            return False
 
 
 def own_key(who: Identity, key: str) -> str:

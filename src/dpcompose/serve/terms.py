@@ -13,11 +13,12 @@ from typing import Any
 
 from dpcompose.errors import KeyReusedError, OverdrawnError, ReservedError, StoreError
 from dpcompose.ledger import Amounts, Entry, Ledger, Moment, Receipt
-from dpcompose.ledger.entry import GRANTED, now
+from dpcompose.ledger.entry import GRANTED, OPENED, now
 from dpcompose.ledger.scope import AccountNode, available, paths_down_to, require_currencies, root_of, spend
-from dpcompose.serve.approval import require_approved
+from dpcompose.serve.approval import require_approved, require_no_threshold
 from dpcompose.serve.asked import Asked, note_of
 from dpcompose.serve.database import Database, Run
+from dpcompose.serve.identity import Identity
 from dpcompose.serve.quota import Quota, quotas_of
 from dpcompose.serve.reservation import Reservation, end_expired, reservations_of, reserved_again
 from dpcompose.serve.turns import Turns
@@ -65,6 +66,14 @@ class Tree:
         end_expired(run, root, now)
         return found
 
+    @classmethod
+    def looked_at(cls, run: Run, moment: Moment, root: str, now: float) -> Tree:
+        """The tree with everything counted in its reservations that was charged; nothing is written."""
+        found = cls(run, moment, root, now)
+        if found.reservations:
+            found._count_charges(found._counted, keep=False)
+        return found
+
     def _catch_up(self) -> None:
         """Count what was charged since: the ledger alone says what was, whoever stopped in between."""
         head = self.moment.snapshot.head(self.root).sequence
@@ -75,23 +84,39 @@ class Tree:
                 (self.root, head),
             )
             return
-        rows = self.run("select sequence from service_progress where root = ?", (self.root,))
-        last = after = rows[0][0] if rows else 0
-        for record in self.moment.snapshot.records(self.root, after=after, limit=None):
-            last = record.sequence
-            if '"kind":"granted"' in record.body and (entry := record.entry).kind == GRANTED:
-                self._count(entry)
+        after = self._counted
+        last = self._count_charges(after, keep=True)
         if last > after:
             self.run("update service_progress set sequence = ? where root = ?", (last, self.root))
 
-    def _count(self, entry: Entry) -> None:
-        for quota in self.quotas:
+    @property
+    def _counted(self) -> int:
+        """The last entry that was counted."""
+        rows = self.run("select sequence from service_progress where root = ?", (self.root,))
+        return rows[0][0] if rows else 0
+
+    def _count_charges(self, after: int, *, keep: bool) -> int:
+        last = after
+        for record in self.moment.snapshot.records(self.root, after=after, limit=None):
+            last = record.sequence
+            # Slots are charged when they are opened.
+            if not ('"kind":"granted"' in record.body or '"slots":' in record.body):
+                continue
+            entry = record.entry
+            if entry.kind == GRANTED or (entry.kind == OPENED and entry.cost):
+                self._count(entry, keep=keep)
+        return last
+
+    def _count(self, entry: Entry, *, keep: bool) -> None:
+        for quota in self.quotas if keep else ():
             if quota.is_about(entry.scope, entry.actor):
                 quota.count(self.run, entry)
-        used = note_of(entry).get("reservation")
+        used = note_of(entry).get("reservation") if entry.kind == GRANTED else None
         for each in self.reservations:
             if each.id == used:
-                each.count(self.run, entry.cost)
+                each.use(entry.cost)
+                if keep:
+                    each.keep_used(self.run)
 
     def chain(self, path: str) -> list[AccountNode]:
         """The nodes down to a scope, with what is reserved and still to come counted as spent."""
@@ -180,12 +205,38 @@ class Terms:
         require_room(tree.chain(asked.scope), asked.cost)
         return named if approved is None else {**named, "approved": approved}
 
+    def opened(self, who: Identity, path: str, cost: Amounts, commit: Callable[[], object]) -> None:
+        """Open what is charged above when it is opened, if the terms there allow it.
+
+        Raises:
+            ApprovalError, QuotaError, ReservedError: They do not.
+        """
+        root, above = root_of(path), path.rpartition("/")[0]
+        with self.turns.alone(root) as run:
+            with self.ledger.moment() as moment:
+                if moment.snapshot.node(path) is None:
+                    self._may_open(Tree.caught_up(run, moment, root, self.database.now()), who, above, cost)
+            commit()
+
+    @staticmethod
+    def _may_open(tree: Tree, who: Identity, above: str, cost: Amounts) -> None:
+        try:
+            spend(tree.chain(above), cost.units)
+        except OverdrawnError:
+            return  # the ledger refuses it
+        require_no_threshold(tree.run, above, cost)
+        for quota in tree.quotas:
+            if quota.is_about(above, who.actor):
+                quota.require(tree.run, who.actor, cost, tree.time)
+        tree.hold(besides=None)
+        require_room(tree.chain(above), cost)
+
     def left(self, path: str) -> Amounts:
         """The most that a charge without a reservation could ask now."""
         now = self.database.now()
         with self.database.transaction(write=False) as run, self.ledger.moment() as moment:
             moment.balance(path)
-            return Tree(run, moment, root_of(path), now).available(path)
+            return Tree.looked_at(run, moment, root_of(path), now).available(path)
 
 
 def require_room(chain: list[AccountNode], cost: Amounts) -> None:

@@ -60,6 +60,7 @@ class Web:
             for name, each in PERMISSIONS.items()
         ]
         app = Starlette(routes=routes, exception_handlers={HTTPException: _plain, Exception: _defect})
+        app.router.redirect_slashes = False  # else the Host header, whatever it says, is where a client is sent
         app.add_middleware(Observed, self.registry, HEADERS)  # pyright: ignore[reportArgumentType]
         return app
 
