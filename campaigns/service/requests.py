@@ -45,7 +45,7 @@ MECHANISMS += ["().__class__", "Gaussian(" * 500, "Gaussian(10.0) * 10**9", "Gau
 MECHANISMS += ["Laplace(1e400)", "-" * 3000 + "1"]
 VALUES: list[Any] = [None, True, 1, -1.5, [], {}, [[1]], {"a": {"b": 1}}, 10**30, 1e308]
 VOLATILE = re.compile(
-    r"[0-9a-f]{64}|\d{4}-\d\d-\d\dT[\d:.+]*Z?|\"token\":\"[^\"]*\"|<path class=\"line\"[^>]*>"  # charges over time
+    r"[0-9a-f]{64}|\d{4}-\d\d-\d\d[T ][\d:.+]*Z?|\"token\":\"[^\"]*\"|<path class=\"line\"[^>]*>"  # charges over time
 )
 LEAKS = re.compile(r"Traceback|site-packages|sqlite3|psycopg|\.py\b|/tmp/", re.IGNORECASE)
 
