@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,9 @@ def test_a_line_that_was_not_written_whole_is_the_batch_in_flight(journal: Path)
     assert found.samples == 600 and check(text_of(found.certificate or {}))["samples"] == 600
 
 
-@pytest.mark.parametrize("damage", ["byte", "line", "order", "empty line", "header", "not text", "another digest"])
+@pytest.mark.parametrize(
+    "damage", ["byte", "line", "order", "empty line", "header", "not text", "another digest", "ladder", "bound"]
+)
 def test_a_damaged_journal_is_one_error(journal: Path, damage: str) -> None:
     lines = journal.read_bytes().split(b"\n")
     match damage:
@@ -101,10 +104,18 @@ def test_a_damaged_journal_is_one_error(journal: Path, damage: str) -> None:
             lines[0] = lines[0][:-40]
         case "not text":
             lines = [b"\xff\x00\xfe", b""]
+        case "ladder":
+            place = max(at for at, line in enumerate(lines) if b'"ladder":' in line)
+            head, _, tail = lines[place].partition(b'"ladder":')
+            lines[place] = head + b'"ladder":' + re.sub(rb"0x1\.[0-9a-f]+p", b"0x1.0p", tail, count=1)
+        case "bound":
+            at = next(at for at, line in enumerate(lines[:-2], 1) if line.startswith(b'{"bound"'))
+            lines[at - 1], lines[at] = lines[at], lines[at - 1]
         case _:
-            entry = json.loads(lines[4])
+            text, _, digest = lines[4].partition(b" ")
+            entry = json.loads(text)
             entry["learned"]["outcomes"]["packed"] = "AAAA"
-            lines[4] = json.dumps(entry).encode()
+            lines[4] = json.dumps(entry, separators=(",", ":")).encode() + b" " + digest
     journal.write_bytes(b"\n".join(lines))
     with pytest.raises(DomainError, match="resume"):
         audit(subject(6), PAIRS, **asked(journal, samples=600))

@@ -182,3 +182,48 @@ def test_a_worker_that_begins_again_draws_anew(tmp_path: Path, monkeypatch: pyte
     drawn = Subject(told, fresh=Fresh.WORKER).draw(Pair(0.0, 1.0), np.array([0, 1] * 4, dtype=np.uint8))
     values = [outcome.value for outcome in drawn if not outcome.raised]
     assert len(values) == len(set(values)) == 4
+
+
+HELD = """
+import functools, os
+import helping_noise
+from helping_noise import Teller
+def noisy(teller, data):
+    return data + teller.generator.laplace()
+part = functools.partial(noisy, Teller())
+bound = Teller().told
+def dies(data):
+    if data:
+        os._exit(1)
+    return helping_noise.GENERATOR.laplace()
+"""
+HELPING = """
+import numpy as np
+GENERATOR = np.random.default_rng()
+class Teller:
+    def __init__(self):
+        self.generator = np.random.default_rng()
+    def told(self, data):
+        return data + self.generator.laplace()
+"""
+
+
+def test_what_a_file_holds_and_imports_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "helping_noise.py").write_text(HELPING)
+    (tmp_path / "holding_noise.py").write_text(HELD)
+    monkeypatch.syspath_prepend(tmp_path)
+    held = importlib.import_module("holding_noise")
+    for told in (held.part, held.bound):
+        subject = Subject(told, fresh=Fresh.PROCESS)
+        assert len(set(subject.draw(Pair(0.0, 0.0), np.zeros(4, dtype=np.uint8)).tolist())) == 4
+        assert not subject.notes
+    drawn = Subject(held.dies, fresh=Fresh.WORKER).draw(Pair(0.0, 1.0), np.array([0, 1] * 4, dtype=np.uint8))
+    values = [outcome.value for outcome in drawn if not outcome.raised]
+    assert len(values) == len(set(values)) == 4
+
+
+def test_what_cannot_be_made_anew_is_noted() -> None:
+    generator = np.random.default_rng()
+    subject = Subject(lambda data: data + generator.laplace(), fresh=Fresh.PROCESS)
+    subject.draw(Pair(0.0, 0.0), np.zeros(2, dtype=np.uint8))
+    assert any("copied, and repeat" in note for note in subject.notes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import inspect
 import io
 import math
 import os
@@ -18,6 +17,7 @@ import time
 import warnings
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from sysconfig import get_path
@@ -183,27 +183,56 @@ def _pickled(data: Any) -> bytes | None:
         return None
 
 
-def anew(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The same name of its module, which is executed again, as a new program would: its generators are made anew.
+NOT_ANEW = "it is no name in a file that can be executed again: generators that it made before are copied, and repeat"
 
-    What is no name of a module in a file of the user's stays as it is, and so do the modules that are imported there.
+
+@dataclass(frozen=True)
+class Home:
+    """The file in which a function has a name.
+
+    Args:
+        spec: Of the module.
+        name: In it.
     """
-    module = inspect.getmodule(function)
-    name = next((name for name, value in vars(module).items() if value is function), None) if module else None
-    spec = None
-    if module is not None and name is not None:
-        with contextlib.suppress(ValueError):  # a script has none
-            spec = find_spec(module.__name__)
-    if name is None or spec is None or spec.loader is None or not _is_of_user(spec.origin):
-        return function
-    made = sys.modules[spec.name] = module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return getattr(made, name)
+
+    spec: ModuleSpec
+    name: str
+
+    @classmethod
+    def of(cls, function: object) -> Home | None:
+        """Its home, if it is a name of a module of the user's."""
+        for spec in _specs_of_user():
+            for name, value in vars(sys.modules[spec.name]).items():
+                if value is function:
+                    return cls(spec, name)
+        return None
+
+    def anew(self) -> Any:
+        """The same name when the file is executed again, as a new program would, with what it imports of the user's.
+
+        So its generators are made anew. Only for a process of its own: the modules that were there are forgotten.
+        """
+        for spec in _specs_of_user():
+            del sys.modules[spec.name]
+        assert self.spec.loader is not None, "a module that was found has one"
+        made = sys.modules[self.spec.name] = module_from_spec(self.spec)
+        self.spec.loader.exec_module(made)
+        return getattr(made, self.name)
 
 
-def _is_of_user(origin: str | None) -> bool:
+def _specs_of_user() -> list[ModuleSpec]:
     libraries = [get_path("stdlib"), get_path("platstdlib"), get_path("purelib"), get_path("platlib")]
-    return origin is not None and origin.endswith(".py") and not any(Path(origin).is_relative_to(p) for p in libraries)
+    found: list[ModuleSpec] = []
+    for name in [*sys.modules]:
+        spec = None
+        if name.partition(".")[0] not in ("dpcompose", "__main__"):
+            with contextlib.suppress(ValueError, ImportError):  # what is no module, or a script
+                spec = find_spec(name)
+        origin = None if spec is None else spec.origin
+        is_file = origin is not None and origin.endswith(".py") and spec is not None and spec.name == name
+        if spec is not None and is_file and not any(Path(str(origin)).is_relative_to(path) for path in libraries):
+            found.append(spec)
+    return found
 
 
 def in_process(answer: Callable[[], Outcome], limit: float) -> Outcome:

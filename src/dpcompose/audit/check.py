@@ -78,12 +78,14 @@ def _checked(certificate: dict[str, Any], text: str) -> dict[str, Any]:
         for distance, points in claims.items():
             _require(len(points) == 1, "the claim is not one point")
             _grouped(points[0], claims[1][0], distance)
-    link, wealth, rows = hashlib.sha256(_canonical(header)).digest(), 0.0, 0
+    link, wealth, rows, coins = hashlib.sha256(_canonical(header)).digest(), 0.0, 0, 0
     for batch in certificate["batches"]:
         stakes, counts = batch["stakes"], batch["counts"]
         points = claims[stakes["distance"]]
         used = _count(counts["rows"])
         _require(used <= _count(stakes["rows"]) <= MOST_ROWS, "a batch has more rows than coins, or than any has")
+        coins += _count(stakes["rows"])
+        _require(coins <= MOST_ROWS, "there are more coins than any audit has")
         drawn = hashlib.shake_256(seed + link + _canonical(stakes)).digest(-(-used // 8))
         heads = (int.from_bytes(drawn, "little") & ((1 << used) - 1)).bit_count()
         wealth += _batch(stakes["members"], counts["members"], points, used, heads)

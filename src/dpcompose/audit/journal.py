@@ -1,13 +1,15 @@
 """The journal of an audit: a line for every batch, written before anybody is told of it, to go on from.
 
 A run that ends at any time, also by `kill -9`, leaves its journal: the next run goes through it and tosses the coins
-that come after. A line that was not written whole is the batch in flight; any other damage is an error. Rows in flight
-are lost, and were on nobody's screen; a mark before every draw tells that they were, and the next coins are others.
+that come after. A line that was not written whole is the batch in flight; any other damage is an error: each line ends
+with a digest of it and of all before it. Lines cut off at the end cannot be told from a kill. Rows in flight are lost,
+and were on nobody's screen; a mark before every draw tells that they were, and the next coins are others.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -22,7 +24,7 @@ from dpcompose.audit.outcome import Reading, code_of, read
 from dpcompose.audit.pair import Pair
 from dpcompose.errors import DomainError
 
-FORMAT = "dpcompose-audit-journal-1"
+FORMAT = "dpcompose-audit-journal-2"
 _REMEDY = "Begin another journal, or restore this one"
 _BOUND = {"bound": True}
 _SAME = ("subject", "claim", "claims", "one_point", "alpha")
@@ -44,6 +46,7 @@ class Journal:
     entries: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     lost: int = 0
     _file: int = -1
+    _link: bytes = b""
 
     @classmethod
     def opened(
@@ -91,7 +94,8 @@ class Journal:
     @classmethod
     def _read(cls, path: str | Path, whole: bytes, file: int, asked: Mapping[str, Any]) -> Journal:
         try:
-            first, *lines = (json.loads(line) for line in whole.split(b"\n"))
+            texts, link = _followed(whole.split(b"\n"))
+            first, *lines = (json.loads(line) for line in texts)
             if first["format"] != FORMAT:
                 raise ValueError(f"its format is not {FORMAT}")
             header, seed = first["header"], bytes.fromhex(first["seed"])
@@ -110,7 +114,7 @@ class Journal:
                 raise DomainError(
                     "resume", str(path), f"a journal of the same {name}, here {str(there)[:200]}", _REMEDY
                 )
-        return cls(header, seed, entries, lost, file)
+        return cls(header, seed, entries, lost, file, link)
 
     @property
     def kept(self) -> bool:
@@ -128,7 +132,9 @@ class Journal:
             self._write(entry)
 
     def _write(self, line: Mapping[str, Any]) -> None:
-        rest = canonical(line) + b"\n"
+        text = canonical(line)
+        self._link = _linked(self._link, text)
+        rest = b"%b %b\n" % (text, self._link)
         while rest:
             rest = rest[os.write(self._file, rest) :]
 
@@ -137,6 +143,26 @@ class Journal:
         if self.kept:
             os.close(self._file)
             self._file = -1
+
+
+def _linked(link: bytes, text: bytes) -> bytes:
+    return hashlib.sha256(link + text).hexdigest().encode()
+
+
+def _followed(lines: Sequence[bytes]) -> tuple[list[bytes], bytes]:
+    """The lines without their digests, and the last digest.
+
+    Raises:
+        ValueError: One is another.
+    """
+    found, link = list[bytes](), b""
+    for number, line in enumerate(lines, 1):
+        text, _, digest = line.rpartition(b" ")
+        link = _linked(link, text)
+        if digest != link:
+            raise ValueError(f"line {number} was changed")
+        found.append(text)
+    return found, link
 
 
 def _sealed(header: dict[str, Any], seed: bytes, entries: Sequence[dict[str, Any]]) -> dict[str, Any]:

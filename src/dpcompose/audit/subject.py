@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
+from functools import partial
 from types import FunctionType
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from dpcompose.audit.calling import Calls, Dataset, anew, in_process
+from dpcompose.audit.calling import NOT_ANEW, Calls, Dataset, Home, in_process
 from dpcompose.audit.feature import Feature, features_of
 from dpcompose.audit.outcome import Outcome, Outcomes
 from dpcompose.audit.pair import Pair
@@ -150,22 +151,33 @@ class Subject:
 
     def _worked(self, pair: Pair, coins: np.ndarray) -> Outcomes:
         if not self._workers:
-            self._workers.append(Worker(self._function, self.limit, self.timed, self.notes))
+            home = Home.of(self.call or self.make)
+            again = None if home is None else partial(self._anew, home)
+            self._workers.append(Worker(self._function, self.limit, self.timed, self.notes, again))
         return self._workers[0].outcomes((pair.zero, pair.one), coins)
 
     def _called_here(self, pair: Pair, coins: np.ndarray) -> Outcomes:
         data = Dataset(pair.zero), Dataset(pair.one)
         calls = Calls(self.limit, self.timed, self.notes)
         rows: Outcomes = np.empty(len(coins), dtype=object)
+        home = Home.of(self.call or self.make) if self.fresh is Fresh.PROCESS else None
+        if self.fresh is Fresh.PROCESS and home is None:
+            self.notes.add(NOT_ANEW)
         with calls.open():
             for place, coin in enumerate(coins):
-                rows[place] = self._outcome(calls, data[int(coin)])
+                rows[place] = self._outcome(calls, data[int(coin)], home)
         return rows
 
-    def _outcome(self, calls: Calls, data: Dataset) -> Outcome:
+    def _outcome(self, calls: Calls, data: Dataset, home: Home | None) -> Outcome:
         if self.fresh is Fresh.PROCESS:
-            return in_process(lambda: calls.outcome(anew(self._function()), data), self.limit + 1.0)
+            return in_process(lambda: calls.outcome(self._anew(home), data), self.limit + 1.0)
         return calls.outcome(self._function(), data)
+
+    def _anew(self, home: Home | None) -> Callable[[Any], Any]:
+        """The function in a process that begins: its file is executed again where it has one."""
+        if home is None:
+            return self._function()
+        return home.anew() if self.make is None else home.anew()()
 
     def _function(self) -> Callable[[Any], Any]:
         if self.make is None:

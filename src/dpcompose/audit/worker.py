@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcompose.audit.calling import Calls, Dataset, anew
+from dpcompose.audit.calling import NOT_ANEW, Calls, Dataset
 from dpcompose.audit.outcome import Outcome, Outcomes
 from dpcompose.errors import DomainError
 
@@ -37,12 +37,14 @@ class Worker:
         limit: The seconds that a call may take.
         timed: Whether the time of a call is part of its outcome.
         notes: Sentences about the subject; added to.
+        again: Makes it in a process that begins after another one, with generators of its own; None: nothing can.
     """
 
     function: Callable[[], Callable[[Any], Any]]
     limit: float
     timed: bool
     notes: set[str]
+    again: Callable[[], Callable[[Any], Any]] | None = None
     _child: int = 0
     _begun: int = 0
     _asking: int = -1
@@ -101,6 +103,8 @@ class Worker:
     def _begin(self) -> None:
         (asked, asking), (telling, told) = os.pipe(), os.pipe()
         self._begun += 1
+        if self._begun > 1 and self.again is None:
+            self.notes.add(NOT_ANEW)
         child = os.fork()
         if child == 0:
             with contextlib.suppress(BaseException):
@@ -125,7 +129,7 @@ class Worker:
         os.dup2(output, 1)
         os.dup2(output, 2)
         # A second process would draw from the first one's generators again.
-        function = self.function() if self._begun == 1 else anew(self.function())
+        function = (self.again if self.again is not None and self._begun > 1 else self.function)()
         calls = Calls(self.limit, self.timed, self.notes, output)
         while (text := _read(asking)) is not None:
             asked: tuple[Any, Any, bytes] = pickle.loads(text)

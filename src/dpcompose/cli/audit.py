@@ -153,8 +153,10 @@ def check(
             emit_document("audit check", found | {"again": repeated})
         else:
             verdict = "refutes its claim" if found["refuted"] else "does not refute its claim"
-            stdout(f"{found['subject']}: it {verdict} at alpha = {found['alpha']}: {found['samples']} samples\n")
-            stdout(f"The claim as it is written there: {found['claim']}\n")
+            stdout(
+                f"{_one_line(found['subject'])}: it {verdict} at alpha = {found['alpha']}: {found['samples']} samples\n"
+            )
+            stdout(f"The claim as it is written there: {_one_line(found['claim'])}\n")
             for claimed in found["claims"]:
                 points = [
                     f"({float.fromhex(each['epsilon']):.6g}, {float.fromhex(each['delta']):.3g})"
@@ -167,6 +169,11 @@ def check(
                 stdout(f"New draws {'refute the claim too' if repeated else 'do not refute the claim'}.\n")
     if repeated is False:
         raise typer.Exit(REFUSED)
+
+
+def _one_line(text: object) -> str:
+    """A text of somebody else's, which moves no cursor and begins no line."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in str(text))
 
 
 def _again(file: Path, name: str, pairs: Path | None, alpha: float) -> bool:

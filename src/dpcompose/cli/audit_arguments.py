@@ -53,6 +53,9 @@ def read_pairs(file: Path) -> tuple[Pair, ...]:
 
     try:
         listed = json.loads(file.read_text())
+        for each in listed:
+            if not {"zero", "one"} <= {*each} <= {"zero", "one", "distance"}:
+                raise KeyError(*sorted({*each} ^ {"zero", "one"}))
         found = tuple(Pair(each["zero"], each["one"], distance=each.get("distance", 1)) for each in listed)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise DomainError("--pairs", str(file), f"a JSON list of pairs, zero and one ({error!r})") from None
