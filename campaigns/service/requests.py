@@ -84,13 +84,13 @@ class World:
         self.transact = ledger.store.transact
         mock.patch.object(ledger.store, "transact", self._transact).start()
 
-    def _transact(self, request: Any) -> Any:
+    def _transact(self, requests: Any) -> Any:
         if self.fails == "before":
             raise StoreError("ledger", "gone")
-        decision = self.transact(request)
-        if self.fails == "after" and decision.refusal is None:
+        outcomes = self.transact(requests)
+        if self.fails == "after" and any(getattr(each, "refusal", each) is None for each in outcomes):
             raise StoreError("ledger", "gone", uncertain=True)
-        return decision
+        return outcomes
 
     def complaint(self) -> str:
         """Whether the ledger holds each acknowledged charge once, and nothing else."""

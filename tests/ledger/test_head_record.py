@@ -341,7 +341,7 @@ def test_a_stopped_writer_is_waited_for_and_then_passed(tmp_path: Path, monkeypa
 
 def _no_thread_is_left() -> None:
     for thread in threading.enumerate():
-        if thread is not threading.current_thread() and thread.daemon:
+        if thread.name == sqlite_connection.WAITER:
             thread.join(5)
 
 

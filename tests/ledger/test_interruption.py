@@ -16,8 +16,8 @@ import pytest
 
 from dpcompose.errors import StoreError
 from dpcompose.ledger import Ledger, group_commit
-from dpcompose.ledger.decision import Request, RequestDecision
-from dpcompose.ledger.group_commit import GroupCommit, Outcome
+from dpcompose.ledger.decision import Outcome, Request, RequestDecision
+from dpcompose.ledger.group_commit import GroupCommit
 
 
 class InterruptionError(Exception):
@@ -47,12 +47,12 @@ def _raising_at(line: int) -> Any:
 
 def _interrupted_at(line: int) -> bool:
     """Whether a leader was interrupted there; three others, waiting behind it, must all the same arrive."""
-    arrived: list[RequestDecision | StoreError] = []
+    arrived: list[Outcome] = []
     others: list[threading.Thread] = []
 
     def follow() -> None:
         try:
-            arrived.append(group.submit(request))
+            arrived.append(group.submit([request])[0])
         except StoreError as error:
             arrived.append(error)
 
@@ -72,7 +72,7 @@ def _interrupted_at(line: int) -> bool:
     group, interrupted = GroupCommit(commit), False
     sys.settrace(_raising_at(line))
     try:
-        group.submit(request)
+        group.submit([request])
     except (InterruptionError, StoreError):
         interrupted = True
     finally:
@@ -82,7 +82,7 @@ def _interrupted_at(line: int) -> bool:
     for other in others:
         other.join(10)
     assert len(arrived) == 3, f"interrupted at line {line}: {3 - len(arrived)} still wait"
-    assert group.submit(request) == RequestDecision()
+    assert group.submit([request]) == [RequestDecision()]
     return interrupted
 
 

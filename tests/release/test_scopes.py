@@ -374,9 +374,9 @@ def test_an_uncertain_redemption_is_no_lost_charge_and_one_draw(
     ledger, drawn = world.ledger(tmp_path / "ledger.db"), list[int]()
     rows, transact, left = OnDuckDB.rows, ledger.store.transact, [lost]
 
-    def unheard(request: Any) -> Any:
-        decided = transact(request)
-        if isinstance(request, Redemption) and left[0]:
+    def unheard(requests: Any) -> Any:
+        decided = transact(requests)
+        if isinstance(requests[0], Redemption) and left[0]:
             left[0] -= 1
             raise StoreError("ledger.db", "the connection ended", uncertain=True)
         return decided

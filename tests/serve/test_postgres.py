@@ -79,7 +79,7 @@ def test_a_reservation_waits_for_charges_that_did_not_see_it(postgres: Server):
     with servers(postgres.create("between"), [1e9]) as (first, second), ThreadPoolExecutor(1) as pool:
         ada = first.people.find(first.people.invite("Ada", Role.ANALYST, "city"))
         assert ada is not None
-        with first.terms.turns.together("city") as plain:
+        with first.terms.turns.plain("city") as plain:
             assert plain
             made = pool.submit(second.agreements.reserve, ada, "city", asked)
             first.account("city").charge(Gaussian(10.0), actor="Ben", key="meanwhile")

@@ -15,6 +15,8 @@ from dpcompose.adaptive.pricing import known_pure, label
 from dpcompose.composition.composition import Composable
 from dpcompose.errors import (
     DomainError,
+    DPComposeError,
+    LedgerError,
     OverdrawnError,
     ScopeExistsError,
     ScopeKindError,
@@ -24,6 +26,7 @@ from dpcompose.errors import (
 )
 from dpcompose.guarantee import Adjacency, Priced
 from dpcompose.ledger import Amount, Kind, Ledger, Receipt
+from dpcompose.ledger.requests import Charge
 from dpcompose.ledger.scope import paths_down_to
 from dpcompose.ledger.text import line_of_text
 from dpcompose.mechanism.text import serialize
@@ -195,20 +198,29 @@ class Account:
             OverdrawnError: If it does not fit; no balance is changed.
             LedgerError: See `Ledger.charge`.
         """
+        asked = self.asked(mechanism, actor=actor, key=key, delta=delta, description=description)
+        (found,) = charge_together([(self, asked)])
+        if isinstance(found, DPComposeError):
+            raise found
+        return found
+
+    def asked(
+        self,
+        mechanism: Priced,
+        *,
+        actor: str,
+        key: str,
+        delta: NumericLiteral | None = None,
+        description: Mapping[str, Any] | None = None,
+    ) -> Charge:
+        """The charge that `charge` asks of the ledger, for `charge_together`."""
         amounts = self.price(mechanism, delta=delta)
         recorded = self._description(mechanism, delta)
         note = as_mapping("description", description)
         if note:
             recorded["note"] = note
         priced = [each.scope for each in self.chain]
-        try:
-            return self.ledger.charge(
-                self.scope, cost=amounts, description=recorded, actor=actor, key=key, priced=priced
-            )
-        except OverdrawnError as refusal:
-            from dpcompose.account.in_epsilon import refusal_in_words
-
-            raise refusal_in_words(refusal, self.ledger, self.scope, asked=amounts) from None
+        return Charge.of(self.scope, amounts, recorded, actor=actor, key=key, priced=priced)
 
     def redeem(self, receipt: Receipt, *, actor: str, nonce: str | None = None) -> None:
         """Use up a receipt before any noise is drawn, wherever the ledger is; see `Ledger.redeem`."""
@@ -270,6 +282,26 @@ class Account:
             if found.odometer is not None:
                 return found.odometer
         return None
+
+
+def charge_together(asked: Sequence[tuple[Account, Charge]]) -> list[Receipt | DPComposeError]:
+    """Charges of accounts on one tree, in that order, durable with one commit: the receipt of each, or its refusal.
+
+    Raises:
+        StoreError: They could not be made durable.
+    """
+    found = asked[0][0].ledger.charge_together([charge for _, charge in asked])
+    return [_in_words(each, account, charge) for each, (account, charge) in zip(found, asked, strict=True)]
+
+
+def _in_words(found: Receipt | DPComposeError, account: Account, charge: Charge) -> Receipt | DPComposeError:
+    if not isinstance(found, OverdrawnError):
+        return found
+    from dpcompose.account.in_epsilon import refusal_in_words
+
+    with suppress(LedgerError):  # others were charged with it
+        return refusal_in_words(found, account.ledger, account.scope, asked=dict(charge.cost))
+    return found
 
 
 def _or_none(question: Any) -> Any:

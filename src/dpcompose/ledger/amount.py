@@ -187,6 +187,10 @@ def units_text(units: Mapping[str, int]) -> str:
     return "{" + ",".join([f'"{name}":"{text_of(each)}"' for name, each in units.items()]) + "}"
 
 
+Costs = Mapping[str, Amount | int | str | Decimal | Fraction | float]
+"""An amount for each currency, as `Amount.of` takes it."""
+
+
 class Amounts(Mapping[str, Amount]):
     """Named amounts, immutable, in the order of their names; `units` are their integers."""
 
@@ -202,9 +206,7 @@ class Amounts(Mapping[str, Amount]):
         object.__setattr__(self, "units", MappingProxyType(ordered))
 
     @classmethod
-    def of(
-        cls, values: Mapping[str, Amount | int | str | Decimal | Fraction | float] | None, *, name: str = "cost"
-    ) -> Amounts:
+    def of(cls, values: Costs | None, *, name: str = "cost") -> Amounts:
         """Every value taken exactly, as `Amount.of` does.
 
         Raises:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dpcompose.errors import DPComposeError
-from dpcompose.ledger.decision import Request, RequestDecision, View
+from dpcompose.ledger.decision import Outcome, Request, RequestDecision, View
 from dpcompose.ledger.entry import Entry, Head, now
 from dpcompose.ledger.scope import AccountNode, Scope, root_of
 from dpcompose.ledger.store import Record
@@ -36,9 +36,9 @@ class Batch:
     _entries: dict[tuple[str, int | str], Entry] = field(default_factory=lambda: {})
     _redemptions: dict[tuple[str, int], Entry] = field(default_factory=lambda: {})
 
-    def decide_all(self, requests: Sequence[Request]) -> list[RequestDecision | DPComposeError]:
+    def decide_all(self, requests: Sequence[Request]) -> list[Outcome]:
         """The outcome of each request, in order: a decision, or the error that the rules raised."""
-        outcomes: list[RequestDecision | DPComposeError] = []
+        outcomes: list[Outcome] = []
         for request in requests:
             try:
                 outcomes.append(self.decide(request))

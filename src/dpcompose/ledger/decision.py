@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from dpcompose.errors import ClosedScopeError, KeyReusedError, OverdrawnError, UnknownScopeError
+from dpcompose.errors import ClosedScopeError, DPComposeError, KeyReusedError, OverdrawnError, UnknownScopeError
 from dpcompose.ledger.amount import Amount
 from dpcompose.ledger.entry import GRANTED, REFUSED, Entry, Head, Receipt
 from dpcompose.ledger.scope import AccountNode, Scope, paths_down_to, root_of
@@ -61,6 +61,10 @@ class RequestDecision:
     receipt: Receipt | None = None
     scope: Scope | None = None
     refusal: OverdrawnError | None = None
+
+
+Outcome = RequestDecision | DPComposeError
+"""A decision, or what the rules raise where there is none."""
 
 
 class Request(Protocol):

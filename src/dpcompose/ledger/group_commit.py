@@ -9,12 +9,11 @@ from itertools import islice
 from threading import Lock
 
 from dpcompose.errors import DPComposeError, StoreError
-from dpcompose.ledger.decision import Request, RequestDecision
+from dpcompose.ledger.decision import Outcome, Request, RequestDecision
 
 LONGEST = 256
 """Requests that share a commit at most."""
 
-Outcome = RequestDecision | DPComposeError
 Commit = Callable[[Sequence[Request]], Sequence[Outcome]]
 
 
@@ -52,26 +51,24 @@ class GroupCommit:
     _committing: list[_Waiter] = field(default_factory=list[_Waiter])
     _leader: _Waiter | None = None
 
-    def submit(self, request: Request) -> RequestDecision:
-        """The decision on `request`, once it is durable; raises what deciding it raised."""
-        waiter = _Waiter(request)
+    def submit(self, requests: Sequence[Request]) -> list[Outcome]:
+        """The outcome of each request, in their order, once all are durable."""
+        waiters = [_Waiter(request) for request in requests]
         try:
             with self._lock:
-                self._waiting.append(waiter)
-                if self._leader is None:
-                    self._leader = waiter
-            if self._leader is not waiter:
-                waiter.gate.acquire()
-            if self._leader is waiter:
-                self._lead(waiter)
+                self._waiting.extend(waiters)
+                if self._leader is None and waiters:
+                    self._leader = waiters[0]
+            for waiter in waiters:
+                if self._leader is not waiter:
+                    waiter.gate.acquire()
+                if self._leader is waiter:
+                    self._lead(waiter)
         except BaseException:
-            self._withdraw(waiter)
+            for waiter in waiters:
+                self._withdraw(waiter)
             raise
-        outcome = waiter.outcome
-        if isinstance(outcome, RequestDecision):
-            return outcome
-        assert outcome is not None, "a released waiter has an outcome"
-        raise outcome
+        return [_outcome_of(waiter) for waiter in waiters]
 
     def _lead(self, leader: _Waiter) -> None:
         """Commit for all who wait, then let the next one lead."""
@@ -109,6 +106,14 @@ class GroupCommit:
                 self._finish()
             elif self._leader is not None:
                 self._leader.wake()  # if it was us who had to
+
+
+def _outcome_of(waiter: _Waiter) -> Outcome:
+    outcome = waiter.outcome
+    if isinstance(outcome, RequestDecision | DPComposeError):
+        return outcome
+    assert outcome is not None, "a released waiter has an outcome"
+    raise outcome
 
 
 def _lost(error: BaseException) -> StoreError:

@@ -6,18 +6,16 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from decimal import Decimal
-from fractions import Fraction
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
 
 from dpcompose import notebook
-from dpcompose.errors import DomainError, UnknownScopeError
+from dpcompose.errors import DomainError, DPComposeError, UnknownScopeError
 from dpcompose.ledger.address import open_store
-from dpcompose.ledger.amount import Amount, Amounts, sayable
-from dpcompose.ledger.decision import Request, RequestDecision
+from dpcompose.ledger.amount import Amounts, Costs, sayable
+from dpcompose.ledger.decision import Outcome, Request, RequestDecision
 from dpcompose.ledger.entry import Entry, Receipt, now
 from dpcompose.ledger.renewal import Renewal
 from dpcompose.ledger.requests import Charge, Closing, Opening, Redemption, attempt_of
@@ -94,7 +92,6 @@ def _tree(ledger: Ledger, path: str | None = None) -> tuple[tuple[Balance, ...]]
     return (ledger.balances(path),)
 
 
-Costs = Mapping[str, Amount | int | str | Decimal | Fraction | float]
 PAGE = 1000
 
 
@@ -216,17 +213,19 @@ class Ledger:
             DomainError: A value outside its domain.
             StoreError: It could not be made durable.
         """
-        request = Charge(
-            scope_path(path),
-            Amounts.of(cost),
-            description_text(description),
-            line_of_text("actor", actor),
-            line_of_text("key", key),
-            _scopes(priced),
-        )
-        receipt = self._decided(request).receipt
-        assert receipt is not None, "a charge gives a receipt"
-        return receipt
+        asked = Charge.of(path, cost, description, actor=actor, key=key, priced=priced)
+        (found,) = self.charge_together([asked])
+        if isinstance(found, DPComposeError):
+            raise found
+        return found
+
+    def charge_together(self, charges: Sequence[Charge]) -> list[Receipt | DPComposeError]:
+        """Charge the scopes of one tree in that order, with one commit: the receipt of each, or its refusal.
+
+        Raises:
+            StoreError: They could not be made durable.
+        """
+        return [_receipt(each) for each in self.store.transact(charges)]
 
     def redeem(self, receipt: Receipt, *, actor: str, nonce: str | None = None) -> None:
         """Use up a receipt, durably, before any noise is drawn: one charge pays for one answer.
@@ -327,10 +326,12 @@ class Ledger:
         self.close()
 
     def _decided(self, request: Request) -> RequestDecision:
-        decision = self.store.transact(request)
-        if decision.refusal is not None:
-            raise decision.refusal
-        return decision
+        (outcome,) = self.store.transact([request])
+        if isinstance(outcome, DPComposeError):
+            raise outcome
+        if outcome.refusal is not None:
+            raise outcome.refusal
+        return outcome
 
 
 def _renewing(description: Mapping[str, Any] | None, renew: str | timedelta | None) -> Mapping[str, Any] | None:
@@ -344,9 +345,9 @@ def _renewing(description: Mapping[str, Any] | None, renew: str | timedelta | No
     return {**(description or {}), "budget": {**cast("Mapping[str, Any]", budget), "renew": Renewal.read(renew).text}}
 
 
-def _scopes(priced: Sequence[Scope]) -> tuple[Scope, ...]:
-    found = tuple(priced) if isinstance(priced, Sequence) else (priced,)  # pyright: ignore[reportUnnecessaryIsInstance]
-    for each in found:
-        if not isinstance(each, Scope):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("priced", each, "the scopes for which the cost was computed")
+def _receipt(outcome: Outcome) -> Receipt | DPComposeError:
+    if isinstance(outcome, DPComposeError):
+        return outcome
+    found = outcome.refusal or outcome.receipt
+    assert found is not None, "a charge gives a receipt"
     return found

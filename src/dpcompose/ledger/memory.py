@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from threading import RLock
 
-from dpcompose.ledger.decision import Request, RequestDecision
+from dpcompose.errors import DPComposeError
+from dpcompose.ledger.decision import Outcome, Request
 from dpcompose.ledger.entry import Entry, Head, now
 from dpcompose.ledger.scope import AccountNode, root_of
 from dpcompose.ledger.store import Record, closed, is_at_or_below
@@ -29,16 +30,22 @@ class MemoryStore:
     _lock: RLock = field(default_factory=RLock)
     _closed: bool = False
 
-    def transact(self, request: Request) -> RequestDecision:
+    def transact(self, requests: Sequence[Request]) -> list[Outcome]:
         with self.snapshot():
-            root = root_of(request.path)
-            time = now(self.time(root))
+            return [self._outcome(request) for request in requests]
+
+    def _outcome(self, request: Request) -> Outcome:
+        root = root_of(request.path)
+        time = now(self.time(root))
+        try:
             decision = request.decide(self, time=time)
-            if decision.entry is not None:
-                self._append(request, decision.entry)
-                self._times[root] = time
-            self._nodes.update({node.scope.path: node for node in decision.nodes})
-            return decision
+        except DPComposeError as error:
+            return error
+        if decision.entry is not None:
+            self._append(request, decision.entry)
+            self._times[root] = time
+        self._nodes.update({node.scope.path: node for node in decision.nodes})
+        return decision
 
     def _append(self, request: Request, entry: Entry) -> None:
         root = root_of(request.path)

@@ -15,9 +15,9 @@ from sqlalchemy import Connection, text
 
 from dpcompose.errors import StoreError
 from dpcompose.ledger.batch import Batch
-from dpcompose.ledger.decision import Request, RequestDecision
+from dpcompose.ledger.decision import Outcome, Request, RequestDecision
 from dpcompose.ledger.driver import Cache, Cached, CallingWriteModel, WriteModel
-from dpcompose.ledger.group_commit import GroupCommit, Outcome
+from dpcompose.ledger.group_commit import GroupCommit
 from dpcompose.ledger.postgres_connection import (
     RETRIED,
     SETTINGS,
@@ -81,7 +81,7 @@ class PostgresReader:
         self.version = version_of(connection, url=self.url)
         require_current(self.version, url=self.url, older=self._older)
 
-    def transact(self, request: Request) -> RequestDecision:
+    def transact(self, requests: Sequence[Request]) -> list[Outcome]:
         raise read_only(self.url)
 
     @contextmanager
@@ -139,12 +139,12 @@ class PostgresStore(PostgresReader):
             raise no_ledger(self.url)
         migrate(connection, url=self.url)
 
-    def transact(self, request: Request) -> RequestDecision:
+    def transact(self, requests: Sequence[Request]) -> list[Outcome]:
         self._require_usable()
-        root = root_of(request.path)
+        (root,) = {root_of(request.path) for request in requests}
         with self._lock:
             group_commit = self._group_commits.setdefault(root, GroupCommit(self._commit))
-        return group_commit.submit(request)
+        return group_commit.submit(requests)
 
     def _commit(self, requests: Sequence[Request]) -> list[Outcome]:
         """Decide requests below one top-level scope and commit their changes together."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from typing import Any, Self
 
 from dpcompose.errors import (
     AlreadyRedeemedError,
@@ -17,12 +18,12 @@ from dpcompose.errors import (
     ScopeKindError,
     UnsupportedError,
 )
-from dpcompose.ledger.amount import Amounts, sayable
+from dpcompose.ledger.amount import Amounts, Costs, sayable
 from dpcompose.ledger.decision import SLOT, RequestDecision, View, chain_of, decided_before, refused, repeated
 from dpcompose.ledger.entry import CLOSED, GRANTED, OPENED, REDEEMED, REFUSED, Entry, Receipt
 from dpcompose.ledger.renewal import Renewal
 from dpcompose.ledger.scope import AccountNode, Kind, Scope, charged, require_currencies, root_of, spend
-from dpcompose.ledger.text import encode
+from dpcompose.ledger.text import description_text, encode, line_of_text, scope_path
 
 MOST_SLOTS = 10**12
 
@@ -179,6 +180,29 @@ class Charge:
     key: str
     priced: tuple[Scope, ...] = ()
     redeems = None
+
+    @classmethod
+    def of(
+        cls,
+        path: str,
+        cost: Costs,
+        description: Mapping[str, Any] | None,
+        *,
+        actor: str,
+        key: str,
+        priced: Sequence[Scope] = (),
+    ) -> Self:
+        """A charge in the words of `Ledger.charge`, checked by itself.
+
+        Raises:
+            DomainError: A value outside its domain.
+        """
+        scopes = tuple(priced) if isinstance(priced, Sequence) else (priced,)  # pyright: ignore[reportUnnecessaryIsInstance]
+        for each in scopes:
+            if not isinstance(each, Scope):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise DomainError("priced", each, "the scopes for which the cost was computed")
+        named = line_of_text("actor", actor), line_of_text("key", key)
+        return cls(scope_path(path), Amounts.of(cost), description_text(description), *named, scopes)
 
     def decide(self, view: View, *, time: str) -> RequestDecision:
         content = {

@@ -17,9 +17,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from dpcompose.errors import StoreError
 from dpcompose.ledger.batch import Batch
-from dpcompose.ledger.decision import Request, RequestDecision
+from dpcompose.ledger.decision import Outcome, Request
 from dpcompose.ledger.entry import Head
-from dpcompose.ledger.group_commit import GroupCommit, Outcome
+from dpcompose.ledger.group_commit import GroupCommit
 from dpcompose.ledger.head_record import (
     VERSION,
     CheckedWriteModel,
@@ -137,9 +137,9 @@ class SQLiteStore:
         share(beside(path, "-turn"), like=path)
         self._writer.execute("PRAGMA wal_checkpoint").fetchall()  # the mark is in the file, whatever befalls the log
 
-    def transact(self, request: Request) -> RequestDecision:
+    def transact(self, requests: Sequence[Request]) -> list[Outcome]:
         self._require_own_process()
-        return self._group_commit.submit(request)
+        return self._group_commit.submit(requests)
 
     def _commit(self, requests: Sequence[Request]) -> list[Outcome]:
         """Decide the requests one after the other and commit their changes together."""

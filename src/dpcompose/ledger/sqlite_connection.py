@@ -27,6 +27,8 @@ try:
 except ImportError:  # no such locks on this system
     fcntl = None
 
+WAITER = "dpcompose-turn"
+"""The name of a thread that waits for a turn."""
 LOCK_PATIENCE = 10.0
 """Seconds to wait for a turn; then somebody who is stopped, or never writes, holds it, and we go without."""
 
@@ -354,7 +356,7 @@ class FileLock:
                 if given_up.locked():
                     fcntl.flock(handle, fcntl.LOCK_UN)
 
-        self._waiter = Thread(target=wait, daemon=True)
+        self._waiter = Thread(target=wait, name=WAITER, daemon=True)
         try:
             self._waiter.start()
             if not arrived.acquire(timeout=LOCK_PATIENCE):

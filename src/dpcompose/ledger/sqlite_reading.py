@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy.exc import SQLAlchemyError
 
 from dpcompose.errors import StoreError
-from dpcompose.ledger.decision import Request, RequestDecision
+from dpcompose.ledger.decision import Outcome, Request
 from dpcompose.ledger.reading import ReadModel
 from dpcompose.ledger.schema import require_current
 from dpcompose.ledger.sqlite_checks import CheckedFile
@@ -60,7 +60,7 @@ class SQLiteReader:
             self.version = self._file.state()[1]
             require_current(self.version, url=self.url, older=older)
 
-    def transact(self, request: Request) -> RequestDecision:
+    def transact(self, requests: Sequence[Request]) -> list[Outcome]:
         raise read_only(self.url)
 
     @contextmanager

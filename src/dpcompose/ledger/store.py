@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dpcompose.errors import StoreError, TamperedError
 from dpcompose.ledger.amount import Amounts, units_of, units_text
-from dpcompose.ledger.decision import Request, RequestDecision
+from dpcompose.ledger.decision import Outcome, Request
 from dpcompose.ledger.entry import Entry, Head
 from dpcompose.ledger.scope import AccountNode, Kind, Scope, root_of
 
@@ -94,8 +94,11 @@ class Store(Protocol):
         """Its name for messages."""
         ...
 
-    def transact(self, request: Request) -> RequestDecision:
-        """Decide the request; what is returned is durable. Raises what the rules raise, and StoreError."""
+    def transact(self, requests: Sequence[Request]) -> list[Outcome]:
+        """Decide requests below one top-level scope, in their order; what is returned is durable.
+
+        The outcome of each is its decision, or what the rules raise. Raises StoreError.
+        """
         ...
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from abc import ABC, abstractmethod
@@ -141,7 +142,7 @@ class SQLiteDatabase(Database):
             self._idle.get().close()
 
     def _connection(self) -> sqlite3.Connection:
-        if self._closed or (self._noted and not Path(self.path).exists()):
+        if self._closed or (self._noted and not os.path.exists(self.path)):
             raise sqlite3.OperationalError("closed")
         try:
             return self._idle.get_nowait()

@@ -70,7 +70,14 @@ class Gate:
         Raises:
             HTTPException: 401 for nobody's, 429 for one that asks too often.
         """
-        found = self.service.people.find(token)
+        return self.admitted(caller, self.service.people.find(token))
+
+    def admitted(self, caller: str, found: Identity | None) -> Identity:
+        """Whoever was found by a token.
+
+        Raises:
+            HTTPException: See `identified`.
+        """
         if found is None:  # whoever has a token is let in, whatever comes from the same address
             if not self.failures.admits(caller):
                 raise HTTPException(429, "too many requests without a valid token; wait a minute")
@@ -85,12 +92,20 @@ class Gate:
         Raises:
             HTTPException: 403, if not.
         """
+        return HANDLERS[name](self.service, who, self.allowed(name, who, fields), fields)
+
+    def allowed(self, name: str, who: Identity, fields: Fields) -> str:
+        """The scope of a request, if this identity may ask that of it.
+
+        Raises:
+            HTTPException: 403, if not.
+        """
         if not PERMISSIONS[name].allows(who.role):
             raise HTTPException(403, "your role may not ask this")
         scope = scope_path(fields.get("scope"))
         if not who.covers(scope):
             raise HTTPException(403, "this scope is not yours")
-        return HANDLERS[name](self.service, who, scope, fields)
+        return scope
 
 
 async def body_of(request: Request) -> bytes:

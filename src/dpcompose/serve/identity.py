@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from hashlib import sha256
-from hmac import compare_digest
 from pathlib import Path
 from secrets import token_urlsafe
 
@@ -125,23 +124,28 @@ class Identities:
 
     def find(self, token: str) -> Identity | None:
         """Whose token it is; None for one that was never given, has expired or was revoked."""
+        return self.find_all([token])[token]
+
+    def find_all(self, tokens: Collection[str]) -> dict[str, Identity | None]:
+        """Whose tokens they are, found at one moment."""
+        digests = {token: self._digest_of(token) for token in tokens}
+        asked = [digest for digest in digests.values() if digest is not None]
+        found: dict[str | None, Identity] = {}
+        if asked:
+            rows = self._run(
+                "select digest, name, role, subtree from service_token where revoked = 0 and expires > ?"
+                f" and digest in ({', '.join('?' * len(asked))})",
+                (self.database.now(), *asked),
+            )
+            found = {digest: Identity(name, Role(role), subtree) for digest, name, role, subtree in rows}
+        return {token: found.get(digest) for token, digest in digests.items()}
+
+    def _digest_of(self, token: str) -> str | None:
+        """The digest that is kept for a token, if it may be one."""
         if self.issuer is not None and "." in token:
             subject = self.issuer.subject(token, self.database.now())
-            if subject is None:
-                return None
-            digest = _of_subject(self.issuer, subject)
-        elif _TOKEN.fullmatch(token):
-            digest = _digest(token)
-        else:
-            return None
-        rows = self._run(
-            "select digest, name, role, subtree from service_token where digest = ? and revoked = 0 and expires > ?",
-            (digest, self.database.now()),
-        )
-        for found, name, role, subtree in rows:
-            if compare_digest(found, digest):
-                return Identity(name, Role(role), subtree)
-        return None
+            return None if subject is None else _of_subject(self.issuer, subject)
+        return _digest(token) if _TOKEN.fullmatch(token) else None
 
     def revoke(self, name: str, subtree: str) -> int:
         """Revoke every token of a name in a subtree, and say how many there were.

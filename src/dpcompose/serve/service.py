@@ -8,13 +8,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, wraps
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any, cast
 
 from dpcompose.account import Account
+from dpcompose.account.account import charge_together
 from dpcompose.account.opening import BudgetArguments
-from dpcompose.errors import DomainError, ScopeExistsError, TamperedError, UnsupportedError
+from dpcompose.errors import DomainError, DPComposeError, ScopeExistsError, TamperedError, UnsupportedError
 from dpcompose.ledger import Amount, Amounts, Entry, Ledger, Receipt
 from dpcompose.ledger.entry import GRANTED, REFUSED
+from dpcompose.ledger.requests import Charge
 from dpcompose.ledger.scope import root_of
 from dpcompose.mechanism.text import parse
 from dpcompose.serve.agreement import Agreements
@@ -31,6 +34,7 @@ PLACE = "release:table"
 """The scope below a scope in which its releases keep what it holds for."""
 _NOTED = ("approved", "reservation")
 """What the service notes in an entry, and nobody else."""
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 parsed = lru_cache(maxsize=512)(parse)
 """A mechanism that is asked again is the same object, whose price an account remembers."""
 
@@ -91,21 +95,29 @@ class Service:
             return self._charged(who, scope, fields)
 
     def _charged(self, who: Identity, scope: str, fields: Fields) -> Answer:
+        _, charge = self.asked(who, scope, fields)
+        reserved = None if fields.get("reservation") is None else own_key(who, text(fields, "reservation"))
+        named = {name: fields[name] for name in ("mechanism", "delta") if fields.get(name) is not None}
+
+        def commit(noted: Answer) -> Receipt:
+            (found,) = charge_together([self.asked(who, scope, fields, noted)])
+            if isinstance(found, DPComposeError):
+                raise found
+            return found
+
+        return receipted(self.terms.charged(Asked(who, scope, charge.key, charge.cost, named, reserved), commit))
+
+    def asked(
+        self, who: Identity, scope: str, fields: Fields, noted: Mapping[str, Any] = NOTHING
+    ) -> tuple[Account, Charge]:
+        """A charge as the ledger is asked for it, with what the service notes in its entry."""
         mechanism = parsed(text(fields, "mechanism", most=LONGEST_MECHANISM))
         described: Any = {} if fields.get("description") is None else fields["description"]
         if not isinstance(described, dict) or any(name in described for name in _NOTED):
             raise DomainError("description", described, f"a mapping without the names {', '.join(_NOTED)}")
         account, key, given = self.account(scope), own_key(who, text(fields, "key")), delta(fields)
-        reserved = None if fields.get("reservation") is None else own_key(who, text(fields, "reservation"))
-        cost = Amounts.of(account.price(mechanism, delta=given))
-        named = {name: fields[name] for name in ("mechanism", "delta") if fields.get(name) is not None}
-        asked = Asked(who, scope, key, cost, named, reserved)
-
-        def commit(noted: Answer) -> Receipt:
-            description = {**cast("Answer", described), **noted}
-            return account.charge(mechanism, actor=who.actor, key=key, delta=given, description=description)
-
-        return {"receipt": self.terms.charged(asked, commit).to_json()}
+        description = {**cast("Answer", described), **noted}
+        return account, account.asked(mechanism, actor=who.actor, key=key, delta=given, description=description)
 
     def redeem(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """Redeem a receipt of the identity that asks; the nonce is made by the process that draws."""
@@ -298,6 +310,11 @@ def _is_column(each: object) -> bool:
             return True
         case _:
             return False
+
+
+def receipted(receipt: Receipt) -> Answer:
+    """The answer to a charge."""
+    return {"receipt": receipt.to_json()}
 
 
 def own_key(who: Identity, key: str) -> str:

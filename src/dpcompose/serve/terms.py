@@ -6,12 +6,11 @@ No promise of privacy hangs on them: that no cap is exceeded is the ledger's, wh
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from dpcompose.errors import KeyReusedError, OverdrawnError, ReservedError, StoreError
+from dpcompose.errors import OverdrawnError, ReservedError, StoreError
 from dpcompose.ledger import Amounts, Entry, Ledger, Moment, Receipt
 from dpcompose.ledger.entry import GRANTED, OPENED, now
 from dpcompose.ledger.scope import AccountNode, available, paths_down_to, require_currencies, root_of, spend
@@ -166,10 +165,6 @@ class Terms:
         A charge that is in the ledger already is answered as it was, whatever the terms have become.
         """
         root = root_of(asked.scope)
-        if asked.reservation is None:
-            with self.turns.together(root) as plain, suppress(KeyReusedError):  # with what was noted it may be the same
-                if plain:
-                    return commit({})
         now, receipt = self.database.now(), None
         try:
             with self.turns.alone(root) as run:

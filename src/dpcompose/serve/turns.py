@@ -1,34 +1,18 @@
-"""Turns at a tree: charges without terms go side by side, whatever weighs terms goes alone."""
+"""Turns at a tree: charges without terms go together, whatever weighs terms goes alone."""
 
 from __future__ import annotations
 
-import time
-from collections import defaultdict
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import Condition, Lock
+from threading import Lock
 
-from dpcompose.errors import StoreError
 from dpcompose.serve.database import Database, Run
-
-LONGEST = 0.02
-"""Seconds after which a crowd takes nobody in any more, so that whoever must be alone has a turn."""
 
 _TERMS = " union all ".join(
     f"select 1 from service_{name} where root = ?{more}"
     for name, more in (("reservation", " and ended = 0"), ("quota", ""), ("threshold", ""))
 )
-
-
-@dataclass(eq=False)
-class _Crowd:
-    """Threads that charge one tree under one lock of the database, which a look at its terms begins."""
-
-    born: float
-    threads: int = 1
-    plain: bool | None = None
-    lock: ExitStack = field(default_factory=ExitStack)
 
 
 @dataclass(eq=False)
@@ -40,59 +24,16 @@ class Turns:
     """
 
     database: Database
-    _changed: Condition = field(default_factory=Condition)
-    _crowds: dict[str, _Crowd] = field(default_factory=dict[str, _Crowd])
-    _mine: defaultdict[str, Lock] = field(default_factory=lambda: defaultdict(Lock))
+    _mine: dict[str, Lock] = field(default_factory=dict[str, Lock])
 
     @contextmanager
-    def alone(self, root: str) -> Generator[Run]:
-        """The tree to oneself, in one transaction."""
-        with self._changed:
-            mine = self._mine[root]
-        with mine, self.database.locked(root) as run:
+    def alone(self, root: str, *, shared: bool = False) -> Generator[Run]:
+        """The tree to oneself, in one transaction; in a shared turn, other servers may have one of theirs."""
+        with self._mine.setdefault(root, Lock()), self.database.locked(root, shared=shared) as run:
             yield run
 
     @contextmanager
-    def together(self, root: str) -> Generator[bool]:
-        """With others that do the same; gives whether the tree has no terms, and will have none until the end."""
-        crowd = self._entered(root)
-        try:
-            yield bool(crowd.plain)
-        finally:
-            self._left(root, crowd)
-
-    def _entered(self, root: str) -> _Crowd:
-        with self._changed:
-            while (crowd := self._crowds.get(root)) is not None:
-                if crowd.plain is not None and time.monotonic() - crowd.born < LONGEST:
-                    crowd.threads += 1
-                    return crowd
-                self._changed.wait()
-            crowd = self._crowds[root] = _Crowd(time.monotonic())
-            mine = self._mine[root]
-        try:
-            crowd.lock.enter_context(mine)
-            run = crowd.lock.enter_context(self.database.locked(root, shared=True))
-            plain = not run(f"select 1 from ({_TERMS}) as terms limit 1", (root, root, root))
-        except BaseException:
-            self._ended(root)
-            crowd.lock.close()
-            raise
-        with self._changed:
-            crowd.born, crowd.plain = time.monotonic(), plain
-            self._changed.notify_all()
-        return crowd
-
-    def _left(self, root: str, crowd: _Crowd) -> None:
-        with self._changed:
-            crowd.threads -= 1
-            if crowd.threads:
-                return
-            self._ended(root)
-        with suppress(StoreError):  # what was charged is charged
-            crowd.lock.close()
-
-    def _ended(self, root: str) -> None:
-        with self._changed:
-            del self._crowds[root]
-            self._changed.notify_all()
+    def plain(self, root: str) -> Generator[bool]:
+        """A shared turn; gives whether the tree has no terms, and will have none until the end."""
+        with self.alone(root, shared=True) as run:
+            yield not run(f"select 1 from ({_TERMS}) as terms limit 1", (root, root, root))

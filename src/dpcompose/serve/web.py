@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from prometheus_client import CollectorRegistry, generate_latest
 from starlette.applications import Starlette
@@ -15,8 +16,10 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from dpcompose.errors import DPComposeError
-from dpcompose.ledger.text import each_once
+from dpcompose.ledger.scope import root_of
+from dpcompose.ledger.text import each_once, scope_path
 from dpcompose.serve.asked import Fields
+from dpcompose.serve.charges import Call, Charges
 from dpcompose.serve.document import document
 from dpcompose.serve.gate import Gate, RateLimit, body_of, caller_of
 from dpcompose.serve.observed import Observed
@@ -24,6 +27,7 @@ from dpcompose.serve.pages import Pages
 from dpcompose.serve.permission import PERMISSIONS
 from dpcompose.serve.refusal import error_answer, refusal
 from dpcompose.serve.service import HANDLERS, Service
+from dpcompose.serve.workers import Together
 
 HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self';"
@@ -34,6 +38,8 @@ HEADERS = {
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
 }
+SHORT = 4096
+"""Bytes of a body that are read in the loop."""
 _log = logging.getLogger("dpcompose.serve")
 
 
@@ -49,6 +55,11 @@ class Web:
     gate: Gate
     pages: Pages
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+
+    @cached_property
+    def charges(self) -> Together:
+        """Where charges of one tree wait for each other."""
+        return Together(self.gate.workers, Charges(self.gate).made)
 
     def application(self) -> Starlette:
         """One route for each row of the table of permissions."""
@@ -81,9 +92,15 @@ class Web:
         caller, token = caller_of(request), request.headers.get("authorization", "")
         is_read, query = PERMISSIONS[name].method == "GET", request.query_params
         body = b"" if is_read else await body_of(request)
+        token = token.removeprefix("Bearer ") if token.startswith("Bearer ") else ""
+        if name == "charge" and (fields := _charge(body)) is not None:
+            found = await self.charges.run(root_of(fields["scope"]), Call(caller, token, fields))
+            if isinstance(found, Response):
+                return found
+            return await self.gate.workers.run(lambda: JSONResponse(self.gate.answered(name, found, fields)))
 
         def answer() -> Response:
-            who = self.gate.identified(caller, token.removeprefix("Bearer ") if token.startswith("Bearer ") else "")
+            who = self.gate.identified(caller, token)
             if not PERMISSIONS[name].allows(who.role):
                 raise HTTPException(403, "your role may not ask this")
             return JSONResponse(self.gate.answered(name, who, dict(query) if is_read else _fields(body)))
@@ -122,6 +139,18 @@ def _fields(body: bytes) -> Fields:
     if not isinstance(found, dict):
         raise HTTPException(400, "a body of JSON, a mapping, is needed")
     return found  # pyright: ignore[reportUnknownVariableType]
+
+
+def _charge(body: bytes) -> Fields | None:
+    """The fields of a charge that is worth reading before it is known whose it is."""
+    if len(body) > SHORT:
+        return None
+    try:
+        fields = _fields(body)
+        scope_path(fields.get("scope"))
+    except (HTTPException, DPComposeError):
+        return None
+    return fields
 
 
 def _plain(request: Request, error: Exception) -> Response:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any
 
 THREADS = 64
-"""So many requests share a commit at most."""
+MOST = 256
+"""Jobs of one name that are done together at most."""
+
+
+_Name = tuple[asyncio.AbstractEventLoop, str]
 
 
 @dataclass(eq=False)
@@ -80,3 +85,49 @@ class Workers:
                 job.future.set_result(job.result)
             else:
                 job.future.set_exception(job.error)
+
+
+@dataclass(eq=False)
+class Together:
+    """Jobs of one name are done together, by one thread at a time: those that came while it was busy.
+
+    Everything here happens in the loop where it is asked, but for the work itself.
+
+    Args:
+        workers: Where it is done.
+        work: Given a name and jobs, the outcome of each, in their order; an exception is raised where it was asked.
+    """
+
+    workers: Workers
+    work: Callable[[str, list[Any]], Sequence[Any]]
+    _waiting: dict[_Name, list[tuple[Any, asyncio.Future[Any]]]] = field(default_factory=dict[Any, Any])
+    _busy: set[asyncio.Task[None]] = field(default_factory=set[Any])
+
+    async def run(self, name: str, job: Any) -> Any:
+        """The outcome of a job."""
+        loop = asyncio.get_running_loop()
+        future, here = loop.create_future(), (loop, name)
+        if here in self._waiting:
+            self._waiting[here].append((job, future))
+        else:
+            self._waiting[here] = [(job, future)]
+            busy = asyncio.create_task(self._work_off(here))
+            self._busy.add(busy)
+            busy.add_done_callback(self._busy.discard)
+        return await future
+
+    async def _work_off(self, here: _Name) -> None:
+        while waiting := self._waiting[here]:
+            now, self._waiting[here] = waiting[:MOST], waiting[MOST:]
+            try:
+                outcomes: Sequence[Any] = await self.workers.run(partial(self.work, here[1], [job for job, _ in now]))
+            except Exception as error:
+                outcomes = [error] * len(now)
+            for (_, future), outcome in zip(now, outcomes, strict=True):
+                if future.done():  # whoever asked is gone
+                    continue
+                if isinstance(outcome, Exception):
+                    future.set_exception(outcome)
+                else:
+                    future.set_result(outcome)
+        del self._waiting[here]
