@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,9 +31,8 @@ from dpcompose.account import open_scope
 from dpcompose.adaptive import PureFilter
 from dpcompose.errors import OverdrawnError, StoreError
 from dpcompose.ledger import Ledger, Receipt
-from dpcompose.serve import Identities, Identity, RemoteAccount, Role, Service
-from dpcompose.serve.asked import Answer, Fields
-from dpcompose.serve.service import HANDLERS, Handler
+from dpcompose.serve import Identities, RemoteAccount, Role, Service
+from dpcompose.serve.charges import Call, Charges, Outcome
 
 CONTROLS = ("acknowledged without a charge", "charged again with another key")
 COST, MOST = Laplace(10.0), 30
@@ -54,21 +53,19 @@ def serve(ledger: str, people: str, port: int, control: str) -> None:
             open_scope(lost, scope.path, filter=PureFilter(1e9), actor="keeper")
         service = Service(lost, service.people)
     if control == CONTROLS[1]:
-        HANDLERS["charge"] = _unsure(HANDLERS["charge"])  # pyright: ignore[reportIndexIssue]
+        Charges.made = _unsure(Charges.made)
     app = application(service, rate=1e9)
     uvicorn.run(app, port=port, log_level="critical", access_log=False, timeout_keep_alive=1)
 
 
-def _unsure(charge: Handler) -> Handler:
+def _unsure(made: Callable[..., list[Outcome]]) -> Callable[..., list[Outcome]]:
     """As if every other answer were lost on its way."""
 
-    def answered(service: Service, who: Identity, scope: str, fields: Fields) -> Answer:
-        found = charge(service, who, scope, fields)
-        if random.random() < 0.5:
-            raise StoreError("city", "the answer is lost", uncertain=True)
-        return found
+    def lost(charges: Charges, root: str, calls: Sequence[Call]) -> list[Outcome]:
+        error = StoreError("city", "the answer is lost", uncertain=True)
+        return [each if random.random() < 0.5 else error for each in made(charges, root, calls)]
 
-    return answered
+    return lost
 
 
 @dataclass

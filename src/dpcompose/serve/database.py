@@ -191,10 +191,10 @@ class PostgresDatabase(Database):
             committing = write
             commit(connection, self.shown)
         except psycopg.Error as error:
-            if connection.closed:
-                pooled.invalidate()
             raise failure(self.shown, error, uncertain=committing) from None
         finally:
+            if connection.closed:  # else the pool tries to roll back, and logs that it cannot
+                pooled.invalidate()
             pooled.close()
 
     @contextmanager
