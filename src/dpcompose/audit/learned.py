@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpcompose.audit.feature import Feature, features_of, named
 from dpcompose.audit.outcome import Outcomes, Reals
+from dpcompose.audit.single import Single
 from dpcompose.audit.table import table_of
 from dpcompose.errors import DomainError
 
@@ -167,5 +168,5 @@ def _entropy(ones: Reals | float, rows: NDArray[np.intp] | int) -> Reals:
     return -rows * np.nan_to_num(each)
 
 
-LEARNERS = (Discriminant(), Tree())
+LEARNERS = (Discriminant(), Tree(), Single())
 """The learners of an audit that names none."""

@@ -21,8 +21,10 @@ Outcomes = NDArray[Any]
 """One row for each call: plain numbers, of shape (n,) or (n, k), or an array of objects `Outcome`, of shape (n,)."""
 Reals = NDArray[np.float64]
 
-LEAVES, DEPTH, LOOKED, TEXT = 64, 8, 4096, 4096
+LEAVES, DEPTH, LOOKED, TEXT = 64, 40, 4096, 4096
 """Leaves and levels that are kept of a nested answer; items of a collection, and letters of a text, that are read."""
+FURTHER, LETTERS, PARTS = 1024, 512, 1 << 16
+"""Numbers after the leaves, and letters of texts, in which a learner looks; parts of an answer that are read."""
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 
 
@@ -41,11 +43,16 @@ class Reading:
         kind: Its type, with the type of what is in it and its shape.
         leaves: The numbers in it by their place, the first ones.
         code: A hash of all that was read.
+        further: The places of the numbers after these, and the numbers, each in eight bytes.
+        letters: The texts in it by their place, their beginning; of an integer that no float holds, its hexadecimal
+            digits, the last one first.
     """
 
     kind: str
     leaves: tuple[tuple[str, float], ...]
     code: float
+    further: tuple[tuple[str, ...], bytes] = ((), b"")
+    letters: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,7 +60,7 @@ class Outcome:
     """One value of a sum type: an answer, an exception, or nothing within the time allowed; with its warnings.
 
     Args:
-        value: The answer, a number or a `Reading`; None where there is none.
+        value: The answer, a number or a `Reading`; of an exception, its parts. None where there is neither.
         raised: The name of the exception's class; empty if none was raised.
         message: The text of the exception.
         warned: The categories and texts of the warnings, in order.
@@ -84,13 +91,28 @@ def read(value: Any) -> Any:
     digest = blake2b(digest_size=8)
     found: list[tuple[str, float]] = []
     kinds: list[str] = []
-    for place, number, kind, text in _walk(value, "", DEPTH):
+    letters: list[tuple[str, str]] = []
+    room = LETTERS
+    for place, number, kind, text in islice(_walk(value, "", DEPTH), PARTS):
+        if isinstance(text, str):
+            if room > 0 and text:
+                letters.append((place, text[:room]))
+                room -= len(text)
+            continue
+        if number is not None and len(found) < LEAVES + FURTHER:
+            found.append((place, number))
+        if kind == _BEYOND:
+            continue
         if len(kinds) < 4 * LEAVES:
             kinds.append(kind)
-        if number is not None and len(found) < LEAVES:
-            found.append((place, number))
         digest.update(f"{place}|{kind}|".encode() + text)
-    return Reading(",".join(dict.fromkeys(kinds)), tuple(found), code_of(digest.digest()))
+    further = found[LEAVES:]
+    places = tuple(place for place, _ in further)
+    if len(_places) < LEAVES:
+        places = _places.setdefault(places, places)
+    numbers = struct.pack(f"<{len(further)}d", *(number for _, number in further))
+    code = code_of(digest.digest())
+    return Reading(",".join(dict.fromkeys(kinds)), tuple(found[:LEAVES]), code, (places, numbers), tuple(letters))
 
 
 def code_of(text: bytes) -> float:
@@ -98,11 +120,14 @@ def code_of(text: bytes) -> float:
     return float(int.from_bytes(blake2b(text, digest_size=8).digest(), "big") >> 12)
 
 
-_Leaf = tuple[str, float | None, str, bytes]
+_Leaf = tuple[str, float | None, str, bytes | str]
+_BEYOND = "beyond"
+"""The type of a leaf that is in the hash already."""
+_places: dict[tuple[str, ...], tuple[str, ...]] = {}
 
 
 def _walk(value: Any, place: str, depth: int) -> Iterator[_Leaf]:
-    """The parts of an answer: place, number, type, and all of it as bytes."""
+    """The parts of an answer: place, number, type, and all of it as bytes; or a text whose letters are looked at."""
     kind = type(value).__name__
     if isinstance(value, float):
         yield place, float(value), kind, struct.pack("<d", value)
@@ -110,6 +135,8 @@ def _walk(value: Any, place: str, depth: int) -> Iterator[_Leaf]:
         yield from _text(value, place, kind)
     elif value is None or isinstance(value, Number | bool | np.generic | date | timedelta):
         yield place, _number(value), kind, str(cast("Any", value))[:TEXT].encode()
+        if isinstance(value, int) and value.bit_length() > 53:
+            yield place, None, kind, f"{abs(value):x}"[::-1]
     elif depth == 0:
         yield place, None, kind, b"deep"
     elif isinstance(value, np.ndarray):
@@ -159,6 +186,8 @@ def _text(value: str | bytes | bytearray, place: str, kind: str) -> Iterator[_Le
         yield place, float(value), "number in text", b""
     except (ValueError, OverflowError):
         yield place, None, kind, b""
+    head = value[:LETTERS]
+    yield place, None, kind, head if isinstance(head, str) else bytes(head).decode("latin-1")
 
 
 def _array(value: np.ndarray, place: str, kind: str) -> Iterator[_Leaf]:
@@ -174,9 +203,9 @@ def _array(value: np.ndarray, place: str, kind: str) -> Iterator[_Leaf]:
     )
     if plain and flat.size > LEAVES:
         yield f"{place}.sum", float(flat.sum(dtype=np.float64)), "float", b""
-    for index, item in enumerate(head[:LEAVES].tolist()):
+    for index, item in enumerate(head[: FURTHER if plain else LEAVES].tolist()):
         if plain:
-            yield f"{place}[{index}]", float(item), "", b""
+            yield f"{place}[{index}]", float(item), _BEYOND if index >= LEAVES else "", b""
         else:
             yield from _walk(item, f"{place}[{index}]", 1)
 

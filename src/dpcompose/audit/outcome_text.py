@@ -78,7 +78,9 @@ def _answer(value: Any) -> Any:
         return _hex(value)
     if not isinstance(value, Reading):
         return _answer(read(value))
-    return [value.kind, [[place, _hex(number)] for place, number in value.leaves], _hex(value.code)]
+    leaves, (places, numbers) = [[place, _hex(number)] for place, number in value.leaves], value.further
+    beyond = [list(places), numbers.hex(), [*map(list, value.letters)]] if places or value.letters else []
+    return [value.kind, leaves, _hex(value.code), *beyond]
 
 
 def _read(row: Any) -> Outcome:
@@ -97,8 +99,16 @@ def _value(answer: Any) -> Any:
             return None
         case str():
             return _number(answer)
-        case [str(kind), leaves, code]:
-            return Reading(kind, tuple((str(place), _number(number)) for place, number in leaves), _number(code))
+        case [str(kind), leaves, code, *beyond]:
+            first = tuple((str(place), _number(number)) for place, number in leaves)
+            if not beyond:
+                return Reading(kind, first, _number(code))
+            places, numbers, letters = beyond
+            further = tuple(map(str, places)), bytes.fromhex(numbers)
+            if len(further[1]) != 8 * len(further[0]):
+                raise ValueError("places without numbers")
+            texts = tuple((str(place), str(text)) for place, text in letters)
+            return Reading(kind, first, _number(code), further, texts)
         case _:
             raise ValueError(f"{answer!r} is no answer")
 

@@ -7,12 +7,15 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from dpcompose.audit.outcome import Outcome, Outcomes, Reading, Reals, code_of, read
+from dpcompose.audit.outcome import FURTHER, LEAVES, Outcome, Outcomes, Reading, Reals, code_of, read
 
+LETTER = " letter "
+"""Between the place of a text and the number of a letter in it."""
 MOST_WORDS = 4096
 """Codes that are remembered in words."""
 _NONE = Reading("NoneType", (), 0.0)
@@ -51,9 +54,54 @@ class Table:
         return found
 
     def column(self, place: str) -> Reals:
-        """The numbers at one place."""
+        """The numbers at one place; of a letter, its code."""
         found = self.columns.get(place)
+        if found is None and not self.plain:
+            found = self.further.get(place)
+        if found is None and LETTER in place:
+            found = self._letter(*place.rsplit(LETTER, 1))
         return np.full(len(self.outcomes), math.nan) if found is None else found
+
+    @cached_property
+    def further(self) -> dict[str, Reals]:
+        """The numbers at the places after the first ones, in which a learner looks."""
+        if self.plain:
+            return dict(islice(self.columns.items(), LEAVES, LEAVES + FURTHER))
+        found: dict[str, Reals] = {}
+        for row, outcome in enumerate(self._rows):
+            places, numbers = outcome.value.further
+            for place, number in zip(places, struct.unpack(f"<{len(places)}d", numbers), strict=True):
+                if place not in found:
+                    found[place] = np.full(len(self.outcomes), math.nan)
+                found[place][row] = number
+        return found
+
+    @cached_property
+    def letters(self) -> dict[str, int]:
+        """The places of texts, and the letters of the longest one there."""
+        found: dict[str, int] = {}
+        for outcome in () if self.plain else self._rows:
+            for place, text in outcome.value.letters:
+                found[place] = max(found.get(place, 0), len(text))
+        return found
+
+    def letters_at(self, place: str, most: int) -> Reals:
+        """The codes of the letters of the texts at a place, shape (most, n); NaN after their ends."""
+        found = np.full((most, len(self.outcomes)), math.nan)
+        for row, outcome in enumerate(self._rows):
+            for where, text in outcome.value.letters:
+                if where == place:
+                    codes = [ord(each) for each in text[:most]]
+                    found[: len(codes), row] = codes
+        return found
+
+    def _letter(self, place: str, number: str) -> Reals:
+        found, at = np.full(len(self.outcomes), math.nan), int(number)
+        for row, outcome in enumerate(() if self.plain else self._rows):
+            for where, text in outcome.value.letters:
+                if where == place and at < len(text):
+                    found[row] = ord(text[at])
+        return found
 
     @cached_property
     def kind(self) -> Reals:
