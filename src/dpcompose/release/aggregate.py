@@ -14,7 +14,7 @@ from typing import Any
 
 from dpcompose.errors import UnsupportedError
 from dpcompose.release.aggregation import Aggregation, Term
-from dpcompose.release.engine import EngineStatement, Expression, run, without_warnings
+from dpcompose.release.engine import EngineStatement, Expression, narrowest, run, without_warnings
 from dpcompose.release.grid import FixedPointGrid
 from dpcompose.release.table import Key, Table
 from dpcompose.release.truncation import ANY, Sampling, bounded, kept
@@ -99,9 +99,9 @@ def of_one(table: Table, what: Aggregation, sampling: Sampling, units_of: Expres
 def _sums(what: Aggregation) -> dict[str, Any]:
     """The sums over rows, from the steps that were projected."""
     center = 0 if what.value is None else what.value[2]
-    sums: dict[str, Any] = {} if what.value is None else {"sum": lambda each: each.value - center}
+    sums: dict[str, Any] = {} if what.value is None else {"sum": lambda each: each.value.cast("int64") - center}
     for place, term in enumerate(what.terms):
-        sums[f"sum{place}"] = lambda each, term=term: term.of(each[_steps(what, term)])
+        sums[f"sum{place}"] = lambda each, term=term: term.of(each[_steps(what, term)].cast("int64"))
     return sums
 
 
@@ -213,19 +213,19 @@ def projected(
     if what.value is not None:
         name, grid, _ = what.value
         rows.append(_told(table, name))
-        columns["value"] = grid.image(_number(table, name), whole=is_whole(table, name))
+        columns["value"] = _sorted_steps(table, name, grid)
     for term in what.terms:
         rows.append(_told(table, term.column))
-        columns[_steps(what, term)] = term.grid.image(_number(table, term.column), whole=is_whole(table, term.column))
+        columns[_steps(what, term)] = _sorted_steps(table, term.column, term.grid)
     if what.item is not None:
         rows += _possible(table, [what.item])
         columns["item"] = _same(table, what.item)
     name, bins = (None, None) if what.bins is None else what.bins
     if name is not None and bins is not None:
-        columns["bin"] = bins.index(_number(table, name), whole=is_whole(table, name))
+        bin = bins.index(_number(table, name), whole=is_whole(table, name))
+        columns["bin"] = bin.cast(narrowest(0, bins.count))
     if raw is not None:
-        number = _number(table, raw)
-        steps = number if grid is None else grid.image(number, whole=is_whole(table, raw))
+        steps = _number(table, raw) if grid is None else _sorted_steps(table, raw, grid)
         columns["raw"] = ibis.cases((_told(table, raw), steps), else_=None)
     if not table.unit:
         # There may be no condition and no other column then.
@@ -239,6 +239,12 @@ def projected(
             **{each: joined.place if each == f"key{at}" else joined[each] for each in picked.columns}
         )
     return picked.filter(picked.bin.notnull()) if "bin" in columns else picked
+
+
+def _sorted_steps(table: Table, name: str, grid: FixedPointGrid) -> Expression:
+    """The step counts of a column, in the narrowest type: less is sorted. Before they are added up, they are widened."""
+    steps = grid.image(_number(table, name), whole=is_whole(table, name))
+    return steps.cast(narrowest(grid.first, grid.last))
 
 
 def _steps(what: Aggregation, term: Term) -> str:

@@ -20,14 +20,7 @@ from dpcompose.files import path_of, replacing
 
 @cache
 def warm_up() -> None:
-    """Import now what Arrow and ibis would import at the first question: when it is asked, time goes to the answer.
-
-    So does the collector's long look at all that was imported.
-    """
-    import pyarrow as pa
-    import pyarrow.dataset  # pyright: ignore[reportUnusedImport]
-
-    pa.array([0])
+    """Let the collector take its long look at all that was imported now: when a question is asked, time goes to it."""
     gc.collect()
 
 
@@ -52,13 +45,6 @@ def polars_frame(table: Any) -> Any:
     except ImportError:
         raise MissingExtraError("a polars data frame", "data") from None
     return polars.from_arrow(table)
-
-
-def arrow_list(values: Sequence[Any]) -> Any:
-    """A table of one column, `value`."""
-    import pyarrow as pa
-
-    return pa.table({"value": pa.array(list(values))})
 
 
 def of_frame(frame: Any) -> Any:

@@ -258,7 +258,7 @@ def _to_add(table: Table, rows: Expression, whats: Mapping[int, Aggregation], *,
     for place, what in whats.items():
         if what.value is not None:
             name, grid, center = what.value
-            steps = rows.raw if stepped else grid.image(rows.raw, whole=is_whole(table, name))
+            steps = rows.raw.cast("int64") if stepped else grid.image(rows.raw, whole=is_whole(table, name))
             found[f"sum{place}_"] = steps - center
         for at, term in enumerate(what.terms):
             found[f"sum{place}_{at}"] = term.of(term.grid.image(rows.raw, whole=is_whole(table, term.column)))
