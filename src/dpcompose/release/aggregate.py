@@ -8,20 +8,19 @@ Everything is an ibis expression of one statement, so that one state of the tabl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import date
+from collections.abc import Mapping
 from typing import Any
 
 from dpcompose.errors import UnsupportedError
 from dpcompose.release.aggregation import Aggregation, Term
 from dpcompose.release.engine import EngineStatement, Expression, narrowest, run, without_warnings
 from dpcompose.release.grid import FixedPointGrid
+from dpcompose.release.keys import LARGEST_KEY, asked_for, key_reader, listings, named, possible, same, there
 from dpcompose.release.table import Key, Table
 from dpcompose.release.truncation import ANY, Sampling, bounded, kept
 
 LARGEST_SUM = 2**62
 """Sums are clamped to this size: 1-Lipschitz, and the noise has room in 64 bits."""
-LARGEST_KEY = 2**63 - 1
 Numbers = tuple[int, ...]
 
 
@@ -43,12 +42,6 @@ def exact(table: Table, what: Aggregation, made: EngineStatement | None = None) 
         if wanted is None or key in wanted:
             found.setdefault(key, {})[bin] = tuple(int(number) for number in numbers)
     return found
-
-
-def key_reader(table: Table, what: Aggregation) -> Callable[[Sequence[Any]], Key]:
-    """A reader of a group's key from the first values of a row, which may be places in a dictionary."""
-    by, placed = range(len(what.by)), dictionaries(table, what)
-    return lambda row: tuple(placed[at][row[at]] if at in placed else row[at] for at in by)
 
 
 def statement(table: Table, what: Aggregation, sampling: Sampling = ANY) -> EngineStatement:
@@ -73,6 +66,11 @@ def in_words(table: Table, made: Expression) -> EngineStatement:
 
 def of_one(table: Table, what: Aggregation, sampling: Sampling, units_of: Expression | None = None) -> Expression:
     """The integers of one question, of all units or of those in another table."""
+    found = _of_one(table, what, sampling, units_of)
+    return found if what.lost is not None else named(table, what, found)
+
+
+def _of_one(table: Table, what: Aggregation, sampling: Sampling, units_of: Expression | None) -> Expression:
     rows = projected(table, what if what.lost is None else what.lost)
     units, keys = columns_of(rows)
     if units_of is not None:
@@ -204,12 +202,12 @@ def projected(
     import ibis
 
     data: Expression = table.data
-    columns: dict[str, Any] = {f"unit{i}": _same(table, name) for i, name in enumerate(table.unit)}
-    columns |= {f"key{i}": _same(table, name) for i, name in enumerate(what.by)}
-    rows = [_there(table, name) for name in table.unit]
-    rows += _possible(table, what.by) if what.public is None else _wanted(table, what)
+    columns: dict[str, Any] = {f"unit{i}": same(table, name) for i, name in enumerate(table.unit)}
+    columns |= {f"key{i}": same(table, name) for i, name in enumerate(what.by)}
+    rows = [there(table, name) for name in table.unit]
+    rows += possible(table, what.by) if what.public is None else asked_for(table, what)
     for name, values in zip(what.by, what.among or (), strict=what.among is not None):
-        rows.append(table.engine.is_in(_same(table, name), list(values)))
+        rows.append(table.engine.is_in(same(table, name), list(values)))
     if what.value is not None:
         name, grid, _ = what.value
         rows.append(_told(table, name))
@@ -218,8 +216,8 @@ def projected(
         rows.append(_told(table, term.column))
         columns[_steps(what, term)] = _sorted_steps(table, term.column, term.grid)
     if what.item is not None:
-        rows += _possible(table, [what.item])
-        columns["item"] = _same(table, what.item)
+        rows += possible(table, [what.item])
+        columns["item"] = same(table, what.item)
     name, bins = (None, None) if what.bins is None else what.bins
     if name is not None and bins is not None:
         bin = bins.index(_number(table, name), whole=is_whole(table, name))
@@ -232,8 +230,7 @@ def projected(
         rows.append(ibis.literal(True))
         columns["row"] = ibis.literal(1)
     picked = data.filter(*rows).select(**columns)
-    for at, values in dictionaries(table, what).items():
-        listed: Any = table.engine.dictionary(values)
+    for at, listed in listings(table, what).items():
         joined = picked.join(listed, picked[f"key{at}"] == listed.value)
         picked = joined.select(
             **{each: joined.place if each == f"key{at}" else joined[each] for each in picked.columns}
@@ -242,7 +239,7 @@ def projected(
 
 
 def _sorted_steps(table: Table, name: str, grid: FixedPointGrid) -> Expression:
-    """The step counts of a column, in the narrowest type: less is sorted. Before they are added up, they are widened."""
+    """The step counts of a column, in the narrowest type, so that less is sorted; they are widened to be added up."""
     steps = grid.image(_number(table, name), whole=is_whole(table, name))
     return steps.cast(narrowest(grid.first, grid.last))
 
@@ -250,31 +247,6 @@ def _sorted_steps(table: Table, name: str, grid: FixedPointGrid) -> Expression:
 def _steps(what: Aggregation, term: Term) -> str:
     """The column of the steps that a term adds up: terms on one grid of one column have one."""
     return f"value{[(each.column, each.grid) for each in what.terms].index((term.column, term.grid))}"
-
-
-def dictionaries(table: Table, what: Aggregation) -> Mapping[int, Sequence[str]]:
-    """The public texts of each key column that stands as places in them, by code point, so that the order is kept."""
-    if what.public is None:
-        return {}
-    texts = {at: {key[at] for key in what.public} for at, name in enumerate(what.by) if _text(table, name)}
-    found = {at: sorted(values) for at, values in texts.items() if None not in values}
-    return {at: values for at, values in found.items() if table.engine.dictionary(values) is not None}
-
-
-def _same(table: Table, name: str) -> Any:
-    """A column of which equal values are the same."""
-    column: Any = table.data[name]
-    return table.engine.binary_collation(column) if _text(table, name) else column
-
-
-def _there(table: Table, name: str) -> Any:
-    """Whether a column holds a value that can be told from all others."""
-    column: Any = table.data[name]
-    return table.engine.readable(column) if _text(table, name) else column.notnull()
-
-
-def _text(table: Table, name: str) -> bool:
-    return table.column(name).kind == "text"
 
 
 def _told(table: Table, name: str) -> Any:
@@ -306,39 +278,6 @@ def _number(table: Table, name: str) -> Any:
             return table.engine.as_double(column)
         case _:
             return column.cast("float64")
-
-
-def _possible(table: Table, names: Sequence[str]) -> list[Any]:
-    """The rows whose keys are private and can be told: an engine holds dates that no answer can, and larger integers.
-
-    To fail at such a row would tell that it is there.
-    """
-    import ibis
-
-    conditions: list[Any] = []
-    for name in names:
-        column: Any = table.data[name]
-        conditions.append(_there(table, name))
-        if table.column(name).kind == "date":
-            conditions += [column >= ibis.literal(date.min), column <= ibis.literal(date.max)]
-        if table.column(name).type == "uint64":
-            conditions.append(column <= ibis.literal(LARGEST_KEY, "uint64"))
-    return conditions
-
-
-def _wanted(table: Table, what: Aggregation) -> list[Any]:
-    """The rows whose keys can be asked for, column by column."""
-    conditions: list[Any] = []
-    placed = dictionaries(table, what)
-    for position, name in enumerate(what.by):
-        if position in placed:
-            continue
-        column = _same(table, name)
-        values = list(dict.fromkeys(key[position] for key in what.public or ()))
-        known = [value for value in values if value is not None]
-        inside = table.engine.is_in(column, known) if known else column.isnull()
-        conditions.append(inside | column.isnull() if None in values and known else inside)
-    return conditions
 
 
 def _distinct(

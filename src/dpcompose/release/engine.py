@@ -92,7 +92,7 @@ class Engine(ABC):
     name: str
     """The name in messages."""
     labels: bool = False
-    """Whether text units are sorted faster by integers that label them."""
+    """Whether texts are sorted faster by integers that label them."""
     scattered: bool = False
     """Whether private keys may be too many for the machine that asks."""
 

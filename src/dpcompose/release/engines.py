@@ -14,6 +14,7 @@ from dpcompose.errors import DomainError
 from dpcompose.release.engine import Engine, EngineStatement, Expression, Order, Relation, narrowest
 
 FEW = 50
+_KEY_TYPES = {int: "int64", str: "string", date: "date"}
 _RELATIONS = """
 SELECT database_name, schema_name, path, CASE WHEN type <> 'duckdb' OR temporary THEN 'other' ELSE 'table' END, sql
 FROM duckdb_tables() JOIN duckdb_databases() USING (database_name) WHERE lower(table_name) = lower(?)
@@ -69,11 +70,10 @@ class OnDuckDB(Engine):
 
     def is_in(self, column: Expression, values: Sequence[Any]) -> Expression:
         """A table of the values where there are many: to write and read thousands of literals takes long."""
-        listed = None if len(values) <= FEW else _listed([str(value) for value in values])
-        if listed is None:
-            return column.isin(list(values))
-        type = {int: "int64", str: "string", date: "date"}[values[0].__class__]
-        return column.isin(listed.select(value=listed.value.cast(type)).value)
+        types = {_KEY_TYPES.get(value.__class__) for value in values}
+        type = types.pop() if len(types) == 1 else None
+        listed = None if type is None or len(values) <= FEW else _listed([str(value) for value in values])
+        return column.isin(list(values) if listed is None else listed.select(value=listed.value.cast(type)).value)
 
     def dictionary(self, values: Sequence[str]) -> Expression | None:
         """Windows and groups over small integers take half the time of those over text."""
@@ -140,12 +140,13 @@ def _listed(values: Sequence[str]) -> Expression | None:
 
     letters = set[str]().union(*values)
     separator = next((letter for letter in map(chr, range(1, 2**15)) if letter not in letters), None)
-    if separator is None:
+    if separator is None or not values:
         return None
-    together = ibis.literal(separator.join(values)).split(separator).name("together").as_table()
+    together: Any = ibis.literal(separator.join(values))
+    listed: Any = together.split(separator).name("listed").as_table()
     # DuckDB's ranges are of 64 bits, whatever ibis takes them for.
-    place = ibis.range(ibis.literal(0, "int64"), ibis.literal(len(values), "int64")).unnest()
-    return together.select(value=together.together.unnest(), place=place.cast(narrowest(0, len(values))))
+    place: Any = ibis.range(ibis.literal(0, "int64"), ibis.literal(len(values), "int64")).unnest()
+    return listed.select(value=listed.listed.unnest(), place=place.cast(narrowest(0, len(values))))
 
 
 def _numbered(rows: Expression, of: Sequence[str], order: Order) -> Expression:

@@ -24,7 +24,6 @@ from dpcompose.release.aggregate import (
     grouped,
     in_words,
     is_whole,
-    key_reader,
     of_all,
     of_one,
     projected,
@@ -32,6 +31,7 @@ from dpcompose.release.aggregate import (
 from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.engine import EngineStatement, Expression, run, without_warnings
 from dpcompose.release.grid import FixedPointGrid, GridPoints
+from dpcompose.release.keys import key_reader, named
 from dpcompose.release.table import Key, Table
 from dpcompose.release.truncation import ANY, Sampling, bounded
 
@@ -283,7 +283,7 @@ def _together(table: Table, within: Expression, bins: Any, whats: Mapping[int, A
         added_up["bin"] = bins[1].index(within.raw, whole=is_whole(table, bins[0]))
     rows = within.mutate(**added_up) if added_up else within
     sums = {name: (lambda each, name=name: each[name]) for name in added_up if name != "bin"}
-    return Part(added(table, rows, what, sums), what, _taken(sums, whats))
+    return Part(named(table, what, added(table, rows, what, sums)), what, _taken(sums, whats))
 
 
 def _by_bins(
