@@ -192,13 +192,8 @@ def _once(rows: Expression, of: list[str]) -> Expression:
     return rows.mutate(once=(rows.bin == first).ifelse(1, 0))
 
 
-def projected(
-    table: Table, what: Aggregation, raw: str | None = None, grid: FixedPointGrid | None = None
-) -> Expression:
-    """Units, keys, bins and step counts of the rows that count at all.
-
-    Also, if named, a column of numbers, as it is or in steps of a grid, as `raw`.
-    """
+def projected(table: Table, what: Aggregation, raw: str | None = None) -> Expression:
+    """Units, keys, bins and step counts of the rows that count at all; also, if named, a column of numbers as `raw`."""
     import ibis
 
     data: Expression = table.data
@@ -223,8 +218,7 @@ def projected(
         bin = bins.index(_number(table, name), whole=is_whole(table, name))
         columns["bin"] = bin.cast(narrowest(0, bins.count))
     if raw is not None:
-        steps = _number(table, raw) if grid is None else _sorted_steps(table, raw, grid)
-        columns["raw"] = ibis.cases((_told(table, raw), steps), else_=None)
+        columns["raw"] = ibis.cases((_told(table, raw), _number(table, raw)), else_=None)
     if not table.unit:
         # There may be no condition and no other column then.
         rows.append(ibis.literal(True))

@@ -29,13 +29,16 @@ from dpcompose.release.aggregate import (
     projected,
 )
 from dpcompose.release.aggregation import Aggregation
-from dpcompose.release.engine import EngineStatement, Expression, run, without_warnings
-from dpcompose.release.grid import FixedPointGrid, GridPoints
+from dpcompose.release.engine import EngineStatement, Expression, narrowest, run, without_warnings
+from dpcompose.release.grid import Bins, FixedPointGrid, GridPoints
 from dpcompose.release.keys import key_reader, named
 from dpcompose.release.table import Key, Table
 from dpcompose.release.truncation import ANY, Sampling, bounded
 
 Found = Mapping[Key, Mapping[int, Numbers]]
+Images = Mapping[FixedPointGrid | Bins, str]
+FEW_IMAGES = 3
+"""So many small integers are sorted in place of the number that they are made of."""
 
 
 @dataclass(frozen=True)
@@ -206,9 +209,8 @@ def _parts(table: Table, whats: Sequence[Aggregation], places: list[int], sampli
         takers = ((place, ("units" if whats[place].distinct else "rows",)) for place in places)
         yield Part(of_all(table, projected(table, first)), first, tuple(takers))
         return
-    grid = _common_grid([whats[place] for place in places])
-    rows = projected(table, Aggregation(first.by, first.public), column, grid)
-    units, keys = columns_of(rows)
+    rows = projected(table, Aggregation(first.by, first.public), column)
+    units, _ = columns_of(rows)
     # The rows of each question, by what decides which they are.
     counted = {_decider(whats[place]): _counted(whats[place], rows) for place in places}
     conditions = [condition for condition in counted.values() if condition is not None]
@@ -221,7 +223,7 @@ def _parts(table: Table, whats: Sequence[Aggregation], places: list[int], sampli
         rows = rows.filter(*conditions) if conditions else rows
     else:
         # Whatever their groups are: units with rows that count for none of the questions may be among them.
-        everywhere = rows if not first.by else projected(table, Aggregation((), None), column, grid)
+        everywhere = rows if not first.by else projected(table, Aggregation((), None), column)
         counts = {_decider(whats[place]): _counted(whats[place], everywhere) for place in places}
         apart = ~_all([condition for condition in counts.values() if condition is not None])
         # As a view each time, so that it is written, and found, once.
@@ -229,16 +231,17 @@ def _parts(table: Table, whats: Sequence[Aggregation], places: list[int], sampli
         rows = rows.anti_join(mixed.view(), units)
         for place in places:
             yield _alone(whats[place], place, of_one(table, whats[place], sampling, mixed.view()))
-    within = bounded(table, rows, units, keys, cells=first.groups, sampling=sampling)
+    images = _images([whats[place] for place in places])
+    within = _bounded(table, rows, images, is_whole(table, column) if column else False, first.groups, sampling)
     sharing = {
         bins: {place: whats[place] for place in places if whats[place].bins == bins}
         for bins in {whats[place].bins: None for place in places}
     }
     if first.public is not None and None in sharing and len(sharing) > 1:
         bins = next(each for each in sharing if each is not None)
-        yield from _by_bins(table, within, bins, sharing.pop(bins), sharing.pop(None))
+        yield from _by_bins(table, within, bins, sharing.pop(bins), sharing.pop(None), images)
     for bins, those in sharing.items():
-        yield _together(table, within, bins, those, stepped=grid is not None)
+        yield _together(table, within, bins, those, images)
 
 
 def _alone(what: Aggregation, place: int, found: Expression) -> Part:
@@ -246,22 +249,47 @@ def _alone(what: Aggregation, place: int, found: Expression) -> Part:
     return Part(found, what, ((place, numbers),))
 
 
-def _common_grid(whats: Sequence[Aggregation]) -> FixedPointGrid | None:
-    """The grid of all questions with a column, where they do nothing but add up its steps: those are sorted faster."""
-    found = {None if what.value is None else what.value[1] for what in whats if what.column is not None}
-    return found.pop() if len(found) == 1 else None
+def _images(whats: Sequence[Aggregation]) -> Images:
+    """The grids and bins on which these questions need their column, and a name for each."""
+    found: list[FixedPointGrid | Bins] = []
+    for what in whats:
+        found += [*(what.value or ())[1:2], *(term.grid for term in what.terms), *(what.bins or ())[1:]]
+    return {each: f"value{at}" for at, each in enumerate(dict.fromkeys(found))}
 
 
-def _to_add(table: Table, rows: Expression, whats: Mapping[int, Aggregation], *, stepped: bool) -> dict[str, Any]:
+def _bounded(
+    table: Table, rows: Expression, images: Images, whole: bool, groups: int | None, sampling: Sampling
+) -> Expression:
+    """The rows that are kept of each unit, with the images of the column in place of it.
+
+    All rows count for every question here, and each image follows the order of the column, so rows sorted by all of
+    them are in the order of each. A few small integers are sorted in less time and memory than the column itself.
+    """
+    units, keys = columns_of(rows)
+
+    def imaged(those: Expression) -> Expression:
+        found: dict[str, Any] = {}
+        for each, name in images.items():
+            if isinstance(each, FixedPointGrid):
+                found[name] = each.image(those.raw, whole=whole).cast(narrowest(each.first, each.last))
+            else:
+                found[name] = each.index(those.raw, whole=whole).cast(narrowest(0, each.count))
+        return those.select(*units, *keys, **found)
+
+    few = len(images) <= FEW_IMAGES
+    within = bounded(table, imaged(rows) if few else rows, units, keys, cells=groups, sampling=sampling)
+    return within if few else imaged(within)
+
+
+def _to_add(rows: Expression, whats: Mapping[int, Aggregation], images: Images) -> dict[str, Any]:
     """The numbers that each question adds up over the rows: `sum` with its place and number."""
     found: dict[str, Any] = {}
     for place, what in whats.items():
         if what.value is not None:
-            name, grid, center = what.value
-            steps = rows.raw.cast("int64") if stepped else grid.image(rows.raw, whole=is_whole(table, name))
-            found[f"sum{place}_"] = steps - center
+            _, grid, center = what.value
+            found[f"sum{place}_"] = rows[images[grid]].cast("int64") - center
         for at, term in enumerate(what.terms):
-            found[f"sum{place}_{at}"] = term.of(term.grid.image(rows.raw, whole=is_whole(table, term.column)))
+            found[f"sum{place}_{at}"] = term.of(rows[images[term.grid]].cast("int64"))
     return found
 
 
@@ -272,27 +300,28 @@ def _taken(sums: Mapping[str, Any], whats: Mapping[int, Aggregation]) -> tuple[t
     )
 
 
-def _together(table: Table, within: Expression, bins: Any, whats: Mapping[int, Aggregation], *, stepped: bool) -> Part:
+def _together(table: Table, within: Expression, bins: Any, whats: Mapping[int, Aggregation], images: Images) -> Part:
     """The integers of questions with the same groups and bins, of rows that were bounded."""
-    added_up = _to_add(table, within, whats, stepped=stepped)
+    added_up = _to_add(within, whats, images)
     first = next(iter(whats.values()))
     measures = {each.measure for each in whats.values()}
     fewest = min(each.fewest for each in whats.values()) if len(measures) == 1 else 1
     what = Aggregation(first.by, first.public, bins=bins, fewest=fewest, measure=first.measure)
     if bins is not None:
-        added_up["bin"] = bins[1].index(within.raw, whole=is_whole(table, bins[0]))
+        added_up["bin"] = within[images[bins[1]]]
     rows = within.mutate(**added_up) if added_up else within
     sums = {name: (lambda each, name=name: each[name]) for name in added_up if name != "bin"}
     return Part(named(table, what, added(table, rows, what, sums)), what, _taken(sums, whats))
 
 
 def _by_bins(
-    table: Table, within: Expression, bins: Any, split: Mapping[int, Aggregation], whole: Mapping[int, Aggregation]
-) -> Iterator[Part]:
+    table: Table, within: Expression, bins: Any, split: Mapping[int, Aggregation], whole: Mapping[int, Aggregation],
+    images: Images,
+) -> Iterator[Part]:  # fmt: skip
     """The integers of questions by bins, and of those without, which add up those of the bins."""
     first = next(iter(split.values()))
-    steps = _to_add(table, within, whole, stepped=False)
-    rows = within.mutate(bin=bins[1].index(within.raw, whole=is_whole(table, bins[0])), **steps)
+    steps = _to_add(within, whole, images)
+    rows = within.mutate(bin=within[images[bins[1]]], **steps)
     keys = columns_of(rows)[1]
     exact_sum = table.engine.exact_sum
     sums = {name: (lambda each, name=name: exact_sum(each[name])) for name in steps}
