@@ -64,17 +64,15 @@ def in_words(table: Table, made: Expression) -> EngineStatement:
         raise UnsupportedError("this question to this table", reason) from None
 
 
-def of_one(table: Table, what: Aggregation, sampling: Sampling, units_of: Expression | None = None) -> Expression:
-    """The integers of one question, of all units or of those in another table."""
-    found = _of_one(table, what, sampling, units_of)
+def of_one(table: Table, what: Aggregation, sampling: Sampling) -> Expression:
+    """The integers of one question."""
+    found = _of_one(table, what, sampling)
     return found if what.lost is not None else named(table, what, found)
 
 
-def _of_one(table: Table, what: Aggregation, sampling: Sampling, units_of: Expression | None) -> Expression:
+def _of_one(table: Table, what: Aggregation, sampling: Sampling) -> Expression:
     rows = projected(table, what if what.lost is None else what.lost)
     units, keys = columns_of(rows)
-    if units_of is not None:
-        rows = rows.semi_join(units_of, units)
     if what.lost is not None:
         return _losing(table, rows, what.lost)
     if what.bins is not None and what.bins[0] is None:

@@ -52,6 +52,8 @@ class NoiseStep:
 
     def draw(self, cells: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
         noisy = iter(self.noise.draw([number for cell in cells for number in cell]))
+        if len(widths := {len(cell) for cell in cells}) == 1 and 0 not in widths:
+            return list(zip(*[noisy] * widths.pop(), strict=True))
         return [tuple(next(noisy) for _ in cell) for cell in cells]
 
     def plain(self) -> dict[str, object]:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from typing import Protocol
 
@@ -66,17 +67,17 @@ class FixedPointGrid:
             )
         return cls(least, most, step)
 
-    @property
+    @cached_property
     def first(self) -> int:
         """The image of `lower`."""
         return self._image(float(self.lower))
 
-    @property
+    @cached_property
     def last(self) -> int:
         """The image of `upper`."""
         return self._image(float(self.upper))
 
-    @property
+    @cached_property
     def middle(self) -> int:
         """A grid point next to the middle: centered on it, a number is half as large at most."""
         return (self.first + self.last) // 2
@@ -106,7 +107,7 @@ class FixedPointGrid:
         seen: Expression = ibis.cases((small, ibis.literal(0.0, "float64")), else_=clamped)
         return (seen / float(self.granularity) + 0.5).floor().cast("int64")
 
-    @property
+    @cached_property
     def _multiplier(self) -> float | None:
         """1 / granularity where that is an integer: 0.01 is no double, 100 is one."""
         return float(1 / self.granularity) if self.granularity.numerator == 1 else None

@@ -11,8 +11,8 @@ has the integers that it has when it is asked alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dpcompose.release.aggregate import (
@@ -31,7 +31,7 @@ from dpcompose.release.aggregate import (
 from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.engine import EngineStatement, Expression, narrowest, run, without_warnings
 from dpcompose.release.grid import Bins, FixedPointGrid, GridPoints
-from dpcompose.release.keys import key_reader, named
+from dpcompose.release.keys import key_reader, named, same
 from dpcompose.release.table import Key, Table
 from dpcompose.release.truncation import ANY, Sampling, bounded
 
@@ -229,8 +229,9 @@ def _parts(table: Table, whats: Sequence[Aggregation], places: list[int], sampli
         # As a view each time, so that it is written, and found, once.
         mixed = table.engine.small(everywhere.filter(apart).select(*units).distinct())
         rows = rows.anti_join(mixed.view(), units)
+        theirs = _of_units(table, mixed.view(), {*table.unit, *first.by, *([] if column is None else [column])})
         for place in places:
-            yield _alone(whats[place], place, of_one(table, whats[place], sampling, mixed.view()))
+            yield _alone(whats[place], place, of_one(theirs, whats[place], sampling))
     images = _images([whats[place] for place in places])
     within = _bounded(table, rows, images, is_whole(table, column) if column else False, first.groups, sampling)
     sharing = {
@@ -242,6 +243,13 @@ def _parts(table: Table, whats: Sequence[Aggregation], places: list[int], sampli
         yield from _by_bins(table, within, bins, sharing.pop(bins), sharing.pop(None), images)
     for bins, those in sharing.items():
         yield _together(table, within, bins, those, images)
+
+
+def _of_units(table: Table, units: Expression, names: Collection[str]) -> Table:
+    """The table with the rows of some units alone, which are looked for once, whatever is asked of them."""
+    data: Expression = table.data
+    of = [same(table, name) == units[f"unit{at}"] for at, name in enumerate(table.unit)]
+    return replace(table, data=data.semi_join(units, of).select(*sorted(names)))
 
 
 def _alone(what: Aggregation, place: int, found: Expression) -> Part:
