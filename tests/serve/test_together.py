@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from dpcompose.account import Account
 from dpcompose.errors import StoreError
 from dpcompose.serve import Role
 from tests.serve.conftest import Town
@@ -144,3 +146,23 @@ def test_rates_are_counted_once_for_each_charge():
     token = town.tokens[Role.ANALYST]
     found = at_once(town, [(token, charge(f"key {at}", LARGE)) for at in range(4)])
     assert sorted(each.status_code for each in found) == [409, 409, 429, 429]
+
+
+def test_nobody_waits_for_a_price_that_takes_long(monkeypatch: pytest.MonkeyPatch):
+    town, priced = Town(), Account.asked
+    token, slow = town.tokens[Role.ANALYST], "Laplace(100.0) * 3"
+
+    def asked(account: Account, mechanism: Any, **given: Any) -> Any:
+        time.sleep(0.3)
+        return priced(account, mechanism, **given)
+
+    assert town.service.soon_priced("city", SMALL) and not town.service.soon_priced("city/health", slow)
+    assert not any(town.service.soon_priced("city", each) for each in (None, [], "Gaussian(1.0).sampled(0.1)"))
+    with monkeypatch.context() as patch:
+        patch.setattr(Account, "asked", asked)
+        start = time.monotonic()
+        answers = at_once(town, [(token, charge(f"slow {at}", slow)) for at in range(6)], busy=False)
+        assert {each.status_code for each in answers} == {200} and time.monotonic() - start < 6 * 0.3
+        assert not town.service.soon_priced("city/health", slow)
+    assert town.ask("charge", token, **charge("again", slow)).status_code == 200
+    assert town.service.soon_priced("city/health", slow)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, wraps
 from hashlib import sha256
+from time import monotonic
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -29,6 +30,11 @@ from dpcompose.serve.reading import Verifier, page
 from dpcompose.serve.terms import Terms
 
 MOST_ACCOUNTS = 1024
+SOON = 0.005
+"""Seconds that pricing may take while other charges wait for it."""
+_SIMPLE = re.compile(
+    r"(Gaussian|Laplace|BlackBox|Concentrated|GaussianDP|RandomizedResponse)\([^()]{0,100}\)", re.ASCII
+)
 _KEY = re.compile("[0-9a-f]{64}")
 PLACE = "release:table"
 """The scope below a scope in which its releases keep what it holds for."""
@@ -53,6 +59,7 @@ class Service:
     people: Identities
     published: Published | None = None
     _accounts: dict[str, Account] = field(default_factory=dict[str, Account])
+    _soon: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
     def account(self, path: str) -> Account:
         """The account on a scope, remembered: a scope never changes, and a charge checks that."""
@@ -95,12 +102,13 @@ class Service:
             return self._charged(who, scope, fields)
 
     def _charged(self, who: Identity, scope: str, fields: Fields) -> Answer:
-        _, charge = self.asked(who, scope, fields)
+        account, charge = self.asked(who, scope, fields)
         reserved = None if fields.get("reservation") is None else own_key(who, text(fields, "reservation"))
         named = {name: fields[name] for name in ("mechanism", "delta") if fields.get(name) is not None}
 
         def commit(noted: Answer) -> Receipt:
-            (found,) = charge_together([self.asked(who, scope, fields, noted)])
+            asked = self.asked(who, scope, fields, noted) if noted else (account, charge)
+            (found,) = charge_together([asked])
             if isinstance(found, DPComposeError):
                 raise found
             return found
@@ -116,8 +124,19 @@ class Service:
         if not isinstance(described, dict) or any(name in described for name in _NOTED):
             raise DomainError("description", described, f"a mapping without the names {', '.join(_NOTED)}")
         account, key, given = self.account(scope), own_key(who, text(fields, "key")), delta(fields)
-        description = {**cast("Answer", described), **noted}
-        return account, account.asked(mechanism, actor=who.actor, key=key, delta=given, description=description)
+        description, start = {**cast("Answer", described), **noted}, monotonic()
+        found = account.asked(mechanism, actor=who.actor, key=key, delta=given, description=description)
+        if monotonic() - start < SOON:
+            if len(self._soon) >= MOST_ACCOUNTS:
+                self._soon.clear()
+            self._soon.add((scope, fields["mechanism"]))
+        return account, found
+
+    def soon_priced(self, scope: str, mechanism: object) -> bool:
+        """Whether a mechanism is priced in no time: a single simple one, or one that was here before."""
+        if not isinstance(mechanism, str):
+            return False
+        return _SIMPLE.fullmatch(mechanism) is not None or (scope, mechanism) in self._soon
 
     def redeem(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """Redeem a receipt of the identity that asks; the nonce is made by the process that draws."""

@@ -93,7 +93,7 @@ class Web:
         is_read, query = PERMISSIONS[name].method == "GET", request.query_params
         body = b"" if is_read else await body_of(request)
         token = token.removeprefix("Bearer ") if token.startswith("Bearer ") else ""
-        if name == "charge" and (fields := _charge(body)) is not None:
+        if name == "charge" and (fields := self._quick_charge(body)) is not None:
             found = await self.charges.run(root_of(fields["scope"]), Call(caller, token, fields))
             if isinstance(found, Response):
                 return found
@@ -106,6 +106,17 @@ class Web:
             return JSONResponse(self.gate.answered(name, who, dict(query) if is_read else _fields(body)))
 
         return await self.gate.workers.run(answer)
+
+    def _quick_charge(self, body: bytes) -> Fields | None:
+        """The fields of a charge for which others may wait."""
+        if len(body) > SHORT:
+            return None
+        try:
+            fields = _fields(body)
+            scope = scope_path(fields.get("scope"))
+            return fields if self.gate.service.soon_priced(scope, fields.get("mechanism")) else None
+        except (HTTPException, DPComposeError):
+            return None
 
     async def openapi(self, request: Request) -> Response:
         """The document of the interface for programs."""
@@ -139,18 +150,6 @@ def _fields(body: bytes) -> Fields:
     if not isinstance(found, dict):
         raise HTTPException(400, "a body of JSON, a mapping, is needed")
     return found  # pyright: ignore[reportUnknownVariableType]
-
-
-def _charge(body: bytes) -> Fields | None:
-    """The fields of a charge that is worth reading before it is known whose it is."""
-    if len(body) > SHORT:
-        return None
-    try:
-        fields = _fields(body)
-        scope_path(fields.get("scope"))
-    except (HTTPException, DPComposeError):
-        return None
-    return fields
 
 
 def _plain(request: Request, error: Exception) -> Response:
