@@ -14,6 +14,7 @@ import numpy as np
 import dpcompose as dp
 from dpcompose import account, adaptive, book, experiment, guarantee, ledger, plan, release
 from dpcompose.composition import one_of
+from dpcompose.ledger.requests import Charge
 
 ROOMS = (
     "dpcompose",
@@ -520,6 +521,10 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
         "description": lambda: None,
     },
     "Ledger.charge": {"description": lambda: None},
+    "Ledger.charge_together": {
+        "charges": lambda: [Charge.of("world", {"epsilon": "0.1", "delta": "0"}, None, actor="Ada", key="one")]
+    },
+    "Account.asked": {"description": lambda: None, "delta": lambda: None},
     "Ledger.redeem": {"receipt": lambda: None},
     "Account.redeem": {"receipt": lambda: None, "nonce": lambda: None},
     "Account.charge": {"description": lambda: None, "delta": lambda: None},

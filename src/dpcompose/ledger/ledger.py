@@ -19,7 +19,7 @@ from dpcompose.ledger.decision import Outcome, Request, RequestDecision
 from dpcompose.ledger.entry import Entry, Receipt, now
 from dpcompose.ledger.renewal import Renewal
 from dpcompose.ledger.requests import Charge, Closing, Opening, Redemption, attempt_of
-from dpcompose.ledger.scope import AccountNode, Balance, Kind, Scope, available, paths_down_to
+from dpcompose.ledger.scope import AccountNode, Balance, Kind, Scope, available, paths_down_to, root_of
 from dpcompose.ledger.store import Snapshot, Store, is_at_or_below
 from dpcompose.ledger.text import description_text, line_of_text, scope_path
 from dpcompose.ledger.verification import Anchor, Progress, Verification, verify
@@ -222,10 +222,19 @@ class Ledger:
     def charge_together(self, charges: Sequence[Charge]) -> list[Receipt | DPComposeError]:
         """Charge the scopes of one tree in that order, with one commit: the receipt of each, or its refusal.
 
+        Args:
+            charges: As `Account.asked` makes them, all below one top-level scope.
+
         Raises:
+            DomainError: Something else than charges, or charges of several trees.
             StoreError: They could not be made durable.
         """
-        return [_receipt(each) for each in self.store.transact(charges)]
+        asked = list(charges) if isinstance(charges, Sequence) else [charges]  # pyright: ignore[reportUnnecessaryIsInstance]
+        for each in asked:
+            own = isinstance(each, Charge)  # pyright: ignore[reportUnnecessaryIsInstance]
+            if not own or root_of(each.path) != root_of(asked[0].path):
+                raise DomainError("charges", each, "charges of one tree, as `Account.asked` makes them")
+        return [_receipt(each) for each in self.store.transact(asked)] if asked else []
 
     def redeem(self, receipt: Receipt, *, actor: str, nonce: str | None = None) -> None:
         """Use up a receipt, durably, before any noise is drawn: one charge pays for one answer.
