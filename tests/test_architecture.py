@@ -93,7 +93,7 @@ CONFINED_TO = {
     "markupsafe": {"serve"},
     "prometheus_client": {"serve"},
     "starlette": {"serve"},
-    "uvicorn": {"cli"},
+    "uvicorn": {"serve"},
 }
 FILE_LIMIT, FUNCTION_LIMIT, POSITIONAL_LIMIT, WIDTH = 260, 60, 6, 100
 VAGUE = {"utils", "util", "common", "helpers", "helper", "misc"}

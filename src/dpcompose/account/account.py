@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
@@ -25,10 +26,10 @@ from dpcompose.errors import (
     few_digits,
 )
 from dpcompose.guarantee import Adjacency, Priced
-from dpcompose.ledger import Amount, Kind, Ledger, Receipt
+from dpcompose.ledger import Amount, Amounts, Kind, Ledger, Receipt, Scope
 from dpcompose.ledger.requests import Charge
 from dpcompose.ledger.scope import paths_down_to
-from dpcompose.ledger.text import line_of_text
+from dpcompose.ledger.text import description_text, line_of_text
 from dpcompose.mechanism.text import serialize
 
 
@@ -94,6 +95,8 @@ def refuse_unknown(ledger: Ledger, path: str, *, delta: NumericLiteral) -> None:
 
 
 VERSION = 1
+MOST_QUOTES = 8
+"""Mechanisms whose price an account remembers."""
 
 
 @dataclass(frozen=True)
@@ -150,20 +153,28 @@ class Account:
             UnsupportedError: If a filter on the chain has no price for it.
             DomainError: If delta is outside its domain.
         """
+        return dict(self._quote(mechanism, delta).cost)
+
+    def _quote(self, mechanism: Priced, delta: NumericLiteral | None) -> _Quote:
+        for known in tuple(self._quotes):
+            if known.mechanism is mechanism and known.delta == delta and type(known.delta) is type(delta):
+                return known
         if not any(each.filter is not None for each in self.chain):
             what, remedy = f"a charge of {self.scope!r}", "Open a scope with a filter below it"
             raise UnsupportedError(what, "no filter bounds it, there or above", remedy)
-        for known, at, amounts in tuple(self._latest):
-            if known is mechanism and at == delta and type(at) is type(delta):
-                return dict(amounts)
-        amounts = chain_cost(self.chain, mechanism, delta=delta, adjacency=self.adjacency)
-        self._latest[:] = [(mechanism, delta, amounts)]
-        return dict(amounts)
+        cost = chain_cost(self.chain, mechanism, delta=delta, adjacency=self.adjacency)
+        found = _Quote(self, mechanism, delta, Amounts.of(cost))
+        self._quotes.append(found)
+        return found
 
     @cached_property
-    def _latest(self) -> list[tuple[Priced, NumericLiteral | None, dict[str, Amount]]]:
-        """The price of the last mechanism that was asked for: a training run charges one object many times."""
-        return []
+    def _quotes(self) -> deque[_Quote]:
+        """The last that were asked for: a training run charges one object many times, a service a few."""
+        return deque(maxlen=MOST_QUOTES)
+
+    @cached_property
+    def _scopes(self) -> tuple[Scope, ...]:
+        return tuple(each.scope for each in self.chain)
 
     def left(self) -> dict[str, Amount]:
         """The most that a charge could still ask, each currency by itself, the whole chain heeded."""
@@ -214,13 +225,11 @@ class Account:
         description: Mapping[str, Any] | None = None,
     ) -> Charge:
         """The charge that `charge` asks of the ledger, for `charge_together`."""
-        amounts = self.price(mechanism, delta=delta)
-        recorded = self._description(mechanism, delta)
+        quote = self._quote(mechanism, delta)
         note = as_mapping("description", description)
-        if note:
-            recorded["note"] = note
-        priced = [each.scope for each in self.chain]
-        return Charge.of(self.scope, amounts, recorded, actor=actor, key=key, priced=priced)
+        recorded = description_text({**quote.description, "note": note}) if note else quote.recorded
+        named = line_of_text("actor", actor), line_of_text("key", key)
+        return Charge(self.scope, quote.cost, recorded, *named, self._scopes)
 
     def redeem(self, receipt: Receipt, *, actor: str, nonce: str | None = None) -> None:
         """Use up a receipt before any noise is drawn, wherever the ledger is; see `Ledger.redeem`."""
@@ -255,33 +264,57 @@ class Account:
         with suppress(ScopeExistsError):
             self.ledger.scope(f"{self.scope}/{name}", description=description, actor=actor)
 
-    def _description(self, mechanism: Priced, delta: NumericLiteral | None) -> dict[str, Any]:
-        """The description in its entry: its text, and what an odometer and the sum along the path will need."""
-        text = serialize(mechanism) if isinstance(mechanism, Composable) else None
-        recorded: dict[str, Any] = {"version": VERSION, "mechanism": text, "adjacency": self.adjacency.value}
-        if text is None:
-            recorded["opaque"] = repr(mechanism)[:200]
-        if delta is not None:
-            recorded["delta"] = str(exact("delta", delta))
-        pure = _or_none(lambda: known_pure(mechanism, adjacency=self.adjacency))
-        if pure is not None:
-            recorded["pure"] = str(Amount.up(pure))
-        odometer = self._odometer
-        if odometer is not None:
-            named = None if delta is None else exact("delta", delta)
-            added = _or_none(lambda: odometer.mileage(mechanism, delta=named, adjacency=self.adjacency))
-            if added is not None:
-                recorded["mileage"] = added.description()
-        return recorded
-
     @cached_property
-    def _odometer(self) -> Odometer | None:
-        """The nearest odometer at the scope or above it, slots and partitions passed."""
+    def odometer(self) -> Odometer | None:
+        """The nearest at the scope or above it, slots and partitions passed."""
         for path in paths_down_to(self.scope)[::-1]:
             found = ScopeBudget.of(self.ledger.balance(path).scope)
             if found.odometer is not None:
                 return found.odometer
         return None
+
+
+@dataclass(frozen=True, eq=False)
+class _Quote:
+    """A mechanism's price on an account, and the words of an entry about it.
+
+    Args:
+        account: The account.
+        mechanism: The mechanism.
+        delta: See `Account.price`.
+        cost: The price.
+    """
+
+    account: Account
+    mechanism: Priced
+    delta: NumericLiteral | None
+    cost: Amounts
+
+    @cached_property
+    def description(self) -> Mapping[str, Any]:
+        """Its text, and what an odometer and the sum along the path will need."""
+        mechanism, adjacency = self.mechanism, self.account.adjacency
+        text = serialize(mechanism) if isinstance(mechanism, Composable) else None
+        found: dict[str, Any] = {"version": VERSION, "mechanism": text, "adjacency": adjacency.value}
+        if text is None:
+            found["opaque"] = repr(mechanism)[:200]
+        named = None if self.delta is None else exact("delta", self.delta)
+        if named is not None:
+            found["delta"] = str(named)
+        pure = _or_none(lambda: known_pure(mechanism, adjacency=adjacency))
+        if pure is not None:
+            found["pure"] = str(Amount.up(pure))
+        odometer = self.account.odometer
+        if odometer is not None:
+            added = _or_none(lambda: odometer.mileage(mechanism, delta=named, adjacency=adjacency))
+            if added is not None:
+                found["mileage"] = added.description()
+        return found
+
+    @cached_property
+    def recorded(self) -> str:
+        """The description as it is stored."""
+        return description_text(self.description)
 
 
 def charge_together(asked: Sequence[tuple[Account, Charge]]) -> list[Receipt | DPComposeError]:

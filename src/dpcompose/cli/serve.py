@@ -6,7 +6,7 @@ import logging
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -77,14 +77,13 @@ def serve(
         else:
             shown = _published(checkpoints, trust or [])
             service = Service(Ledger.open(ledger, create=False), Identities.open(kept, issuer=believed), shown)
-        import uvicorn
+        from dpcompose.serve.listening import run
 
         if log:
             _log_requests()
         if alert is not None:
             _start_alerts(service, alert, alert_at)
-        quiet: dict[str, Any] = {"access_log": False, "server_header": False, "timeout_graceful_shutdown": 5}
-        uvicorn.Server(uvicorn.Config(application(service, rate=rate), host=host, port=port, **quiet)).run()
+        run(application(service, rate=rate), host=host, port=port)
 
 
 def _demo() -> Service:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dpcompose.errors import DPComposeError
 from dpcompose.ledger.scope import root_of
@@ -40,7 +41,28 @@ HEADERS = {
 }
 SHORT = 4096
 """Bytes of a body that are read in the loop."""
+_JSON = json.JSONDecoder(object_pairs_hook=each_once)
 _log = logging.getLogger("dpcompose.serve")
+
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+class Straight:
+    """Leads to the interface for programs, past the layers between: they cost as much as a charge does.
+
+    Args:
+        app: What answers everything else.
+        endpoints: By method and path.
+    """
+
+    def __init__(self, app: ASGIApp, endpoints: Mapping[tuple[str, str], Endpoint]) -> None:
+        self.app, self.endpoints = app, endpoints
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        endpoint = self.endpoints.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
+        await (self.app if endpoint is None else await endpoint(Request(scope, receive)))(scope, receive, send)
 
 
 @dataclass(frozen=True)
@@ -66,21 +88,26 @@ class Web:
         pages = self.pages
         handlers = (pages.page, pages.act, pages.download, pages.events, pages.login, pages.logout, pages.style)
         own = {each.__name__: each for each in (*handlers, pages.live, self.metrics, self.openapi)}
+        straight = {name: self.endpoint(name) for name in PERMISSIONS if name not in own}
         routes = [
-            Route(each.path, own.get(name) or self.endpoint(name), methods=[each.method])
+            Route(each.path, own.get(name) or straight[name], methods=[each.method])
             for name, each in PERMISSIONS.items()
         ]
         app = Starlette(routes=routes, exception_handlers={HTTPException: _plain, Exception: _defect})
         app.router.redirect_slashes = False  # else the Host header, whatever it says, is where a client is sent
+        by_path = {(PERMISSIONS[name].method, PERMISSIONS[name].path): each for name, each in straight.items()}
+        app.add_middleware(Straight, by_path)  # pyright: ignore[reportArgumentType]
         app.add_middleware(Observed, self.registry, HEADERS)  # pyright: ignore[reportArgumentType]
         return app
 
-    def endpoint(self, name: str) -> Callable[[Request], Awaitable[Response]]:
+    def endpoint(self, name: str) -> Endpoint:
         """The endpoint of one route of the interface for programs; nothing but the header names the caller there."""
 
         async def answered(request: Request) -> Response:
             try:
                 return await self._answer(name, request)
+            except HTTPException as error:
+                return await _plain(request, error)
             except DPComposeError as error:
                 return refusal(error)
             except (RecursionError, OverflowError, ZeroDivisionError):
@@ -90,7 +117,7 @@ class Web:
 
     async def _answer(self, name: str, request: Request) -> Response:
         caller, token = caller_of(request), request.headers.get("authorization", "")
-        is_read, query = PERMISSIONS[name].method == "GET", request.query_params
+        is_read = PERMISSIONS[name].method == "GET"
         body = b"" if is_read else await body_of(request)
         token = token.removeprefix("Bearer ") if token.startswith("Bearer ") else ""
         if name == "charge" and (fields := self._quick_charge(body)) is not None:
@@ -103,7 +130,7 @@ class Web:
             who = self.gate.identified(caller, token)
             if not PERMISSIONS[name].allows(who.role):
                 raise HTTPException(403, "your role may not ask this")
-            return JSONResponse(self.gate.answered(name, who, dict(query) if is_read else _fields(body)))
+            return JSONResponse(self.gate.answered(name, who, dict(request.query_params) if is_read else _fields(body)))
 
         return await self.gate.workers.run(answer)
 
@@ -144,7 +171,7 @@ def application(service: Service, *, rate: float = 200.0, failures: float = 30.0
 
 def _fields(body: bytes) -> Fields:
     try:
-        found = json.loads(body, object_pairs_hook=each_once)
+        found = _JSON.decode(body.decode())
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
@@ -152,11 +179,11 @@ def _fields(body: bytes) -> Fields:
     return found  # pyright: ignore[reportUnknownVariableType]
 
 
-def _plain(request: Request, error: Exception) -> Response:
+async def _plain(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException), "registered for it alone"
     return error_answer(error.status_code, "HTTPException", error.detail)
 
 
-def _defect(request: Request, error: Exception) -> Response:
+async def _defect(request: Request, error: Exception) -> Response:
     _log.error("a defect: %s", type(error).__name__)
     return error_answer(500, "Defect", "a defect of the service; nothing is known of this request")
