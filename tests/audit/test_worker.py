@@ -139,6 +139,12 @@ def test_answers_of_queries() -> None:
     assert all(max(abs(a - b) for a, b in zip(pair.zero, pair.one, strict=True)) <= pair.distance for pair in found)
 
 
+@pytest.mark.parametrize("given", [{"most": 0}, {"most": -1}, {"queries": -1}, {"queries": 100_000_000}], ids=str)
+def test_counts_of_usual_pairs_outside_their_domain(given: Any) -> None:
+    with pytest.raises(DomainError, match="an integer"):
+        usual_pairs(Subject(lambda rows: 0.0), BlackBox(0.5), **given)
+
+
 @pytest.mark.parametrize("fresh", [Fresh.CALL, Fresh.WORKER])
 @pytest.mark.parametrize("call", [lambda world: random.gauss(world, 1.0), np.random.normal])
 def test_noise_of_the_global_generators_never_comes_again(call: Any, fresh: Fresh) -> None:

@@ -17,6 +17,9 @@ from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.mechanism import BlackBox, Concentrated, GaussianDP
 from dpcompose.numerics import check
 
+MOST_QUERIES = 1_000_000
+"""Answers in one dataset: 8 MB of numbers, which every call is given."""
+
 
 def usual_claim(
     *, epsilon: float | None = None, delta: float = 0.0, rho: float | None = None, mu: float | None = None
@@ -48,19 +51,22 @@ def usual_pairs(
         subject: The subject, which is called to see which form it takes.
         claim: The claim, which says how far apart a pair may be.
         adjacency: Its neighboring relation.
-        most: The largest distance.
+        most: The largest distance, at least 1.
         records: What datasets are made of: records, or a Hypothesis strategy for one; None: numbers, at 0, 1/2 and 1
             and far beyond, as floats, integers, texts or rows, whichever the subject takes.
         queries: If above 0, a dataset is the answers of so many queries, each of which a step moves by at most 1.
 
     Raises:
-        DomainError: If there is no record, or the claim promises nothing.
+        DomainError: If there is no record, the claim promises nothing, or a count is outside its domain.
     """
-    apart = sorted({1, max(each for each in distances(claim, adjacency=adjacency) if each <= max(most, 1))})
+    check.count("most", most, least=1)
+    if check.count("queries", queries) > MOST_QUERIES:
+        raise DomainError("queries", queries, f"an integer from 0 to {MOST_QUERIES:,}")
+    apart = sorted({1, max(each for each in distances(claim, adjacency=adjacency) if each <= most)})
     if records is not None:
         found = [pair for each in apart for pair in of_records(drawn_records(records), each, adjacency=adjacency)]
         forms: Sequence[Form] = FORMS[:3]
-    elif check.count("queries", queries, least=0):
+    elif queries:
         found, forms = [pair for each in apart for pair in vectors(queries, each)], FORMS[:3]
     else:
         found, forms = [pair for each in apart for pair in numbers(each, adjacency=adjacency)], FORMS

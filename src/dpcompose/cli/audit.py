@@ -57,8 +57,10 @@ def mechanism(
     samples: Annotated[int, typer.Option(help="The most calls.", metavar="N")] = 1_000_000,
     seconds: Annotated[float, typer.Option(help="The longest time.", metavar="S")] = 60.0,
     seed: Annotated[str | None, option("64 hexadecimal digits for the coins.", "HEX")] = None,
-    distance: Annotated[int, typer.Option(help="The largest distance of usual pairs.", metavar="K")] = 16,
-    queries: Annotated[int, typer.Option(help="A dataset is the answers of so many queries of sensitivity 1.")] = 0,
+    distance: Annotated[int, typer.Option(help="The largest distance of usual pairs.", metavar="K", min=1)] = 16,
+    queries: Annotated[
+        int, typer.Option(help="A dataset is the answers of so many queries of sensitivity 1.", min=0)
+    ] = 0,
     timing: Annotated[bool, typer.Option("--timing", help="Look at the time of a call too.")] = False,
     fresh: Annotated[
         str,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -162,12 +162,32 @@ class Engine(ABC):
         """The rows of a small result as plain Python values."""
 
 
-@contextmanager
-def without_warnings() -> Generator[None]:
+class _Silence:
+    """Warnings are off while any thread is inside: the filters of Python belong to all threads of a process."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._before = Lock(), 0, ExitStack()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._before.enter_context(warnings.catch_warnings())
+                warnings.simplefilter("ignore")
+            self._inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._before.close()
+
+
+_SILENCE = _Silence()
+
+
+def without_warnings() -> AbstractContextManager[None]:
     """Silence the warnings of the libraries below: they are not for analysts, and might speak of rows."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+    return _SILENCE
 
 
 def narrowest(least: int, most: int) -> str:
