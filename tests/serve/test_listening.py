@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("uvicorn")
 
-from dpcompose.serve.listening import Joined
+from dpcompose.serve.listening import LONG, MANY, Joined
 
 
 class Sent:
@@ -51,3 +51,19 @@ def test_what_is_written_in_one_turn_is_sent_at_once() -> None:
 
 def test_what_was_written_is_sent_before_the_end() -> None:
     assert _told([b"head", b"body"], closed=True) == [b"headbody", "closed"]
+
+
+def test_much_is_not_kept() -> None:
+    long = b"x" * (LONG + 1)
+    sent: Any = Sent()
+
+    async def write() -> None:
+        joined = Joined(sent)
+        joined.write(b"head")
+        joined.write(long)
+        assert sent.told == [b"head" + long]
+        for _ in range(MANY):
+            joined.write(b"y")
+        assert sent.told[1:] == [b"y" * MANY]
+
+    asyncio.run(write())

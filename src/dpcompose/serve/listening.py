@@ -9,6 +9,11 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+LONG = 16384
+"""Bytes of a part that are not kept for the end of the turn."""
+MANY = 8
+"""Parts that are not."""
+
 
 def run(app: ASGIApp, *, host: str, port: int) -> None:
     """Answer requests until the process is told to end."""
@@ -35,10 +40,12 @@ class Joined:
         self._transport, self._written = transport, list[bytes]()
 
     def write(self, data: bytes) -> None:
-        """Send this, soon."""
+        """Send this, soon; at once if it is much, so that whoever writes is told to wait for a slow reader."""
         if not self._written:
             asyncio.get_running_loop().call_soon(self._send)
         self._written.append(data)
+        if len(data) > LONG or len(self._written) == MANY:
+            self._send()
 
     def close(self) -> None:
         """Send what was written, and close."""
