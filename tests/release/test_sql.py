@@ -197,6 +197,58 @@ def test_public_tables_are_joined() -> None:
             release.questions_of_sql(text, table, tables={"cities": cities})
 
 
+def test_private_tables_are_joined_on_another_key() -> None:
+    table = world.table()
+    far = table.mutate(far=col("age")).select("city", "far")
+    asked = "SELECT COUNT(*), SUM(CLAMP(f.far, 0, 9)) FROM people AS p"
+    text = f"{asked} JOIN far AS f ON p.city = f.city AND {{}} WHERE p.age > 3"
+    for said, rows_per_unit in (("AT_MOST(3, 2)", None), ("rows_per_unit(2, 1) AND at_most(3, 2)", (2, 1))):
+        joined = table.join(far, on="city", at_most=(3, 2), rows_per_unit=rows_per_unit).where(col("age") > 3)
+        wanted = (release.Count(table=joined), release.Sum("far", lower=0, upper=9, table=joined))
+        assert release.questions_of_sql(text.format(said), table, tables={"far": far}) == wanted
+        assert joined.bounds.rows == (20 if rows_per_unit is None else 14)
+    assert wanted[0].table != table.join(far, on="city", at_most=(3, 2)).where(col("age") > 3)
+
+
+def test_rows_of_a_public_key_are_bounded() -> None:
+    table = world.table()
+    cities = release.public(pa.table({"city": ["rome", "oslo", "rome"], "country": ["it", "no", "va"]}))
+    text = "SELECT COUNT(*) FROM people LEFT JOIN cities ON people.city = cities.city AND AT_MOST(2)"
+    wanted = release.Count(table=table.join(cities, on="city", how="left", at_most=2))
+    assert release.questions_of_sql(text, table, tables={"cities": cities}) == (wanted,)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "ON p.city = f.city",
+        "ON AT_MOST(3, 2)",
+        "ON p.city = f.city AND AT_MOST(3)",
+        "ON p.city = f.city AND AT_MOST()",
+        "ON p.city = f.city AND AT_MOST(3, 2, 1)",
+        "ON p.city = f.city AND AT_MOST(3, 0)",
+        "ON p.city = f.city AND AT_MOST(3, -2)",
+        "ON p.city = f.city AND AT_MOST(3, 2.5)",
+        "ON p.city = f.city AND AT_MOST(3, '2')",
+        "ON p.city = f.city AND AT_MOST(3, f.far)",
+        "ON p.city = f.city AND AT_MOST(3, 2) AND AT_MOST(3, 2)",
+        "ON p.city = f.city AND (AT_MOST(3, 2) OR AT_MOST(9, 9))",
+        "ON p.city = f.city AND NOT AT_MOST(3, 2)",
+        "ON p.city = f.city AND ROWS_PER_UNIT(1, 1)",
+        "ON p.city = f.city AND AT_MOST(3, 2) AND ROWS_PER_UNIT(1)",
+        "ON p.person = f.person AND AT_MOST(3, 2)",
+        "ON p.city = f.city WHERE AT_MOST(3, 2)",
+        "ON p.city = f.city AND AT_MOST(3, 2) WHERE AT_MOST(3, 2)",
+        "ON p.city = f.city AND AT_MOST(99999999999999999999, 2)",
+    ],
+)
+def test_bounds_of_a_join_that_are_none_are_refused(wrong: str) -> None:
+    table = world.table()
+    tables = {"f": table.mutate(far=col("age")).select("city", "far")}
+    with pytest.raises((UnsupportedError, DomainError)):
+        release.questions_of_sql(f"SELECT COUNT(*) FROM people AS p JOIN f {wrong}", table, tables=tables)
+
+
 def test_keys_may_be_given_and_several_aggregates_are_several_questions() -> None:
     found = read("SELECT city, COUNT(*), COUNT(DISTINCT person) FROM people GROUP BY city", keys=["rome"])
     assert found == (release.Count(by="city", keys=["rome"]), release.Units(by="city", keys=["rome"]))

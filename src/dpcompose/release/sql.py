@@ -37,7 +37,8 @@ def questions_of_sql(
 
     Groups are public where `keys` names them, or where WHERE says `column IN (...)` for every grouping column; else
     they are private. Values are clamped by CLAMP(x, lower, upper), or CLAMP(x, lower, upper, granularity); a
-    column of which the catalog has the range needs no CLAMP.
+    column of which the catalog has the range needs no CLAMP. Private tables are joined on a key that is not the unit by
+    `ON a.key = b.key AND AT_MOST(rows of a key here, rows there)`, with `AND ROWS_PER_UNIT(here, there)` if you like.
 
     Args:
         text: One SELECT, or EXPLAIN and one SELECT.
@@ -66,6 +67,10 @@ def explains(text: str) -> bool:
         As `questions_of_sql`.
     """
     return parsed(text)[1]
+
+
+JOIN_BOUNDS = {"AT_MOST": "at_most", "ROWS_PER_UNIT": "rows_per_unit"}
+"""Functions that stand in ON: how many rows a join keeps, as `Table.join` has it."""
 
 
 @dataclass
@@ -127,9 +132,15 @@ class _Reader:
         side, kind = str(join.args.get("side") or "").lower(), str(join.args.get("kind") or "").lower()
         alias, other = _table(join.this, known)
         using, condition = join.args.get("using") or [], join.args.get("on")
-        pairs = [(each.name, each.name) for each in using]
+        pairs, bounds = [(each.name, each.name) for each in using], dict[str, Any]()
         for each in conjuncts(condition) if condition is not None else []:
-            pairs.append(self._matched(each, alias))
+            bound = next((name for name in JOIN_BOUNDS if called(each, name)), None)
+            if bound is None:
+                pairs.append(self._matched(each, alias))
+            elif JOIN_BOUNDS[bound] in bounds:
+                raise DomainError(f"sql: {bound}", shown(each), "said once in a join")
+            else:
+                bounds[JOIN_BOUNDS[bound]] = _integers(each, bound)
         if side not in ("", "left") or kind not in ("", "inner", "outer") or not pairs or alias in self.named:
             what = " ".join(each for each in (side.upper(), kind.upper(), "JOIN") if each)
             reason = "rows of the joined table alone belong to nobody" if pairs else "rows are joined on equal keys"
@@ -137,13 +148,14 @@ class _Reader:
         if any(own != theirs for own, theirs in pairs):
             raise UnsupportedError("sql: ON", "a key has one name in both tables", "Rename the column, and use USING")
         on = [own for own, _ in pairs]
-        if isinstance(other, Table) and set(on) != set(self.table.unit):
-            reason, remedy = (
-                "rows of private tables on another key are bounded",
-                "Use join(..., at_most=(a, b)) in Python",
-            )
+        if (
+            isinstance(other, Table)
+            and set(on) != set(self.table.unit)
+            and not isinstance(bounds.get("at_most"), tuple)
+        ):
+            reason, remedy = "rows of private tables on another key are bounded", "ON a.key = b.key AND AT_MOST(a, b)"
             raise UnsupportedError(f"sql: JOIN USING ({', '.join(on)})", reason, remedy)
-        self.table = self.table.join(other, on=on[0] if len(on) == 1 else on, how=side or "inner")
+        self.table = self.table.join(other, on=on[0] if len(on) == 1 else on, how=side or "inner", **bounds)
         self.named = {**self.named, alias: other}
 
     def _matched(self, node: Any, alias: str) -> tuple[str, str]:
@@ -308,6 +320,14 @@ class _Reader:
 def _names(table: Table) -> list[str]:
     """The names of a table: its own, and that of its file without the end."""
     return [table.name, PurePath(table.name).stem]
+
+
+def _integers(node: Any, name: str) -> int | tuple[Any, ...]:
+    """The numbers that a function is called with; one by itself."""
+    found = tuple(number(each, name) for each in node.expressions)
+    if not found or not all(type(each) is int for each in found):
+        raise DomainError(f"sql: {name}", shown(node), "whole numbers")
+    return found[0] if len(found) == 1 else found
 
 
 def _table(node: Any, known: Mapping[str, Any]) -> tuple[str, Any]:

@@ -50,7 +50,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     for name in names.split()
 }
 
-CALLS = {"CLAMP", "BIN", "PERCENTILE", "QUANTILE_CONT", "QUANTILE_DISC"}
+CALLS = {"CLAMP", "BIN", "PERCENTILE", "QUANTILE_CONT", "QUANTILE_DISC", "AT_MOST", "ROWS_PER_UNIT"}
 """Functions by name alone: `Anonymous` nodes."""
 
 _QUESTIONS = "Ask with COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE, MIN or MAX"
