@@ -45,6 +45,10 @@ class Workers:
 
     async def run(self, work: Callable[[], Any]) -> Any:
         """Do the work in one of the threads; return what it returns, or raise what it raises."""
+        return await self.start(work)
+
+    def start(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
+        """Have the work done in one of the threads; what it returns or raises."""
         job = _Job(work, asyncio.get_running_loop().create_future())
         with self._lock:
             self._open += 1
@@ -53,7 +57,7 @@ class Workers:
         if starts:
             Thread(target=self._work, name="dpcompose-serve", daemon=True).start()
         self._jobs.put(job)
-        return await job.future
+        return job.future
 
     def _work(self) -> None:
         while True:
@@ -101,7 +105,7 @@ class Together:
     workers: Workers
     work: Callable[[str, list[Any]], Sequence[Any]]
     _waiting: dict[_Name, list[tuple[Any, asyncio.Future[Any]]]] = field(default_factory=dict[Any, Any])
-    _busy: set[asyncio.Task[None]] = field(default_factory=set[Any])
+    """Of every name that a thread works on: those that came since."""
 
     async def run(self, name: str, job: Any) -> Any:
         """The outcome of a job."""
@@ -110,24 +114,32 @@ class Together:
         if here in self._waiting:
             self._waiting[here].append((job, future))
         else:
-            self._waiting[here] = [(job, future)]
-            busy = asyncio.create_task(self._work_off(here))
-            self._busy.add(busy)
-            busy.add_done_callback(self._busy.discard)
+            self._start(here, [(job, future)])
         return await future
 
-    async def _work_off(self, here: _Name) -> None:
-        while waiting := self._waiting[here]:
-            now, self._waiting[here] = waiting[:MOST], waiting[MOST:]
-            try:
-                outcomes: Sequence[Any] = await self.workers.run(partial(self.work, here[1], [job for job, _ in now]))
-            except Exception as error:
-                outcomes = [error] * len(now)
-            for (_, future), outcome in zip(now, outcomes, strict=True):
-                if future.done():  # whoever asked is gone
-                    continue
-                if isinstance(outcome, Exception):
-                    future.set_exception(outcome)
-                else:
-                    future.set_result(outcome)
-        del self._waiting[here]
+    def _start(self, here: _Name, jobs: list[tuple[Any, asyncio.Future[Any]]]) -> None:
+        now, self._waiting[here] = jobs[:MOST], jobs[MOST:]
+        try:
+            done = self.workers.start(partial(self.work, here[1], [job for job, _ in now]))
+        except RuntimeError as error:  # no thread could be started
+            del self._waiting[here]
+            _give([future for _, future in jobs], [error] * len(jobs))
+            return
+        done.add_done_callback(partial(self._hand_back, here, [future for _, future in now]))
+
+    def _hand_back(self, here: _Name, futures: list[asyncio.Future[Any]], done: asyncio.Future[Any]) -> None:
+        error = done.exception()
+        _give(futures, done.result() if error is None else [error] * len(futures))
+        waiting = self._waiting.pop(here)
+        if waiting:
+            self._start(here, waiting)
+
+
+def _give(futures: Sequence[asyncio.Future[Any]], outcomes: Sequence[Any]) -> None:
+    for future, outcome in zip(futures, outcomes, strict=True):
+        if future.done():  # whoever asked is gone
+            continue
+        if isinstance(outcome, BaseException):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)
