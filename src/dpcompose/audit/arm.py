@@ -155,7 +155,7 @@ class Arm:
         self._outcomes, self._coins, self._cut = [outcomes], [coins], len(coins)
         self.books = [Book.of(feature, outcomes, coins, 0) for feature in self.features or ()]
         half = len(coins) // 2
-        for learner in self.learners:
+        for learner in self.learners if half else ():
             feature = learner.fit(outcomes[:half], coins[:half])
             if feature is not None:
                 self.books.append(Book.of(feature, outcomes, coins, half))

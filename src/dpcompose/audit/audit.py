@@ -69,7 +69,7 @@ def audit(
         claim: The claim.
         alpha: The probability of refuting a true claim, in (0, 1).
         samples: The most rows, of either world.
-        seconds: The longest time.
+        seconds: The longest time; a batch that began is ended, the first of them 24 calls.
         adjacency: The neighboring relation of the claim.
         features: What is read from an outcome; None: what the first outcomes suggest.
         learners: Makers of further features.
@@ -139,12 +139,15 @@ def _played(
     progress: Callable[[Moment], None] | None,
 ) -> None:  # fmt: skip
     """Bind, toss, draw and pay, until the claim is refuted or the audit ends."""
+    each = 0.0  # seconds of a row, as the last batch had it
     # Of an interruption the rows in flight are lost before their coins are looked at; the verdict at that time stands.
     with suppress(KeyboardInterrupt, ExhaustedError):
-        while game.samples < most and game.log_wealth < game.goal and time.monotonic() < ends:
-            batch = game.bind(most - game.samples)
+        while game.samples < most and game.log_wealth < game.goal and (start := time.monotonic()) < ends:
+            rows = most - game.samples
+            batch = game.bind(rows if (ends - start) >= rows * each else max(1, int((ends - start) / each)))
             journal.bind()
             outcomes = subject.draw(game.arms[batch.arm].pair, batch.coins)
+            each = (time.monotonic() - start) / len(batch.coins)
             with _undisturbed():
                 journal.write(game.pay(batch, outcomes, subject, kept=journal.kept))
             if progress is not None:
