@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any, cast
 
 from dpcompose import Gaussian, Laplace
 from dpcompose.account import Account, open_scope
@@ -45,3 +46,18 @@ def test_another_delta_is_another_price() -> None:
     found = [(each.cost["epsilon"], each.description["delta"]) for each in account.ledger.entries("a") if each.key]
     assert [delta for _, delta in found] == ["1/1000000"] * 3 + ["1/1000000000", "1/1000000"]
     assert found[0] == found[1] == found[2] == found[4] and found[3][0] > found[0][0]
+
+
+def test_what_may_change_is_priced_anew() -> None:
+    class Changing:
+        mechanism = Laplace(2.0)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.mechanism, name)
+
+    account, changing = _account(), Changing()
+    account.charge(cast("Any", changing), actor="Ada", key="1")
+    changing.mechanism = Laplace(0.5)
+    account.charge(cast("Any", changing), actor="Ada", key="2")
+    first, second = (each.cost["epsilon"] for each in account.ledger.entries("a") if each.key)
+    assert float(first.fraction) == 0.5 and float(second.fraction) == 2

@@ -164,7 +164,8 @@ class Account:
             raise UnsupportedError(what, "no filter bounds it, there or above", remedy)
         cost = chain_cost(self.chain, mechanism, delta=delta, adjacency=self.adjacency)
         found = _Quote(self, mechanism, delta, Amounts.of(cost))
-        self._quotes.append(found)
+        if isinstance(mechanism, Composable):  # of anything else it is not known that it never changes
+            self._quotes.append(found)
         return found
 
     @cached_property
