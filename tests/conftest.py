@@ -1,4 +1,4 @@
-"""How hypothesis draws, and which tests need a server.
+"""How hypothesis draws, which tests need a server, and the one PostgreSQL server that all of them share.
 
 Under CI the examples are always the same; elsewhere they are fresh, and hypothesis prints their seed on failure.
 """
@@ -6,12 +6,16 @@ Under CI the examples are always the same; elsewhere they are fresh, and hypothe
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 # Two workers on two cores: matrix products in threads of their own would only wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import settings
+
+from campaigns.ledger.missing import MissingError
+from campaigns.ledger.server import Server, server
 
 SERVERS = {"postgres", "postgres_url", "spark"}
 
@@ -28,3 +32,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
             if SERVERS & {*item.fixturenames, *(value for value in parameters if isinstance(value, str))}:
                 item.add_marker(pytest.mark.server)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A running server; skipped where it is not installed, unless DPCOMPOSE_REQUIRE names it."""
+    required = "postgres" in os.environ.get("DPCOMPOSE_REQUIRE", "").split(",")
+    pytest.importorskip("psycopg") if not required else __import__("psycopg")
+    running = server()
+    try:
+        started = running.__enter__()
+    except MissingError as missing:
+        if required:
+            raise
+        pytest.skip(str(missing))
+    try:
+        yield started
+    finally:
+        running.__exit__(None, None, None)

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from campaigns.ledger.server import Server
+
 pytest.importorskip("ibis", reason="the extra `data` is not installed")
 pytest.importorskip("opendp", reason="the extra `data` is not installed")
 
@@ -30,24 +32,9 @@ def closed_ledgers() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def postgres_url() -> Iterator[str]:
-    """The URL of a database on a server of our own."""
-    from campaigns.ledger.missing import MissingError
-    from campaigns.ledger.server import server
-
-    try:
-        import psycopg  # noqa: F401
-    except ImportError:
-        _missing("postgres", "psycopg is not installed: pip install '.[postgres]'")
-    running = server()
-    try:
-        found = running.__enter__()
-    except MissingError as error:
-        _missing("postgres", str(error))
-    try:
-        yield found.create("release")
-    finally:
-        running.__exit__(None, None, None)
+def postgres_url(postgres: Server) -> str:
+    """The URL of a database of its own."""
+    return postgres.create("release")
 
 
 @pytest.fixture(scope="session")

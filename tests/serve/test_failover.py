@@ -11,9 +11,7 @@ pytest.importorskip("starlette")
 pytest.importorskip("psycopg")
 from campaigns.ledger.history import HistoryError
 from campaigns.service.failover import campaign
-from tests.ledger.conftest import postgres
 
-__all__ = ["postgres"]
 pytestmark = [pytest.mark.slow, pytest.mark.server, pytest.mark.usefixtures("postgres")]
 
 

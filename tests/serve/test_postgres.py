@@ -16,10 +16,8 @@ from dpcompose.account import open_scope
 from dpcompose.errors import DPComposeError, OverdrawnError, ReservationError, StoreError
 from dpcompose.ledger import Amounts, Entry, Ledger
 from dpcompose.serve import Identities, Role, Service
-from tests.ledger.conftest import postgres
 from tests.serve.conftest import budget
 
-__all__ = ["postgres"]
 pytestmark = pytest.mark.server
 
 
