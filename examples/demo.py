@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from dpcompose.plan import Plan, PlanAccount, Question, account, over_delta, over_times
+from dpcompose.plan import Plan, PlanAccount, PlanQuestion, account, over_delta, over_times
 from dpcompose.report import Fact, Page, account_page, budget_svgs, html
 from dpcompose.report.exposure import exposure_page
 from dpcompose.report.html import contents
@@ -137,7 +137,7 @@ def new_york() -> Iterator[str]:
 
 def _account(plan: Plan) -> PlanAccount:
     question = plan.question
-    assert isinstance(question, Question), "every example asks something"
+    assert isinstance(question, PlanQuestion), "every example asks something"
     return account(plan, question)
 
 

@@ -32,7 +32,6 @@ MAY_IMPORT = {
     "errors": set(),
     "files": set(),
     "version": set(),
-    "moved": set(),
     "notebook": set(),
     "pictured": set(),
     "numerics": set(),
@@ -58,7 +57,7 @@ MAY_IMPORT = {
     "cli": FACES | {"adaptive", "interop", "serve"},
     "__main__": {"cli"},
 }
-NO_NUMERICS = {"errors", "files", "ledger", "moved", "notebook", "pictured", "version"}
+NO_NUMERICS = {"errors", "files", "ledger", "notebook", "pictured", "version"}
 
 # A third-party package, and the rooms it is confined to. What is not listed is not used.
 CONFINED_TO = {

@@ -195,7 +195,7 @@ def opened() -> ledger.Ledger:
 
 
 def _accounted() -> Any:
-    return plan.account(plan.Plan.parse(PLAN), plan.Question("delta", 1e-6))
+    return plan.account(plan.Plan.parse(PLAN), plan.PlanQuestion("delta", 1e-6))
 
 
 def _counting() -> Any:
@@ -283,7 +283,7 @@ GOOD: dict[str, Callable[[], Any]] = {
     "value": lambda: 5.0,
     "limit": lambda: 1.0,
     "every": lambda: False,
-    "question": lambda: plan.Question("delta", 1e-6),
+    "question": lambda: plan.PlanQuestion("delta", 1e-6),
     "units": lambda: 1000,
     "accuracy": lambda: 0.1,
     "domain": lambda: 64,
@@ -470,7 +470,7 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
     "plan.account": {"plan": lambda: plan.Plan.parse(PLAN)},
     "plan.calibrate": {"plan": lambda: plan.Plan.parse(PLAN), "key": lambda: "mechanism.laplace.scale"},
     "plan.risk_of": {"plan": lambda: plan.Plan.parse(PLAN)},
-    "plan.Question": {"value": lambda: 1e-6},
+    "plan.PlanQuestion": {"value": lambda: 1e-6},
     "plan.Entry": {"kind": lambda: "laplace", "parameters": lambda: (("scale", 2.0),), "rate": lambda: 0.5},
     "plan.over_delta": {"account": _accounted},
     "plan.over_times": {"account": _accounted},

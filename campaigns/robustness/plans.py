@@ -76,7 +76,7 @@ def _accounted(text: str) -> object:
     read = plan.Plan.parse(text)
     if plan.Plan.parse(read.toml()) != read:
         raise AssertionError("its own TOML reads as another plan")
-    found = plan.account(read, read.question or plan.Question("delta", 1e-6))
+    found = plan.account(read, read.question or plan.PlanQuestion("delta", 1e-6))
     if any(share.alone.lower > found.total.upper for share in found.shares):
         raise AssertionError("a part costs more than the whole")
     return found.total, [share.alone for share in found.shares], [each.epsilon for each in found.comparisons]

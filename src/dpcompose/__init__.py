@@ -13,7 +13,6 @@ ledger), `release` (answers about tables), `experiment`, `plan` (TOML files), `r
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dpcompose.moved import install
 from dpcompose.pictured import Plot
 from dpcompose.version import __version__ as __version__
 
@@ -70,15 +69,13 @@ if TYPE_CHECKING:
     from dpcompose.numerics.bound import Bound, Certificate
     from dpcompose.numerics.bounds import Bounds
 
-install()
-
 
 def _picture(name: str) -> Any:
     return getattr(import_module("dpcompose.report"), name)
 
 
 Plot.find = staticmethod(_picture)
-del install, Plot
+del Plot
 
 __all__ = [
     "AboveThreshold",

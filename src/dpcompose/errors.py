@@ -31,7 +31,7 @@ DPComposeError
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 
 class DPComposeError(Exception):
@@ -396,20 +396,3 @@ def _restored(kind: type[DPComposeError], args: tuple[Any, ...], fields: dict[st
     error.args = args
     error.__dict__.update(fields)
     return error
-
-
-class Renamed:
-    """The old name of an attribute: to ask for it is an error that says the new one.
-
-    Args:
-        now: The new name.
-    """
-
-    def __init__(self, now: str) -> None:
-        self.now = now
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.old = f"{owner.__name__}.{name}"
-
-    def __get__(self, instance: object, owner: type) -> NoReturn:
-        raise AttributeError(f"{self.old} is now {self.now}; see docs/architecture.md")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dpcompose import Adjacency, Concentrated, Gaussian, Laplace, UnsupportedError
-from dpcompose.account import Account, Exposure, Statement, exposure, open_scope, open_slots
+from dpcompose.account import Account, Exposure, ExposureStatement, exposure, open_scope, open_slots
 from dpcompose.adaptive import (
     AdvancedFilter,
     BasicFilter,
@@ -88,7 +88,7 @@ def test_what_was_paid_counts_whatever_its_description_says(
 ) -> None:
     open_scope(ledger, "world", filter=PureFilter(8.0), odometer=odometer, **ADA)
     ledger.charge("world", cost={"epsilon": "2.5"}, description=said, key="0", **ADA)
-    assert of(ledger, "world").spent == Statement(2.5, "sum along the path", PURE, "sum")
+    assert of(ledger, "world").spent == ExposureStatement(2.5, "sum along the path", PURE, "sum")
 
 
 @pytest.mark.parametrize("said", LIES)

@@ -24,7 +24,7 @@ from dpcompose import (
 from dpcompose.account import (
     Account,
     Exposure,
-    Statement,
+    ExposureStatement,
     exposure,
     fix_budgets,
     history,
@@ -307,7 +307,7 @@ def test_no_adversary_gets_more_from_several_budgets_than_is_promised(ledger: Le
 
 def test_nothing_charged_is_nothing_spent(ledger: Ledger) -> None:
     open_scope(ledger, "world", filter=PureFilter(0.1), **ADA)
-    assert of(ledger, "world").spent == Statement(0.0, "sum along the path", "nothing was charged")
+    assert of(ledger, "world").spent == ExposureStatement(0.0, "sum along the path", "nothing was charged")
 
 
 def test_pure_charges_are_summed_and_those_of_a_common_ancestor_count_once(ledger: Ledger) -> None:

@@ -48,14 +48,6 @@ def test_a_refusal_names_the_scope_and_its_epsilon(ledger: Ledger) -> None:
     assert "epsilon 2 at delta 1e-6" in below._repr_html_()  # pyright: ignore[reportPrivateUsage]
 
 
-def test_a_scope_of_before_targets_were_kept_is_the_same_scope(ledger: Ledger) -> None:
-    filter = ConcentratedFilter.for_target(Fraction(1), delta=Fraction(1, 10**6), mechanism_delta=Fraction(0))
-    open_scope(ledger, "old", filter=filter, actor="a")
-    assert (
-        open_scope(ledger, "old", filter=ConcentratedFilter, epsilon=1, delta=1e-6, actor="a").chain[0].target is None
-    )
-
-
 @pytest.mark.parametrize("filter", [ConcentratedFilter, GaussianFilter, RenyiFilter])
 def test_the_whole_budget_is_its_target(filter: type) -> None:
     made = filter.for_target(1, delta=1e-6)

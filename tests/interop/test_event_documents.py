@@ -45,7 +45,7 @@ from dpcompose.interop.dp_accounting import from_dp_event, to_named_tuple
 from dpcompose.interop.event_document import event_from_document, event_to_json
 from dpcompose.interop.imported import import_plan
 from dpcompose.interop.plan_writing import plan_of
-from dpcompose.plan import Plan, Question
+from dpcompose.plan import Plan, PlanQuestion
 from tests.cli.runner import invoke
 
 ADD_REMOVE, REPLACE, ZERO_OUT = Adjacency.ADD_REMOVE, Adjacency.REPLACE, Adjacency.ZERO_OUT
@@ -142,7 +142,7 @@ def test_what_no_event_says_is_refused(mechanism: Composable, adjacency: Adjacen
 
 @pytest.mark.parametrize(("mechanism", "adjacency"), [pair for pair in ALL if pair[0] != Composition()], ids=str)
 def test_a_plan_of_it_is_the_same(mechanism: Composable, adjacency: Adjacency) -> None:
-    plan = plan_of(mechanism, adjacency=adjacency, question=Question("delta", 1e-6))
+    plan = plan_of(mechanism, adjacency=adjacency, question=PlanQuestion("delta", 1e-6))
     assert Plan.parse(plan.toml()) == plan
     assert plan.composition() == compose(mechanism)
 
@@ -186,7 +186,7 @@ def test_the_command_prints_a_plan(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     plan = Plan.parse(done.stdout)
     assert plan.composition() == Gaussian(2.0).sampled(0.25) * 100
-    assert plan.adjacency is ZERO_OUT and plan.question == Question("delta", 1e-6)
+    assert plan.adjacency is ZERO_OUT and plan.question == PlanQuestion("delta", 1e-6)
 
 
 @pytest.mark.parametrize(

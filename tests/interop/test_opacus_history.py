@@ -12,7 +12,7 @@ from dpcompose import Adjacency, DomainError, Gaussian, PlanError, UnreachableEr
 from dpcompose.interop import opacus
 from dpcompose.interop.imported import import_plan
 from dpcompose.interop.opacus_history import KnownHistory, from_state_dict
-from dpcompose.plan import Question
+from dpcompose.plan import PlanQuestion
 
 STEPS = Gaussian(1.5).sampled(0.04) * 2250
 
@@ -127,7 +127,7 @@ def test_rates_and_noises_of_the_history_are_never_shared_between_deltas() -> No
 
 def test_a_state_dictionary_becomes_a_plan(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps({"history": [[1.5, 0.04, 2250]], "mechanism": "rdp"}))
-    plan = import_plan(tmp_path / "run.json", adjacency=Adjacency.ADD_REMOVE, question=Question("delta", 1e-5))
+    plan = import_plan(tmp_path / "run.json", adjacency=Adjacency.ADD_REMOVE, question=PlanQuestion("delta", 1e-5))
     assert plan.toml().split()[-9:] == ["sigma", "=", "1.5", "rate", "=", "0.04", "times", "=", "2250"]
     (tmp_path / "bad.json").write_text(json.dumps({"history": [[-1.5, 0.04, 2250]], "mechanism": "rdp"}))
     with pytest.raises(PlanError, match="noise_multiplier"):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import dpcompose
 from dpcompose import Adjacency, PlanError
 from dpcompose.errors import DomainError
-from dpcompose.plan import Entry, Plan, Question
+from dpcompose.plan import Entry, Plan, PlanQuestion
 from dpcompose.plan.schema import MECHANISMS, PARAMETERS
 
 GOOD = """delta = 1e-8
@@ -181,8 +181,8 @@ def test_a_number_can_be_varied() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Question("nonsense", 0.5),  # pyright: ignore
-        lambda: Question(["delta"], 0.5),  # pyright: ignore
+        lambda: PlanQuestion("nonsense", 0.5),  # pyright: ignore
+        lambda: PlanQuestion(["delta"], 0.5),  # pyright: ignore
         lambda: Entry("a", ["laplace"], ()),  # pyright: ignore
         lambda: Entry("a", "laplace", 0.5),  # pyright: ignore
         lambda: Entry("a", "laplace", ()),

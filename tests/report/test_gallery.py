@@ -13,7 +13,7 @@ pytest.importorskip("matplotlib")
 from dpcompose import BlackBox, Gaussian, Laplace, RandomizedResponse, compose, running_epsilon
 from dpcompose.errors import DomainError
 from dpcompose.ledger import Ledger
-from dpcompose.plan import Plan, Question, account
+from dpcompose.plan import Plan, PlanQuestion, account
 from dpcompose.report import (
     accuracy,
     budget_svgs,
@@ -87,7 +87,7 @@ def test_bad_values_are_refused(bad: Any) -> None:
 @pytest.mark.parametrize("sigma", [1.0, 5.0])
 def test_a_waterfall_of_any_plan(sigma: float) -> None:
     parts = "".join(f'[[mechanism]]\nname = "اسم {k}"\nkind = "gaussian"\nsigma = {sigma}\n' for k in range(13))
-    axes: Any = waterfall(account(Plan.parse(parts), Question("delta", 0.0 if sigma < 2 else 1e-6)))
+    axes: Any = waterfall(account(Plan.parse(parts), PlanQuestion("delta", 0.0 if sigma < 2 else 1e-6)))
     assert "infinite for every mechanism" in _said(axes) if sigma < 2 else len(axes.get_yticklabels()) == 10
 
 
@@ -116,7 +116,7 @@ def test_values_draw_themselves() -> None:
     ledger = Ledger.open("memory:")
     ledger.scope("city", caps={"epsilon": 2}, actor="Ada")
     ledger.charge("city", cost={"epsilon": "0.5"}, actor="Ada", key="one")
-    found = account(plan, Question("delta", 1e-6))
+    found = account(plan, PlanQuestion("delta", 1e-6))
     for own, of_gallery in (
         (TOTAL.plot(), privacy_profile(profile)),
         (TOTAL.plot.privacy_profile(adjacency="replace"), privacy_profile(TOTAL, adjacency="replace")),

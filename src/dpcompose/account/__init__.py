@@ -5,13 +5,13 @@ from dpcompose.account.exposure import Exposure, exposure, fix_budgets
 from dpcompose.account.history import History, history
 from dpcompose.account.opening import open_partition, open_scope
 from dpcompose.account.slots import open_slots, take_slot
-from dpcompose.account.tree import Statement, underpaid_charges
+from dpcompose.account.tree import ExposureStatement, underpaid_charges
 
 __all__ = [
     "Account",
     "Exposure",
+    "ExposureStatement",
     "History",
-    "Statement",
     "exposure",
     "fix_budgets",
     "history",

@@ -23,7 +23,7 @@ from dpcompose.adaptive import MenuFilter, Odometer
 from dpcompose.adaptive.description import FILTERS, from_description
 from dpcompose.adaptive.filter import Filter
 from dpcompose.composition.composition import Composable
-from dpcompose.errors import DomainError, ScopeExistsError, UnsupportedError
+from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import Adjacency
 from dpcompose.guarantee.adjacency import AdjacencyName
 from dpcompose.ledger import Kind, Ledger, Scope
@@ -82,30 +82,9 @@ def open_scope(
         raise DomainError("schedule", schedule, "none in a scope without a filter")
     target = None if epsilon is None else (epsilon, 0 if delta is None else delta)
     description = described(budget, adjacency, odometer, committed, note, target)
-    _opened(ledger, path, budget, description, renew=renew, actor=actor, key=key)
-    return Account(ledger, scope=path)
-
-
-def _opened(
-    ledger: Ledger,
-    path: str,
-    budget: Filter | None,
-    description: dict[str, Any],
-    *,
-    renew: str | timedelta | None,
-    actor: str,
-    key: str | None,
-) -> None:
-    """Open a scope; one that was opened before targets were written down is the same scope."""
     caps = None if budget is None else budget.caps
-    try:
-        ledger.scope(path, kind=Kind.FILTER, caps=caps, renew=renew, description=description, actor=actor, key=key)
-    except ScopeExistsError:
-        stated = description["budget"]
-        if "target" not in stated or renew is not None:
-            raise
-        older = description | {"budget": {name: stated[name] for name in stated if name != "target"}}
-        ledger.scope(path, kind=Kind.FILTER, caps=caps, description=older, actor=actor, key=key)
+    ledger.scope(path, kind=Kind.FILTER, caps=caps, renew=renew, description=description, actor=actor, key=key)
+    return Account(ledger, scope=path)
 
 
 def open_partition(
@@ -287,8 +266,8 @@ class BudgetArguments:
                 _made(budget, None, None, 0, common["adjacency"])
                 require_same_adjacency(ledger, path, common["adjacency"])
                 stated = described(budget, common["adjacency"], self._odometer(), (), self.note, target)
-                _opened(ledger, path, budget, stated, renew=self.renew, actor=actor, key=key)
-                return ledger.balance(path).scope
+                words = {"caps": None if budget is None else budget.caps, "renew": self.renew, "description": stated}
+                return ledger.scope(path, kind=Kind.FILTER, **words, actor=actor, key=key)
             case _:
                 raise DomainError("kind", self.kind, ", ".join(Kind))
 

@@ -50,9 +50,6 @@ class ExposureStatement:
         return math.isfinite(self.epsilon)
 
 
-Statement = ExposureStatement
-
-
 def unavailable(why: str) -> ExposureStatement:
     """No number."""
     return ExposureStatement(math.inf, "unavailable", why)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import Amounts, Number, above, below, read, shown, written
 from dpcompose.adaptive.total import Total, asked
-from dpcompose.errors import DomainError, Renamed
+from dpcompose.errors import DomainError
 from dpcompose.guarantee import (
     Adjacency,
     ApproximateDP,
@@ -98,7 +98,6 @@ class Filter(ABC):
     """
 
     kind: ClassVar[str]
-    lost = Renamed("omitted")
 
     @property
     @abstractmethod

@@ -26,10 +26,10 @@ def import_document(
     """
     with error_boundary():
         from dpcompose.interop.imported import import_plan
-        from dpcompose.plan import Question
+        from dpcompose.plan import PlanQuestion
         from dpcompose.plan.values import adjacency as named
 
-        question = None if delta is None else Question("delta", delta)
+        question = None if delta is None else PlanQuestion("delta", delta)
         plan = import_plan(file, adjacency=named("--adjacency", adjacency), question=question)
     if json:
         emit_document("import", {"source": str(file), "adjacency": plan.adjacency.value, "toml": plan.toml()})

@@ -13,7 +13,7 @@ from dpcompose.cli.streams import Progress, progress, stderr, stdout
 from dpcompose.errors import PlanError
 
 if TYPE_CHECKING:
-    from dpcompose.plan import Plan, PlanAccount, PlanRisk, Question
+    from dpcompose.plan import Plan, PlanAccount, PlanQuestion, PlanRisk
 
 
 def account(
@@ -104,13 +104,13 @@ def calibrate(
         emit("calibrate", lambda: calibration_document(found), lambda: calibration_page(found), json=json, csv=csv)
 
 
-def _question(plan: Plan, delta: float | None, epsilon: float | None) -> tuple[Question, float | None]:
+def _question(plan: Plan, delta: float | None, epsilon: float | None) -> tuple[PlanQuestion, float | None]:
     """The question, and the budget if one was given."""
-    from dpcompose.plan import Question
+    from dpcompose.plan import PlanQuestion
 
     if delta is not None:
-        return Question("delta", delta), epsilon
-    asked = Question.stated(epsilon=epsilon) or plan.question
+        return PlanQuestion("delta", delta), epsilon
+    asked = PlanQuestion.stated(epsilon=epsilon) or plan.question
     if asked is None:
         raise PlanError(plan.source, "", "", None, "delta or epsilon, in the plan or as --delta or --epsilon")
     return asked, None

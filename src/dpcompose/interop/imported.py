@@ -16,7 +16,7 @@ from dpcompose.interop.dp_accounting import from_dp_event
 from dpcompose.interop.event_document import event_from_document
 from dpcompose.interop.opacus_history import from_state_dict
 from dpcompose.interop.plan_writing import plan_of
-from dpcompose.plan import Plan, Question
+from dpcompose.plan import Plan, PlanQuestion
 
 LARGEST_FILE = 10_000_000
 """Bytes of a document."""
@@ -52,7 +52,7 @@ KINDS = (
 """The documents that can be read. An adapter with a format of its own adds its line here."""
 
 
-def import_plan(path: str | Path, *, adjacency: Adjacency, question: Question | None = None) -> Plan:
+def import_plan(path: str | Path, *, adjacency: Adjacency, question: PlanQuestion | None = None) -> Plan:
     """The plan that a document of another library describes.
 
     Args:

@@ -14,13 +14,13 @@ from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Pair
 from dpcompose.mechanism import DominatingPair, PrivateSelection, RenyiCurve
 from dpcompose.mechanism.text import arguments
-from dpcompose.plan import Entry, Plan, Question
+from dpcompose.plan import Entry, Plan, PlanQuestion
 from dpcompose.plan.schema import COMPOSITION, MECHANISMS, SELECTION, dashed
 
 Keys = tuple[tuple[str, Any], ...]
 
 
-def plan_of(composition: Composable, *, adjacency: Adjacency, question: Question | None = None) -> Plan:
+def plan_of(composition: Composable, *, adjacency: Adjacency, question: PlanQuestion | None = None) -> Plan:
     """The plan of a composition.
 
     >>> from dpcompose import Adjacency, Gaussian

@@ -5,7 +5,7 @@ from dpcompose.plan.calibration import PlanCalibration, calibrate
 from dpcompose.plan.curve import Curve, EpsilonCurve, Growth, over_delta, over_times
 from dpcompose.plan.entry import Entry
 from dpcompose.plan.plan import Plan
-from dpcompose.plan.question import Question
+from dpcompose.plan.question import PlanQuestion
 from dpcompose.plan.risk import PlanRisk, risk_of
 
 __all__ = [
@@ -16,8 +16,8 @@ __all__ = [
     "Plan",
     "PlanAccount",
     "PlanCalibration",
+    "PlanQuestion",
     "PlanRisk",
-    "Question",
     "Share",
     "account",
     "calibrate",

@@ -49,6 +49,3 @@ class PlanQuestion:
         if delta is not None:
             return cls("delta", number("delta", delta))
         return cls("epsilon", number("epsilon", epsilon))
-
-
-Question = PlanQuestion
