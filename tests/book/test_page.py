@@ -124,3 +124,11 @@ def test_what_solves_theorem_3_20_is_named_where_it_is_solved() -> None:
 def test_one_word_for_two_things_is_no_misprint_of_the_translation(name: str) -> None:
     page = (DOCS / name).read_text("utf-8")
     assert "synthesis" not in page and "用同一个词" not in page
+
+
+@pytest.mark.parametrize("name", ["misprints.md", "misprints.zh.md"])
+def test_the_slips_of_the_translation_are_listed(name: str) -> None:
+    page = (DOCS / name).read_text("utf-8").replace("k 因子", "k因子")
+    slips = ["k因子", "收益隐私", "三英里", "弹性", "保持不变", "重新制定最大散度公式", "合成", "没有协调"]
+    slips += ["数据库间协调", "差分私有", "k 倍", "数据提供者"]
+    assert [slip for slip in slips if slip not in page] == []
