@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -134,6 +135,16 @@ def test_a_statement_is_known_by_the_name_that_the_book_gives_it(name: str, numb
 def test_what_has_no_number_is_named_and_two_of_one_number_are_asked_about(name: str, code: int, message: str) -> None:
     result = run("theorem", name)
     assert result.exit_code == code and message in " ".join(result.stderr.split())
+
+
+def test_every_numbered_statement_of_the_questions_is_evaluated_or_located() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "questions.md").read_text("utf-8")
+    kinds = "Theorem|Lemma|Corollary|Definition|Example|Remark|Proposition|Section"
+    names = set(re.findall(rf"\b(?:{kinds}) (?:2\.3\.1|[23]\.\d+)\b", page)) - {"Section 2.3", "Section 3.5"}
+    assert len(names) >= 17
+    for name in names:
+        message = run("theorem", name).stderr
+        assert message == "" or " requires " in message or "it states no number" in message, f"{name}: {message}"
 
 
 @pytest.mark.parametrize("wrong", ["1/0", "1/", "1/x", "nan/1", "1e400/1"])
