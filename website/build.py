@@ -16,7 +16,7 @@ from importlib import import_module
 from inspect import isclass, isfunction
 from pathlib import Path
 
-from website.languages import anchored
+from website.languages import anchored, english_of, linked
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "out" / "pages"
@@ -63,8 +63,9 @@ def stage() -> None:
     for name in ("README.md", "README.zh.md"):
         (PAGES / name.lower()).write_text(readme((ROOT / name).read_text("utf-8")), "utf-8")
     for page in sorted(PAGES.rglob("*.zh.md")):
-        english = page.with_name(page.name.replace(".zh.md", ".md"))
-        page.write_text(anchored(page.read_text("utf-8"), english.read_text("utf-8")), "utf-8")
+        source = ROOT / "docs" / page.relative_to(PAGES)
+        chinese = linked(source) if source.exists() else page.read_text("utf-8")
+        page.write_text(anchored(chinese, english_of(page).read_text("utf-8")), "utf-8")
     for page in sorted(PAGES.rglob("*.md")):
         text = page.read_text("utf-8")
         if page.parent.name == "tutorials":

@@ -2,9 +2,9 @@
 
     python -m website.grids
 
-A page looks up the next point at which the truth can only be larger: more mechanisms, a larger epsilon, less delta.
-A browser reads what is typed as the nearest double, so every point is computed one double beyond its label. Values are
-rounded up to five digits.
+A page looks up the next point at which the truth can only be larger: more mechanisms, a larger epsilon, less delta; for
+a lower end, the next at which it can only be smaller. A browser reads what is typed as the nearest double, so every
+point is computed one double beyond its label. Values are rounded up to five digits, lower ends down.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
     python -m website.languages
 
 copies the code of each English page into the Chinese one: run it after an example has changed.
+
+A Chinese page links to Chinese pages and to the anchors of Chinese headings, as a code host shows them. On the site
+both languages have the English names and anchors, and each finds its own edition.
 """
 
 from __future__ import annotations
@@ -14,11 +17,17 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 CODE = re.compile(r"^```\w+[^\n]*\n.*?^```$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
+LINK = re.compile(r"\]\(((?:[\w./-]+\.zh\.md)?)(?:#([^)\s]+))?\)")
 
 
 def chinese_of(page: Path) -> Path:
     """Where the Chinese edition of a page is."""
     return page.with_suffix(".zh.md")
+
+
+def english_of(page: Path) -> Path:
+    """The English edition of a Chinese page."""
+    return page.with_name(page.name.replace(".zh.md", ".md"))
 
 
 def pages() -> list[Path]:
@@ -35,6 +44,27 @@ def headings(text: str) -> list[tuple[int, str]]:
 def slug(heading: str) -> str:
     """The anchor of a heading, as GitHub and the site make it."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def anchors(page: Path) -> dict[str, str]:
+    """The anchors of a Chinese page, with those of the English one."""
+    chinese, english = (headings(each.read_text("utf-8")) for each in (page, english_of(page)))
+    return {slug(one): slug(other) for (_, one), (_, other) in zip(chinese, english, strict=True)}
+
+
+def linked(page: Path) -> str:
+    """A Chinese page whose links have the English names and anchors.
+
+    Raises:
+        KeyError: If a link leads to an anchor that no Chinese heading has.
+    """
+
+    def changed(match: re.Match[str]) -> str:
+        file, anchor = match.groups()
+        target = page.parent / file if file else page
+        return f"]({file.replace('.zh.md', '.md')}{f'#{anchors(target)[anchor]}' if anchor else ''})"
+
+    return LINK.sub(changed, page.read_text("utf-8"))
 
 
 def anchored(chinese: str, english: str) -> str:

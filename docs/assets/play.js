@@ -1,4 +1,5 @@
-// The book, to type in: certified grids are looked up, at the next point upward; closed formulas are evaluated in doubles.
+// The book, to type in: certified grids are looked up, at the next point upward (for a lower end: downward); closed
+// formulas are evaluated in doubles.
 (() => {
   "use strict";
   const root = document.querySelector("[data-play]");
@@ -112,11 +113,12 @@
           const found = optimum(grids, k, one, delta);
           return found !== null && found.value * (1 + 1e-12) <= epsilon;
         });
+        const second = k * each * Math.expm1(each);
         return [
           ["Corollary 3.21, each", epsilon <= limit ? shown(each) : `refused above epsilon′ = ${shown(limit)}`, DOUBLE],
           ["first term of 3.20", shown(walk(k, delta) * each), DOUBLE],
-          ["second term of 3.20", shown(k * each * Math.expm1(each)), DOUBLE],
-          ["half of epsilon′: neither is more", shown(epsilon / 2), DOUBLE],
+          ["second term of 3.20", shown(second), DOUBLE],
+          [`half of epsilon′: ${second <= epsilon / 2 ? "neither is more" : "the second is more"}`, shown(epsilon / 2), DOUBLE],
           best.length
             ? ["each may spend as well", String(best[best.length - 1]), "certified, the last such point of the grid"]
             : ["each may spend as well", "no point of the grid", "no value"],
@@ -130,11 +132,12 @@
       rows: ({ odds }, grids) => {
         const at = grids.odds.filter((each) => each <= odds).length - 1;
         const where = `certified at 1/${grids.odds[at]}`;
-        const [total, loss, response] = grids.bob[at];
+        const [total, loss] = grids.bob[at];
+        const below = atLeast(grids.odds, odds); // a lower end: a smaller epsilon can only have less
         return [
           ["(epsilon, e^−32)-differential privacy: epsilon", `<= ${total}`, where],
           ["P[loss > 1], in units of e^−32, everyone", `<= ${loss}`, where],
-          ["the same, of randomized response", `>= ${response}`, where],
+          ["the same, of randomized response", `>= ${grids.bob[below][2]}`, `certified at 1/${grids.odds[below]}`],
           ["Theorem 3.20", shown(printed(10000, 1 / odds, Math.exp(-32))), DOUBLE],
         ];
       },

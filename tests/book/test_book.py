@@ -6,6 +6,7 @@ import json
 import math
 import random
 from fractions import Fraction
+from itertools import accumulate, product
 from pathlib import Path
 from typing import Any
 
@@ -208,10 +209,82 @@ def test_randomized_response_rules_out_what_is_above_1_in_768() -> None:
         assert arb(book.example_3_7(above).loss_above_1_response) > share
 
 
+def _stopper(epsilon: float, times: int) -> float:
+    """P[loss > 1] of the adversary who stops above 1, by following every loss round after round, in doubles."""
+    first = math.floor(1 / Fraction(epsilon)) + 1
+    up, above = 1 / (1 + math.exp(-epsilon)), 0.0
+    mass = np.zeros(times + first)  # mass[times + loss], in steps of epsilon
+    mass[times] = 1.0
+    for _ in range(times):
+        above += up * mass[-1]
+        mass = np.append(0.0, up * mass[:-1]) + np.append((1 - up) * mass[1:], 0.0)
+    return above
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "expected"),
+    [
+        (1 / 785, 0.4853),
+        (1 / 781, 0.6677),
+        (1 / 776, 0.9898),
+        (math.nextafter(1 / 776, 1.0), 1.0738),
+        (1 / 775, 1.0745),
+    ],
+)
+def test_who_stops_once_the_loss_is_above_1(epsilon: float, expected: float) -> None:
+    example, share = book.example_3_7(epsilon), math.exp(-32)
+    assert example.loss_above_1_stopping == pytest.approx(_stopper(epsilon, 10_000), rel=1e-9)
+    assert example.loss_above_1_stopping / share == pytest.approx(expected, abs=5e-5)
+    assert example.loss_above_1_response < example.loss_above_1_stopping < example.loss_above_1
+
+
+def test_who_stops_in_twelve_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpcompose.book.theorems.TIMES", 12)
+    example = book.example_3_7(0.25)
+    with ctx.workprec(256):
+        up = 1 / (1 + arb(-0.25).exp())
+        going_on, stopping = arb(0), arb(0)
+        for answers in product((1, -1), repeat=12):
+            mass = up ** answers.count(1) * (1 - up) ** answers.count(-1)
+            going_on += mass if sum(answers) > 4 else 0
+            stopping += mass if max(accumulate(answers)) > 4 else 0
+        for value, truth in ((example.loss_above_1_response, going_on), (example.loss_above_1_stopping, stopping)):
+            assert arb(value) <= truth < arb(math.nextafter(value, 1.0))
+    assert (round(example.loss_above_1_response, 4), round(example.loss_above_1_stopping, 4)) == (0.1538, 0.2561)
+
+
+def test_a_loss_above_1_is_as_rare_as_the_example_says_to_1_in_781_and_not_above_1_in_776() -> None:
+    share = math.exp(-32)
+    assert book.example_3_7(1 / 781).loss_above_1 < share
+    assert book.example_3_7(math.nextafter(1 / 776, 1.0)).loss_above_1_stopping > share
+    assert book.example_3_7(math.nextafter(1 / 776, 1.0)).loss_above_1_response < share
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "factor"), [(0.5, 1e-5, 1.38), (0.1, 0.01, 3.26), (0.99, 1e-12, 1.14), (0.999, 0.5, None)]
+)
+def test_theorem_3_22(epsilon: float, delta: float, factor: float | None) -> None:
+    sigma = book.gaussian_noise(epsilon, delta=delta)
+    with ctx.workprec(200):
+        printed = (2 * (arb("1.25") / arb(delta)).log()).sqrt() / arb(epsilon)
+        assert printed <= arb(sigma) < printed * (1 + arb(1e-14))
+
+        def excess(sigma: arb) -> arb:
+            a, b = (-1 / (2 * sigma) + arb(epsilon) * sigma), (1 / (2 * sigma) + arb(epsilon) * sigma)
+            return (a / arb(2).sqrt()).erfc() / 2 - arb(epsilon).exp() * (b / arb(2).sqrt()).erfc() / 2
+
+        low, high = arb("0.01"), printed
+        assert excess(high) < arb(delta) < excess(low)
+        for _ in range(60):
+            middle = arb(((low + high) / 2).mid())
+            low, high = (low, middle) if excess(middle) < arb(delta) else (middle, high)
+        assert factor is None or round(float(printed / high), 2) == factor
+
+
 @pytest.mark.parametrize("epsilon", [0.0, 5e-324, 1e-9, 1e-4, math.nextafter(1e-4, 1.0), 0.5, 1e308])
 def test_the_loss_of_example_3_7_at_the_ends(epsilon: float) -> None:
     example = book.example_3_7(epsilon)
-    assert 0.0 <= example.loss_above_1_response <= example.loss_above_1 <= 1.0
+    assert 0.0 <= example.loss_above_1_response <= example.loss_above_1_stopping <= example.loss_above_1 <= 1.0
     assert (example.loss_above_1 == 0.0) == (10_000 * Fraction(epsilon) <= 1)
 
 

@@ -11,11 +11,16 @@ from dpcompose import book
 from dpcompose.errors import DomainError
 
 GOOD: dict[str, dict[str, Any]] = {
+    "definition 2.4": {"first": [0.75, 0.25], "second": [0.25, 0.75], "epsilon": 0.5},
     "2.2": {"epsilon": 0.5, "delta": 1e-6, "size": 3},
     "2.3.1": {"epsilon": 0.5, "delta": 1e-3, "without": 0.3, "utility_range": 1.0},
     "3.14": {"epsilon": [0.1, 0.2]},
     "3.15": {"epsilon": [0.1, 0.2, 0.3]},
     "3.16": {"epsilon": [0.1, 0.2], "delta": [0.0, 1e-6]},
+    "definition 3.5": {"first": [0.75, 0.25], "second": [0.25, 0.75]},
+    "definition 3.6": {"first": [0.75, 0.25], "second": [0.25, 0.75], "delta": 0.25},
+    "remark 3.1": {"first": [0.75, 0.25], "second": [0.5, 0.5], "delta": 0.25},
+    "3.17": {"first": [0.75, 0.25], "second": [0.25, 0.75], "epsilon": 0.5},
     "3.18": {"epsilon": 1.0},
     "3.19": {"deviations": 3.0, "times": 10, "size": 0.1, "drift": 0.005},
     "3.20": {"epsilon": 0.0012484394506866417, "delta": 0.0, "times": 10_000, "slack": 1.2664165549094176e-14},
@@ -23,10 +28,13 @@ GOOD: dict[str, dict[str, Any]] = {
     "3.20 heterogeneous": {"epsilon": [0.1, 0.2], "delta": [0.0, 1e-9], "slack": 1e-6},
     "3.21": {"epsilon": 0.9, "slack": 1e-6, "times": 100},
     "example 3.7": {"epsilon": 1 / 801},
+    "3.22": {"epsilon": 0.5, "delta": 1e-5},
     "optimal": {"epsilon": 0.1, "delta": 0.0, "times": 100, "total_delta": 1e-6},
 }
 ALWAYS_BAD: list[Any] = [math.nan, -1.0, -math.inf, True, None, "1", 1j]
 BAD = {
+    "first": ALWAYS_BAD,
+    "second": ALWAYS_BAD,
     "epsilon": [*ALWAYS_BAD, 10**400],
     "delta": [*ALWAYS_BAD, 1.5, math.inf],
     "slack": [*ALWAYS_BAD, 0.0, 1.0, 1.5, math.inf],
@@ -38,7 +46,7 @@ BAD = {
     "without": [*ALWAYS_BAD, math.inf, 1.5],
     "utility_range": [*ALWAYS_BAD, 0.0],
 }
-FINITE_EPSILON = ["3.20", "3.20 tight", "3.21", "example 3.7"]
+FINITE_EPSILON = ["3.17", "3.20", "3.20 tight", "3.21", "3.22", "example 3.7"]
 CASES = [
     pytest.param(
         number, {**good, name: [value] if isinstance(good[name], list) else value}, id=f"{number}:{name}={value!r:.9}"
@@ -104,6 +112,46 @@ def test_bad_pairs(promises: Any) -> None:
         book.basic(promises)
     with pytest.raises(DomainError):
         book.advanced_heterogeneous(promises, slack=0.1)
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        ("definition 2.4", {"lower": 0.75 - 0.25 * math.exp(0.5), "upper": 0.75 - 0.25 * math.exp(0.5)}),
+        ("definition 3.5", {"lower": math.log(3) / 2, "upper": math.log(3) / 2}),
+        ("definition 3.6", {"lower": math.log(2), "upper": math.log(2)}),
+        ("remark 3.1", {"lower": 0.0, "upper": 0.0}),
+        (
+            "3.17",
+            {
+                "part_1": 0.75 - 0.25 * math.exp(0.5),
+                "part_2": (0.75 - 0.25 * math.exp(0.5)) / (1 + math.exp(0.5)),
+            },
+        ),
+        ("3.22", {"value": math.sqrt(2 * math.log(1.25e5)) / 0.5}),
+    ],
+)
+def test_the_statements_about_two_distributions(number: str, expected: dict[str, float]) -> None:
+    statement = book.STATEMENTS[number]
+    values = dict(statement.evaluate(**GOOD[number]))
+    assert values == pytest.approx(expected, rel=1e-12)
+    assert ("lower" in values) == ("lower" in statement.down)
+
+
+def test_both_orders_count_where_the_statement_says_so() -> None:
+    skewed = {"first": [0.5, 0.5], "second": [0.5 + 2**-10, 0.5 - 2**-10]}
+    for number, others in (("definition 2.4", {"epsilon": 0.0}), ("remark 3.1", {"delta": 2**-12})):
+        turned = {"first": skewed["second"], "second": skewed["first"]}
+        one, other = (book.STATEMENTS[number].evaluate(**pair, **others) for pair in (skewed, turned))
+        assert one == other and dict(one)["upper"] > 0
+    one, other = (dict(book.STATEMENTS["definition 3.5"].evaluate(**pair))["upper"] for pair in (skewed, turned))
+    assert one != other
+
+
+@pytest.mark.parametrize("epsilon", [[], [0.1], [0.1, 0.2, 0.3]])
+def test_theorem_3_14_is_about_two(epsilon: list[float]) -> None:
+    with pytest.raises(DomainError, match=r"two values.*3\.15"):
+        book.STATEMENTS["3.14"].evaluate(epsilon=epsilon)
 
 
 def test_as_many_deltas_as_epsilons() -> None:

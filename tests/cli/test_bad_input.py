@@ -59,7 +59,7 @@ WRONG: list[tuple[str, int, str]] = [
     (CALIBRATE.format("mechanism.a.scale", -1, 1e-6), 2, "epsilon = -1.0"),
     (CALIBRATE.format("mechanism.a.scale", 1, 2), 2, "delta = 2.0"),
     ("calibrate missing.toml --vary mechanism.a.scale --epsilon 1 --delta 0", 2, "missing.toml"),
-    ("theorem 9.99", 2, "NUMBER = '9.99': expected one of 2.2"),
+    ("theorem 9.99", 2, "NUMBER = '9.99': expected one of definition 2.4, 2.2"),
     ("theorem --epsilon 1", 2, "NUMBER = '--epsilon'"),
     ("theorem 3.20", 2, "3.20 requires epsilon, times, slack"),
     ("theorem 3.20 --epsilon", 2, "option = '--epsilon': expected a value after it: of each mechanism"),

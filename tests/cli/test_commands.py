@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -84,6 +85,72 @@ def test_theorem() -> None:
         assert run("theorem", *wrong).exit_code == 2
     assert "option = '--eta': expected one of 3.20" in run("theorem", "3.20", "--eta", "1").stderr
     assert "option = '--times': expected a value after it" in run("theorem", "3.20", "--times").stderr
+
+
+PAIR = ["--first", "2/3,1/3", "--second", "1/3,2/3"]
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "rest"),
+    [
+        *((name, "3.20", ["--epsilon", "0.1", "--times", "9", "--slack", "1e-6"]) for name in (
+            "定理 3.20", "定理3.20", " Theorem  3.20 ", "theorem3.20", "\uff13\uff0e\uff12\uff10", "3.20",
+        )),
+        ("推论 3.15", "3.15", ["--epsilon", "0.1,0.2"]),
+        ("引理3.18", "3.18", ["--epsilon", "1"]),
+        ("Lemma 3.17", "3.17", [*PAIR, "--epsilon", "0.1"]),
+        ("例 3.7", "example 3.7", ["--epsilon", "1/801"]),
+        ("Example 3.7", "example 3.7", []),
+        ("定义3.5", "definition 3.5", PAIR),
+        ("3.5", "definition 3.5", PAIR),
+        ("定义 3.6", "definition 3.6", [*PAIR, "--delta", "0"]),
+        ("2.4", "definition 2.4", [*PAIR, "--epsilon", "0"]),
+        ("注 3.1", "remark 3.1", [*PAIR, "--delta", "0.1"]),
+        ("备注3.1", "remark 3.1", [*PAIR, "--delta", "0.1"]),
+        ("2.3.1节", "2.3.1", ["--epsilon", "1", "--without", "2", "--utility-range", "inf"]),
+        ("定理 3.22", "3.22", ["--epsilon", "0.5", "--delta", "1e-5"]),
+        ("2.2", "2.2", ["--epsilon", "1", "--size", "2"]),
+    ],
+)  # fmt: skip
+def test_a_statement_is_known_by_the_name_that_the_book_gives_it(name: str, number: str, rest: list[str]) -> None:
+    for words in ([name], name.split()):
+        result = run("theorem", *words, *rest, "--json")
+        assert result.exit_code == 0, result.stderr
+        assert json.loads(result.stdout)["number"] == number
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "message"),
+    [
+        ("3.7", 2, "NUMBER = '3.7': expected one of example 3.7, definition 3.7"),
+        ("定理 3.7", 2, "expected one of example 3.7, definition 3.7"),
+        ("2.1", 2, "expected one of definition 2.1, proposition 2.1"),
+        ("定义 3.20", 2, "expected one of 3.20"),
+        ("definition", 2, "expected one of definition 2.4"),
+        ("定义 3.7", 3, "definition 3.7: it states no number that could be computed. docs/book.md"),
+        ("命题2.1", 3, "proposition 2.1: it states no number"),
+        ("2.3", 3, "definition 2.3: it states no number"),
+    ],
+)
+def test_what_has_no_number_is_named_and_two_of_one_number_are_asked_about(name: str, code: int, message: str) -> None:
+    result = run("theorem", name)
+    assert result.exit_code == code and message in " ".join(result.stderr.split())
+
+
+def test_every_numbered_statement_of_the_questions_is_evaluated_or_located() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "questions.md").read_text("utf-8")
+    kinds = "Theorem|Lemma|Corollary|Definition|Example|Remark|Proposition|Section"
+    names = set(re.findall(rf"\b(?:{kinds}) (?:2\.3\.1|[23]\.\d+)\b", page)) - {"Section 2.3", "Section 3.5"}
+    assert len(names) >= 17
+    for name in names:
+        message = run("theorem", name).stderr
+        assert message == "" or " requires " in message or "it states no number" in message, f"{name}: {message}"
+
+
+@pytest.mark.parametrize("wrong", ["1/0", "1/", "1/x", "nan/1", "1e400/1"])
+def test_a_fraction_that_is_none_is_refused(wrong: str) -> None:
+    result = run("theorem", "3.18", "--epsilon", wrong)
+    assert result.exit_code == 2 and f"--epsilon = '{wrong}': expected a number" in result.stderr
 
 
 def test_calibrate(plan: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from website.languages import CODE, anchored, chinese_of, headings, pages, slug, with_code_of
+from website.languages import CODE, anchored, chinese_of, headings, linked, pages, slug, with_code_of
 
 ROOT = Path(__file__).parents[2]
 PAGES = pages()
@@ -37,10 +37,24 @@ def test_tables_have_the_same_rows(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_within_a_chinese_page_lead_to_its_anchors(page: Path) -> None:
-    english, chinese = _both(page)
-    anchors = {slug(words) for _, words in headings(english)}
-    assert set(re.findall(r"\]\(#([^)]+)\)", chinese)) <= anchors
+def test_a_chinese_page_links_to_chinese_pages_and_headings_that_exist(page: Path) -> None:
+    chinese = chinese_of(page)
+    links = re.findall(r"\]\(((?:[\w./-]+\.md)?)(?:#([^)\s]+))?\)", chinese.read_text("utf-8"))
+    assert page.name == "README.md" or links or "](" not in chinese.read_text("utf-8")
+    for file, anchor in links:
+        target = chinese.parent / file if file else chinese
+        assert target.exists(), file
+        assert file == "README.md" or target.name.endswith(".zh.md") or not chinese_of(target).exists(), file
+        found = {slug(words) for _, words in headings(target.read_text("utf-8"))}
+        assert not anchor or anchor in found, f"{file}#{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_on_the_site_links_have_the_english_names_and_anchors(page: Path) -> None:
+    shown = linked(chinese_of(page))
+    assert not re.search(r"\]\([^)#]*\.zh\.md[)#]", shown)
+    anchors = {slug(words) for _, words in headings(page.read_text("utf-8"))}
+    assert set(re.findall(r"\]\(#([^)]+)\)", shown)) <= anchors
 
 
 def test_the_book_uses_the_terms_of_the_field() -> None:
@@ -62,3 +76,13 @@ def test_a_difference_is_found() -> None:
     with pytest.raises(ValueError, match="1 blocks of code in English, 0 in Chinese"):
         with_code_of("# 一\n", english)
     assert anchored("# 一\n\n```text\n# 二\n```\n", english) == "# 一 {#one}\n\n```text\n# 二\n```\n"
+
+
+def test_a_link_without_a_heading_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.zh.md"
+    (tmp_path / "page.md").write_text("# One\n", "utf-8")
+    page.write_text("# 一\n\n[一](#一) [二](page.zh.md#一) [三](other.md#one)\n", "utf-8")
+    assert linked(page) == "# 一\n\n[一](#one) [二](page.md#one) [三](other.md#one)\n"
+    page.write_text("# 一\n\n[一](#one)\n", "utf-8")
+    with pytest.raises(KeyError):
+        linked(page)

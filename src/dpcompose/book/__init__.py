@@ -1,6 +1,7 @@
 """Dwork and Roth's statements on composition, one function each, errors included; by number in `STATEMENTS`."""
 
-from dpcompose.book.statements import STATEMENTS, Parameter, Statement
+from dpcompose.book.statement import Parameter, Statement
+from dpcompose.book.statements import ELSEWHERE, STATEMENTS
 from dpcompose.book.theorems import (
     Deviation,
     Example,
@@ -14,6 +15,7 @@ from dpcompose.book.theorems import (
     azuma,
     basic,
     example_3_7,
+    gaussian_noise,
     group,
     kl_bound,
     optimal,
@@ -31,6 +33,7 @@ from dpcompose.divergence import (
 )
 
 __all__ = [
+    "ELSEWHERE",
     "STATEMENTS",
     "Deviation",
     "Example",
@@ -48,6 +51,7 @@ __all__ = [
     "basic",
     "example_3_7",
     "extreme_pair",
+    "gaussian_noise",
     "group",
     "kl",
     "kl_bound",

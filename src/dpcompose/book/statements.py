@@ -1,13 +1,12 @@
-"""Every statement of sections 2.2, 2.3 and 3.5 that can be evaluated, by its number."""
+"""Every statement of sections 2.2, 2.3 and 3.5 that can be evaluated, by its number; of the others, what runs them."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
+from dpcompose.book.pair_statements import PRIVACY, TECHNICALITIES
+from dpcompose.book.statement import Parameter, Statement
 from dpcompose.book.theorems import (
     advanced,
     advanced_heterogeneous,
@@ -16,6 +15,7 @@ from dpcompose.book.theorems import (
     azuma,
     basic,
     example_3_7,
+    gaussian_noise,
     group,
     kl_bound,
     optimal,
@@ -23,78 +23,7 @@ from dpcompose.book.theorems import (
 )
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.approximate import ApproximateDP
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One keyword of a statement.
-
-    Args:
-        name: The keyword.
-        kind: The type of one value: float or int.
-        meaning: One line for a reader.
-        required: Whether it must be given.
-        many: Whether it is a sequence of such values.
-    """
-
-    name: str
-    kind: type[float] | type[int]
-    meaning: str
-    required: bool = True
-    many: bool = False
-
-    @property
-    def option(self) -> str:
-        """The option of a command that sets it, in brackets if it may be left out."""
-        return f"--{self.name}" if self.required else f"[--{self.name}]"
-
-
-@dataclass(frozen=True)
-class Statement:
-    """A statement of the book.
-
-    Args:
-        number: As printed, such as "3.20".
-        title: Its name.
-        says: The statement, in a sentence with its formula.
-        call: Takes the parameters as keywords; returns a number, or a frozen dataclass of numbers.
-        parameters: Its parameters, in order.
-        caveats: Where the printed statement is loose or wrong, and what to use instead.
-        reference: Its source.
-        down: The values that are lower ends or allowances, which a page rounds down. All others are upper bounds.
-    """
-
-    number: str
-    title: str
-    says: str
-    call: Callable[..., Any]
-    parameters: tuple[Parameter, ...]
-    caveats: tuple[str, ...]
-    reference: str
-    down: tuple[str, ...] = ()
-
-    def evaluate(self, **arguments: float | Sequence[float]) -> tuple[tuple[str, float], ...]:
-        """The named numbers of its value: rows for a table.
-
-        Args:
-            arguments: The parameters by name.
-
-        Raises:
-            DomainError: If a required parameter is missing, one is unknown, or a value lies outside its domain.
-        """
-        known = {parameter.name for parameter in self.parameters}
-        required = [parameter.name for parameter in self.parameters if parameter.required]
-        takes = f"the parameters of {self.number}: {', '.join(sorted(known))}"
-        for name in arguments.keys() - known:
-            raise DomainError(name, arguments[name], takes)
-        for name in required:
-            if name not in arguments:
-                raise DomainError(name, None, f"a value; {self.number} requires {', '.join(required)}")
-        value = self.call(**arguments)
-        if dataclasses.is_dataclass(value):
-            return tuple((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
-        return (("value", value),)
-
+from dpcompose.numerics.bound import Bound
 
 _EACH = Parameter("epsilon", float, "of each mechanism, in nats")
 _EPSILON = Parameter("epsilon", float, "of the mechanism, in nats")
@@ -112,17 +41,17 @@ _BASIC = (
 )
 
 
-@dataclass(frozen=True)
-class _Interval:
-    lower: float
-    upper: float
-
-
 def _pairs(epsilon: Sequence[float], delta: Sequence[float]) -> list[tuple[float, float]]:
     deltas = list(delta) or [0.0] * len(epsilon)
     if len(deltas) != len(epsilon):
         raise DomainError("delta", delta, f"as many values as epsilon has, {len(epsilon)}, or none")
     return list(zip(epsilon, deltas, strict=True))
+
+
+def _two(*, epsilon: Sequence[float]) -> ApproximateDP:
+    if len(epsilon) != 2:
+        raise DomainError("epsilon", epsilon, "two values: Corollary 3.15 takes any number")
+    return _basic(epsilon=epsilon)
 
 
 def _basic(*, epsilon: Sequence[float], delta: Sequence[float] = ()) -> ApproximateDP:
@@ -133,12 +62,12 @@ def _heterogeneous(*, epsilon: Sequence[float], slack: float, delta: Sequence[fl
     return advanced_heterogeneous(_pairs(epsilon, delta), slack=slack)
 
 
-def _promise(*, epsilon: float, without: float, utility_range: float, delta: float = 0.0) -> _Interval:
-    bound = promise(ApproximateDP(epsilon, delta=delta), utility_range=utility_range).expected(without)
-    return _Interval(bound.lower, bound.upper)
+def _promise(*, epsilon: float, without: float, utility_range: float, delta: float = 0.0) -> Bound:
+    return promise(ApproximateDP(epsilon, delta=delta), utility_range=utility_range).expected(without)
 
 
 _ALL = (
+    PRIVACY,
     Statement(
         "2.2",
         "group privacy",
@@ -174,9 +103,9 @@ _ALL = (
         "3.14",
         "basic composition of two",
         "An epsilon_1-DP and an epsilon_2-DP mechanism compose to (epsilon_1 + epsilon_2)-DP.",
-        _basic,
+        _two,
         (_EPSILONS,),
-        ("Printed for independent mechanisms; adaptively chosen ones are covered.", _BASIC),
+        ("Printed for independent mechanisms: the second may depend on the first answer, its coins are fresh.", _BASIC),
         reference="[DworkRoth2014, Theorem 3.14]",
     ),
     Statement(
@@ -197,6 +126,7 @@ _ALL = (
         (_BASIC, "For parameters fixed in advance 1 - prod (1 - delta_i) is enough for delta."),
         reference="[DworkRoth2014, Theorem 3.16]",
     ),
+    *TECHNICALITIES,
     Statement(
         "3.18",
         "the mean of a bounded loss",
@@ -281,10 +211,24 @@ _ALL = (
             "loss. The claim is true: the optimum is 0.890468147886613.",
             "Largest epsilon for each: Corollary 3.21 1/1600, Theorem 3.20 1/812.318, optimum 1/715.511.",
             "That is (1, e^-32)-DP. That the loss exceeds 1 with probability e^-32 at most asks for more: 1/801 (below "
-            "0.195 e^-32) and 1/785 keep it, and above 1/768 randomized response breaks it.",
+            "0.195 e^-32) and 1/781 keep it; from 1/776 on an adversary who stops once the loss is above 1 breaks it.",
         ),
         reference="[DworkRoth2014, Example 3.7]",
-        down=("corollary_3_21", "loss_above_1_response"),
+        down=("corollary_3_21", "loss_above_1_response", "loss_above_1_stopping"),
+    ),
+    Statement(
+        "3.22",
+        "Gaussian noise",
+        "For 0 < epsilon < 1 noise of sigma > sqrt(2 log(1.25 / delta)) / epsilon, for an l2 sensitivity of 1, is "
+        "(epsilon, delta)-DP.",
+        gaussian_noise,
+        (_EPSILON, Parameter("delta", float, "of the mechanism, in (0, 1)")),
+        (
+            "Larger than needed: by 38 percent at epsilon 0.5, delta 1e-5; 3.26 times at (0.1, 0.01), 1.14 times at "
+            "(0.99, 1e-12).",
+            "The formula is used beyond epsilon 1 as well, and is false at 10: calibrate(Gaussian, ...) is not.",
+        ),
+        reference="[DworkRoth2014, Theorem 3.22]",
     ),
     Statement(
         "optimal",
@@ -302,3 +246,12 @@ _ALL = (
 
 STATEMENTS: Mapping[str, Statement] = MappingProxyType({statement.number: statement for statement in _ALL})
 """The statements by their number, as printed."""
+
+ELSEWHERE: Mapping[str, str] = MappingProxyType({
+    "definition 2.1": "divergence.Distribution",
+    "definition 2.2": "a mapping from inputs to distributions",
+    "definition 2.3": "guarantee.adjacency.Adjacency",
+    "proposition 2.1": "the distances of two distributions before and after the map",
+    "definition 3.7": "compose for every adversary, and experiment.Experiment, or dpcompose experiment, for one",
+})  # fmt: skip
+"""The statements without a number to compute, with what runs them."""

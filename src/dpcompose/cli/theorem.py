@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+import unicodedata
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpcompose.cli.options import Csv, Json
 from dpcompose.cli.output import emit, error_boundary
-from dpcompose.errors import DomainError
+from dpcompose.errors import DomainError, UnsupportedError
 
 if TYPE_CHECKING:
     from dpcompose.book import Parameter, Statement
+
+_KINDS = {
+    **dict.fromkeys(("theorem", "lemma", "corollary", "section", "定理", "引理", "推论", "第"), ""),
+    "definition": "definition", "定义": "definition", "proposition": "proposition", "命题": "proposition",
+    "remark": "remark", "备注": "remark", "注": "remark", "example": "example", "例": "example",
+}  # fmt: skip
+"""The kinds of statements, in English and Chinese, as the names of statements begin: a theorem's is its number."""
 
 
 def theorem(
@@ -29,7 +36,7 @@ def theorem(
     Its parameters are options. The page lists them, and says where the printed statement is loose or wrong.
     """
     with error_boundary():
-        from dpcompose.book import STATEMENTS
+        from dpcompose.book import ELSEWHERE, STATEMENTS
         from dpcompose.report.theorem import evaluation_document, evaluation_page, listing_document, listing_page
 
         if number is None:
@@ -38,10 +45,13 @@ def theorem(
             known = STATEMENTS.values()
             emit("theorem", lambda: listing_document(known), lambda: listing_page(known), json=json, csv=csv)
             return
-        number = _known(number, STATEMENTS)
-        if number not in STATEMENTS:
-            raise DomainError("NUMBER", number, f"one of {', '.join(STATEMENTS)}")
-        statement = STATEMENTS[number]
+        if context.args and number.lower() in _KINDS:
+            number = f"{number} {context.args.pop(0)}"
+        name = _named(number, [*STATEMENTS, *ELSEWHERE])
+        if name in ELSEWHERE:
+            remedy = f"docs/book.md runs an example of it: {ELSEWHERE[name]}"
+            raise UnsupportedError(name, "it states no number that could be computed", remedy)
+        statement = STATEMENTS[name]
         given = _given(statement, context.args)
         rows = statement.evaluate(**given)
         emit(
@@ -53,10 +63,17 @@ def theorem(
         )
 
 
-def _known(words: str, statements: Mapping[str, Statement]) -> str:
-    """The number of a statement that was named as the book names it: "Theorem 3.20", "Example 3.7"."""
-    bare = re.sub(r"^(?:theorem|lemma|corollary|proposition|section|remark)\s+", "", words.strip().lower())
-    return f"example {bare}" if f"example {bare}" in statements else bare
+def _named(words: str, names: list[str]) -> str:
+    """The name of the statement that the book calls so, in English or Chinese: "Theorem 3.20", "3.20", "例3.7"."""
+    plain = " ".join(unicodedata.normalize("NFKC", words).lower().removesuffix("节").split())
+    printed = next((each for each in _KINDS if plain.startswith(each)), "")
+    kind, number = _KINDS.get(printed, ""), plain.removeprefix(printed).strip()
+    same = [each for each in names if each == number or each.endswith(f" {number}")]
+    if (name := f"{kind} {number}".strip()) in names:
+        return name
+    if len(same) == 1 and not kind:
+        return same[0]
+    raise DomainError("NUMBER", words, f"one of {', '.join(same or names)}")
 
 
 def _given(statement: Statement, words: list[str]) -> dict[str, float | list[float]]:
@@ -84,7 +101,7 @@ def _given(statement: Statement, words: list[str]) -> dict[str, float | list[flo
 
 def _number(parameter: Parameter, text: str) -> float:
     try:
-        return parameter.kind(text)
-    except ValueError:
+        return float(Fraction(text)) if "/" in text and parameter.kind is float else parameter.kind(text)
+    except (ValueError, ArithmeticError):
         wanted = "an integer" if parameter.kind is int else "a number"
         raise DomainError(f"--{parameter.name}", text, f"{wanted}: {parameter.meaning}") from None
