@@ -134,7 +134,7 @@ SCALARS = [
     ("(age > 1) IS TRUE", ((col("age") > 1).fill_null(False),)),
     ("(age > 1) IS NOT FALSE", (~~(col("age") > 1).fill_null(True),)),
     ("age + 2 * age - age / 3 > 0", (col("age") + lit(2) * col("age") - col("age") / 3 > 0,)),
-    ("age % 2 = 1", (col("age") % 2 == 1,)),
+    ("age % 2 = 1 AND MOD(age, -3) = -1", (col("age").remainder(2) == 1, col("age").remainder(-3) == -1)),
     ("-amount > 1e3", (-col("amount") > 1000.0,)),
     ("LOWER(city) = UPPER('x')", (col("city").lower() == lit("x").upper(),)),
     ("LENGTH(city) > 3 AND STARTS_WITH(city, 'r')", (col("city").length() > 3, col("city").starts_with("r"))),

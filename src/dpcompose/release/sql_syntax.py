@@ -125,6 +125,14 @@ def number(node: Any, what: str) -> Any:
     return float(exact) if Decimal(repr(float(exact))) == exact else exact
 
 
+def numbers(node: Any, name: str) -> int | tuple[Any, ...]:
+    """The numbers that a function is called with; one by itself."""
+    found = tuple(number(each, name) for each in node.expressions)
+    if not found or not all(type(each) is int for each in found):
+        raise DomainError(f"sql: {name}", shown(node), "whole numbers")
+    return found[0] if len(found) == 1 else found
+
+
 def shown(node: Any) -> str:
     """A node as SQL, for errors and for names of columns."""
     return node.sql()
