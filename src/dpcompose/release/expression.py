@@ -296,16 +296,16 @@ def case(*branches: tuple[object, object], else_: object) -> RowExpression:
     return call("case", *arguments, else_)
 
 
+_ONE_TO_ONE = {"add", "subtract", "as_text", "lower", "upper", "fill_null"}
+
+
 def one_to_one(expression: RowExpression, names: Mapping[str, str]) -> str | None:
     """The entry of `names` for the column whose values an expression tells apart; None where that is not plain."""
-    match expression:
-        case ColumnName(name):
-            return names.get(name)
-        case FunctionCall("add" | "subtract" | "as_text" | "lower" | "upper" | "fill_null", arguments):
-            found = [each for each in arguments if not isinstance(each, LiteralValue)]
-            return one_to_one(found[0], names) if len(found) == 1 else None
-        case _:
+    while isinstance(expression, FunctionCall) and expression.name in _ONE_TO_ONE:
+        expression, *others = sorted(expression.arguments, key=lambda each: isinstance(each, LiteralValue))
+        if not all(isinstance(each, LiteralValue) for each in others):
             return None
+    return names.get(expression.name) if isinstance(expression, ColumnName) else None
 
 
 def row_expression(where: str, given: object) -> RowExpression:

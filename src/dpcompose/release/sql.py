@@ -315,7 +315,7 @@ class _Reader:
         aliases = {each.alias: each.this for each in self.root.expressions if type(each).__name__ == "Alias"}
         items = [] if order is None else order.expressions
         first = items[0].this if len(items) == 1 and items[0].args.get("desc") else None
-        if type(first).__name__ == "Column" and first is not None:
+        if type(first).__name__ == "Column" and first is not None and not first.table:
             first = aliases.get(first.name)
         if first is None or shown(first) != "COUNT(*)" or limit is None or question.kind != "count" or asked != 1:
             remedy = "ORDER BY COUNT(*) DESC LIMIT k, with one COUNT(*); else sort the answer: its numbers are yours"

@@ -64,7 +64,7 @@ def left_joined(root: Any, join: Any, alias: str, keys: Collection[str], other: 
             asked = True
         elif node.table == alias or not (node.table or join.args.get("using")):
             reason = f"the key of {alias} is NULL where a row of the left side meets none"
-            remedy = f"Write {alias}.{node.name} IS NULL, or the left side's {node.name} with its table before it"
+            remedy = f"Write {alias}.{node.name} IS NULL, or {node.name} of the left side with its table before it"
             raise UnsupportedError(f"sql: {shown(node)} after LEFT JOIN {alias}", reason, remedy)
     if not asked or isinstance(other, Table):
         return other.mutate(**{marker: lit(True)}) if asked else other

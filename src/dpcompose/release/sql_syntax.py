@@ -9,6 +9,7 @@ import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
@@ -69,6 +70,8 @@ def _check(text: str, tokens: Sequence[Any]) -> None:
         if word in ("VAR_SAMP", "STDDEV_SAMP", "STDEV", "VARIANCE_SAMP") and token.token_type.name != "STRING":
             reason, remedy = "variances are divided by n here", "Use VARIANCE, VAR_POP, STDDEV or STDDEV_POP"
             raise UnsupportedError(f"sql: {word}", reason, remedy)
+    if ("SLASH", "SLASH") in pairwise(kinds):
+        raise UnsupportedError("sql: //", "engines round it in different ways", "Use FLOOR(x / y), which rounds down")
     if "SEMICOLON" in kinds[:-1] or kinds == ["SEMICOLON"]:
         raise UnsupportedError("sql: several statements", "one SELECT is read", "Ask for each by itself")
     if len(words) > MOST_TOKENS:

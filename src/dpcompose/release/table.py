@@ -165,6 +165,8 @@ class Table(Transformations):
         """The table that a transformation made: other rows of the same units."""
         known = self.ranges if ranges is None else ranges
         same = self.copies if copies is None else copies
+        # Tables are equal that are called alike; what was opened elsewhere is another one.
+        there = [(each, each.source) for each in self.roots]
         columns = _columns(data)
         return replace(
             self,
@@ -177,7 +179,7 @@ class Table(Transformations):
             weights=self.weights if weights is None else weights,
             bounds=self.bounds if bounds is None else bounds,
             joined=self.joined or bounds is not None,
-            opened=(*self.roots, *(each for each in roots if each not in self.roots)),
+            opened=(*self.roots, *(each for each in roots if (each, each.source) not in there)),
         )
 
     @property
