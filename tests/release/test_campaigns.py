@@ -35,9 +35,9 @@ def test_statements_are_answered_as_sql_means_them() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("defect", statements.DEFECTS)
-def test_statements_that_are_read_otherwise_are_found(defect: str) -> None:
-    assert any(statements.run("duckdb", 1, seed, defect=defect)[0] for seed in range(40))
+@pytest.mark.parametrize(("defect", "seed"), list(zip(statements.DEFECTS, (8, 0, 0), strict=True)))
+def test_statements_that_are_read_otherwise_are_found(defect: str, seed: int) -> None:
+    assert statements.run("duckdb", 2, seed, defect=defect)[0]
 
 
 def test_files_whose_quotes_go_on_over_lines_are_found() -> None:

@@ -160,12 +160,18 @@ def test_each_table_of_a_catalog_has_its_own_bound(ledger: Ledger, tmp_path: Pat
     joined = opened["people"].join(opened["visits"], on="person")
     assert joined.bounds.rows == 6
     assert asked[first].count(table=joined, spend=spend).value == 24
+
+
+def test_a_table_of_another_source_is_none_of_the_catalog_whatever_its_name(ledger: Ledger, tmp_path: Path) -> None:
+    catalog = release.Catalog.define(ledger, "world", _two(tmp_path), filter=BasicFilter(9, delta=0), actor="keeper")
+    visits = catalog.table("visits")
+    session = release.Session(visits, ledger=ledger, scope="world", actor="ana")
     typed = release.table(tmp_path / "visits.parquet", unit="person", max_rows_per_unit=6, name="visits")
-    for mixed in (typed, opened["visits"].union(typed)):
+    for mixed in (typed, visits.union(typed), typed.union(visits)):
         with pytest.raises(DomainError, match="scope's catalog"):
-            asked[first].count(table=mixed, spend=spend)
+            session.count(table=mixed, spend=SPEND)
     with pytest.raises(DomainError, match="a table opened with"):
-        opened["people"].join(typed, on="person")
+        catalog.table("people").join(typed, on="person")
 
 
 def test_a_scope_without_the_catalog_has_one_bound(ledger: Ledger, tmp_path: Path) -> None:

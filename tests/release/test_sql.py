@@ -274,6 +274,19 @@ def test_a_key_of_no_side_is_refused_after_a_left_join() -> None:
         release.questions_of_sql(text, visits, tables={"clinics": clinics})
 
 
+def test_a_column_of_the_marker_s_name_is_read_as_it_is() -> None:
+    people, visits = (
+        release.table(frame, unit="person", max_rows_per_unit=3, name=name)
+        for name, frame in (("people", PEOPLE), ("visits", VISITS))
+    )
+    marked = visits.mutate(_joined_1=col("k")).select("_joined_1")
+    text = "SELECT COUNT(*) FROM people LEFT JOIN v USING (person) WHERE v.person IS NULL OR v._joined_1 > 0"
+    (question,) = release.questions_of_sql(text, people, tables={"v": marked})
+    assert question.table is not None
+    # 40 people without a visit, and 29 visits with k > 0.
+    assert len(question.table.data.execute()) == 69
+
+
 @pytest.mark.parametrize("side", ["RIGHT", "FULL", "LEFT ANTI", "LEFT SEMI", "CROSS", "NATURAL"])
 def test_other_joins_are_refused(side: str) -> None:
     with pytest.raises(UnsupportedError, match=side):

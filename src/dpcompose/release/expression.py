@@ -145,7 +145,7 @@ class RowExpression:
         return call("floor", self)
 
     def remainder(self, by: object) -> RowExpression:
-        """What is left of an integer by a constant one, with the sign of the integer, as `%` in SQL.
+        """The remainder of an integer by a constant one, with the sign of the former, as `%` in SQL.
 
         `x % by` is from 0 to `by` less 1, as in Python.
         """
@@ -296,7 +296,7 @@ def case(*branches: tuple[object, object], else_: object) -> RowExpression:
     return call("case", *arguments, else_)
 
 
-_ONE_TO_ONE = {"add", "subtract", "as_text", "lower", "upper", "fill_null"}
+_ONE_TO_ONE = {"add", "subtract", "multiply", "as_text", "lower", "upper", "fill_null"}
 
 
 def one_to_one(expression: RowExpression, names: Mapping[str, str]) -> str | None:

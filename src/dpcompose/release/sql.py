@@ -38,6 +38,7 @@ def questions_of_sql(
     they are private. Values are clamped by CLAMP(x, lower, upper), or CLAMP(x, lower, upper, granularity); a
     column of which the catalog has the range needs no CLAMP. Private tables are joined on a key that is not the unit by
     `ON a.key = b.key AND AT_MOST(rows of a key here, rows there)`, with `AND ROWS_PER_UNIT(here, there)` if you like.
+    A remainder has the sign of the dividend. After a LEFT JOIN the right side's key is read in IS NULL alone.
 
     Args:
         text: One SELECT, or EXPLAIN and one SELECT.

@@ -31,11 +31,14 @@ def column_name(node: Any, named: Mapping[str, Any]) -> str:
     if node.table:
         if node.table not in named:
             raise DomainError("sql: table", node.table, f"one of {', '.join(named)}")
-        table = named[node.table]
-        there = list(table.kinds) if isinstance(table, PublicTable) else [each.name for each in table.columns]
+        there = _columns(named[node.table])
         if node.name not in there:
             raise DomainError("sql: column", node.name, f"one of {', '.join(there)}")
     return node.name
+
+
+def _columns(table: Any) -> list[str]:
+    return list(table.kinds) if isinstance(table, PublicTable) else [each.name for each in table.columns]
 
 
 def named_table(node: Any, known: Mapping[str, Any]) -> tuple[str, Any]:
@@ -54,6 +57,8 @@ def left_joined(root: Any, join: Any, alias: str, keys: Collection[str], other: 
     that of the marker, which every row of the right side has. Elsewhere the right side's key is refused.
     """
     own, asked = {id(node) for node in join.walk()}, False
+    while marker in _columns(other):
+        marker += "_"
     for node in list(root.walk()):
         if type(node).__name__ != "Column" or id(node) in own or node.name not in keys:
             continue

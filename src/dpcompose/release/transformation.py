@@ -194,6 +194,9 @@ class Transformations(ABC):
         both sides kept no more rows of a unit than their bounds say, so that none makes a square of its rows. Either
         way a unit's rows follow from its own rows and public ones, and its bounds are multiplied.
 
+        The key of what comes out is this table's. With `how="left"` a row that meets none has NULL in the other columns
+        of the other table; test one there that has no NULL.
+
         On another key with `at_most=(a, b)` the joined rows belong to no unit any more: see `keyed_join`, where it is
         proved how many of them one unit moves. Such a table takes where, mutate, select and joins with public tables,
         and answers counts and clamped sums with public keys.
