@@ -78,6 +78,7 @@ def expression(rng: random.Random, columns: dict[str, str], kind: str, depth: in
             lambda: of("integer") - of("integer"),
             lambda: of("integer") * of("integer"),
             lambda: of("integer") % rng.choice([1, 2, 7, 2**31]),
+            lambda: of("integer").remainder(rng.choice([1, -2, 7, -(2**31)])),
             lambda: of(number).floor(),
             lambda: -of("integer"),
             lambda: of("integer").abs(),
@@ -138,8 +139,11 @@ def step(rng: random.Random, table: Table, others: list[Table], number: int, def
         "mutate": lambda each: each.mutate(**{f"made{number}": found}),
         "select": lambda each: each.select(*[name for name in kinds if name != "small"]),
         "union": lambda each: each.union(each.where(predicate)),
+        # The other side has a bound of its own, as the tables of a catalog do.
         "join": lambda each: each.join(
-            each.select().mutate(**{f"other{number}": release.lit(at)}), on=each.unit, how=how
+            replace(each.select().mutate(**{f"other{number}": release.lit(at)}), bounds=Bounds.stated(few[1])),
+            on=each.unit,
+            how=how,
         ),
         "keyed": lambda each: each.join(
             each.where(predicate).mutate(**{f"far{number}": found}).select(key, f"far{number}"),

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from campaigns.release import audit, kills, neighbors, samplers, truncation
+from campaigns.release import audit, kills, neighbors, samplers, statements, truncation
 from dpcompose.audit import Verdict
 from dpcompose.release import sampler
 
@@ -25,6 +25,19 @@ def test_no_unit_moves_more_than_is_charged() -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_rows_kept_by_a_key_of_the_rows_are_found() -> None:
     assert any(truncation.run("duckdb", 5, seed, key_of_rows=True) for seed in range(7, 15))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_statements_are_answered_as_sql_means_them() -> None:
+    wrong, answers = statements.run("duckdb", 12, seed=3)
+    assert wrong == []
+    assert answers > 6
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(("defect", "seed"), list(zip(statements.DEFECTS, (8, 0, 0), strict=True)))
+def test_statements_that_are_read_otherwise_are_found(defect: str, seed: int) -> None:
+    assert statements.run("duckdb", 2, seed, defect=defect)[0]
 
 
 def test_files_whose_quotes_go_on_over_lines_are_found() -> None:

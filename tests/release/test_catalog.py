@@ -11,6 +11,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 import dpcompose.release as release
+from dpcompose.account import open_scope
 from dpcompose.adaptive import BasicFilter
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.ledger import Ledger
@@ -131,6 +132,67 @@ def test_public_tables_are_joined_by_name(ledger: Ledger, visits: Table, tmp_pat
 def test_a_public_table_has_a_name_of_its_own(ledger: Ledger, tmp_path: Path) -> None:
     with pytest.raises(DomainError, match="no table has"):
         _defined(ledger, tmp_path, public={"visits": tmp_path / "clinics.parquet"})
+
+
+def _two(home: Path, **other: Any) -> dict[str, Any]:
+    people = {"person": [f"p{at}" for at in range(20)], "age": list(range(20))}
+    visits = {"person": [f"p{at % 4}" for at in range(40)], "minutes": list(range(40))}
+    for name, columns in (("people", people), ("visits", visits)):
+        parquet.write_table(pa.table(columns), home / f"{name}.parquet")
+    one = {"source": home / "people.parquet", "unit": "person", "max_rows_per_unit": 1}
+    return {"people": one, "visits": {**one, "source": home / "visits.parquet", "max_rows_per_unit": 6} | other}
+
+
+@pytest.mark.parametrize("first", ["people", "visits"])
+def test_each_table_of_a_catalog_has_its_own_bound(ledger: Ledger, tmp_path: Path, first: str) -> None:
+    filter = BasicFilter(999, delta=0)
+    catalog = release.Catalog.define(ledger, "world", _two(tmp_path), filter=filter, actor="keeper")
+    opened = {name: catalog.table(name) for name in ("people", "visits")}
+    asked = {name: release.Session(opened[name], ledger=ledger, scope="world", actor="ana") for name in opened}
+    order = [first, *({*asked} - {first})]
+    spend = {"epsilon": 100}
+    # Scale 6 / 100 at most: another number has a probability of 1e-7.
+    assert {name: asked[name].count(spend=spend).value for name in order} == {"people": 20, "visits": 24}
+    for name, rows in (("people", 1), ("visits", 6)):
+        assert f"of one unit at most {rows} rows are kept" in str(asked[name].explain(release.Count(spend=spend)))
+    both = asked[first].batch([release.Count(table=table) for table in opened.values()], spend=spend)
+    assert [answer.value for answer in both] == [20, 24]
+    joined = opened["people"].join(opened["visits"], on="person")
+    assert joined.bounds.rows == 6
+    assert asked[first].count(table=joined, spend=spend).value == 24
+
+
+def test_a_table_of_another_source_is_none_of_the_catalog_whatever_its_name(ledger: Ledger, tmp_path: Path) -> None:
+    catalog = release.Catalog.define(ledger, "world", _two(tmp_path), filter=BasicFilter(9, delta=0), actor="keeper")
+    visits = catalog.table("visits")
+    session = release.Session(visits, ledger=ledger, scope="world", actor="ana")
+    typed = release.table(tmp_path / "visits.parquet", unit="person", max_rows_per_unit=6, name="visits")
+    for mixed in (typed, visits.union(typed), typed.union(visits)):
+        with pytest.raises(DomainError, match="scope's catalog"):
+            session.count(table=mixed, spend=SPEND)
+    with pytest.raises(DomainError, match="a table opened with"):
+        catalog.table("people").join(typed, on="person")
+
+
+def test_a_scope_without_the_catalog_has_one_bound(ledger: Ledger, tmp_path: Path) -> None:
+    filter = BasicFilter(999, delta=0)
+    catalog = release.Catalog.define(ledger, "world", _two(tmp_path), filter=filter, actor="keeper")
+    open_scope(ledger, "plain", filter=filter, actor="keeper")
+    one, other = (
+        release.Session(catalog.table(name), ledger=ledger, scope="plain", actor="ana") for name in ("people", "visits")
+    )
+    one.count(spend=SPEND)
+    with pytest.raises(DomainError, match="the first question charged to 'plain'"):
+        other.count(spend=SPEND)
+
+
+@pytest.mark.parametrize("unit", ["minutes", ["person", "minutes"]])
+def test_a_catalog_of_two_units_is_refused(ledger: Ledger, tmp_path: Path, unit: Any) -> None:
+    with pytest.raises(DomainError, match=r"tables\['visits'\]: unit = .*as in tables\['people'\].*a scope of its own"):
+        release.Catalog.define(
+            ledger, "world", _two(tmp_path, unit=unit), filter=BasicFilter(1, delta=0), actor="keeper"
+        )
+    assert [scope.path for scope in ledger.scopes()] == []
 
 
 def test_a_catalog_on_postgresql(ledger: Ledger, tmp_path: Path, postgres_url: str) -> None:

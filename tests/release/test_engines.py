@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,8 +57,31 @@ def test_spark_agrees_with_duckdb(spark: Any, tmp_path: Path) -> None:
             assert Scan.of(there, batch).exact() == [exact(here, each) for each in batch]
     asked = tables.on_spark(spark, ROWS, tmp_path / "conditions.parquet", "conditions")
     assert misread(release.table(asked, unit="person", max_rows_per_unit=1), conditions()[::40]) == []
+    made = odd(25, 2)
+    asked = tables.on_spark(spark, made, tmp_path / "remainders.parquet")
+    _remainders(release.table(asked, unit="person", max_rows_per_unit=100, name="people"), made)
     nobody = tables.on_spark(spark, [], tmp_path / "nobody.parquet", "nobody")
     _empty(release.table(nobody, unit="person", max_rows_per_unit=2))
+
+
+def _remainders(there: release.Table, made: list[tuple[Any, ...]]) -> None:
+    """In SQL a remainder has the sign of the dividend, and a quotient is a float."""
+    points = [row[8] for row in made if row[0] is not None and row[8] is not None]
+    for by in (3, -7):
+        text = f"SELECT MOD(points, {by}) AS remainder, COUNT(*) FROM people WHERE points % {by} / 4 < 0.5 GROUP BY 1"
+        (question,) = release.questions_of_sql(text, there, keys=[*range(-6, 7)])
+        assert question.table is not None
+        found = exact(question.table, question.design(question.table, {"epsilon": 1}).aggregation)
+        signed = [(abs(point) % abs(by)) * (1 if point > 0 else -1) for point in points]
+        assert {key: bins[0][0] for key, bins in found.items()} == Counter((each,) for each in signed if each < 2)
+
+
+def test_remainders_are_those_of_sql_on_postgresql(postgres_url: str) -> None:
+    made = odd(25, 2)
+    for source in (tables.arrow(made), tables.on_postgres(postgres_url, made)):
+        there = release.table(source, unit="person", max_rows_per_unit=100, name="people")
+        _remainders(there, made)
+        there.close()
 
 
 def test_empty_tables_agree(postgres_url: str) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from datetime import date
+from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 from sqlglot import exp
 
@@ -134,7 +137,7 @@ SCALARS = [
     ("(age > 1) IS TRUE", ((col("age") > 1).fill_null(False),)),
     ("(age > 1) IS NOT FALSE", (~~(col("age") > 1).fill_null(True),)),
     ("age + 2 * age - age / 3 > 0", (col("age") + lit(2) * col("age") - col("age") / 3 > 0,)),
-    ("age % 2 = 1", (col("age") % 2 == 1,)),
+    ("age % 2 = 1 AND MOD(age, -3) = -1", (col("age").remainder(2) == 1, col("age").remainder(-3) == -1)),
     ("-amount > 1e3", (-col("amount") > 1000.0,)),
     ("LOWER(city) = UPPER('x')", (col("city").lower() == lit("x").upper(),)),
     ("LENGTH(city) > 3 AND STARTS_WITH(city, 'r')", (col("city").length() > 3, col("city").starts_with("r"))),
@@ -195,6 +198,203 @@ def test_public_tables_are_joined() -> None:
         with pytest.raises((UnsupportedError, DomainError)):
             text = f"SELECT COUNT(*) FROM people AS p JOIN cities AS c {wrong}"
             release.questions_of_sql(text, table, tables={"cities": cities})
+
+
+PEOPLE = pa.table({"person": [f"p{at}" for at in range(60)], "age": [at % 9 for at in range(60)]})
+VISITS = pa.table(
+    {
+        "person": [f"p{at % 20}" for at in range(60)],
+        "clinic": [("north", "far", "south", None)[at % 4] for at in range(60)],
+        "k": [at - 30 for at in range(60)],
+    }
+)
+CLINICS = pa.table({"clinic": ["north", "south", "empty"], "city": ["oslo", None, "rome"]})
+
+
+def _answered(text: str, **given: Any) -> tuple[Any, list[Any], bool]:
+    """The answer at a huge budget, what DuckDB says of the same text, and whether anything was charged."""
+    frames = {"people": (PEOPLE, 1), "visits": (VISITS, 3)}
+    known: dict[str, Any] = {
+        name: release.table(frame, unit="person", max_rows_per_unit=most, name=name)
+        for name, (frame, most) in frames.items()
+    }
+    plain = duckdb.connect()
+    for name, frame in (("people", PEOPLE), ("visits", VISITS), ("clinics", CLINICS)):
+        plain.register(name, frame)
+    session = world.session_of(known[text.split(" FROM ")[1].split(maxsplit=1)[0]], world.ledger(epsilon=200.0))
+    left = session.account.left()
+    known["clinics"] = release.public(CLINICS)
+    try:
+        answer: Any = session.sql(text, spend={"epsilon": 100}, tables=known, **given)
+    except (UnsupportedError, DomainError) as refused:
+        answer = str(refused)
+    return answer, plain.execute(text).fetchall(), session.account.left() != left
+
+
+@pytest.mark.parametrize("on", ["USING (clinic)", "ON visits.clinic = c.clinic"])
+@pytest.mark.parametrize(
+    "where",
+    [
+        "c.clinic IS NULL",
+        "c.clinic IS NOT NULL AND k > 0",
+        "NOT (c.clinic IS NULL OR c.city = 'oslo')",
+        "CASE WHEN c.clinic IS NULL THEN TRUE ELSE k > 9 END",
+        "visits.clinic IS NULL",
+        "c.city IS NULL",
+    ],
+)
+def test_a_left_join_reads_the_key_of_the_side_that_is_named(on: str, where: str) -> None:
+    answer, truth, _ = _answered(f"SELECT COUNT(*) FROM visits LEFT JOIN clinics c {on} WHERE {where}")
+    # One row moves a count by 1 at epsilon 33: another number has a probability of e^-33.
+    assert [(answer.value,)] == truth
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT COUNT(*) FROM visits LEFT JOIN clinics c USING (clinic) WHERE c.clinic = 'north'",
+        "SELECT COUNT(*) FROM visits LEFT JOIN clinics c USING (clinic) WHERE COALESCE(c.clinic, 'x') = 'x'",
+        "SELECT c.clinic, COUNT(*) FROM visits LEFT JOIN clinics c USING (clinic) GROUP BY c.clinic",
+        "SELECT COUNT(DISTINCT v.person) FROM people LEFT JOIN visits v USING (person)",
+        "SELECT COUNT(*) FROM visits LEFT JOIN clinics c ON visits.clinic = c.clinic "
+        "JOIN clinics d ON c.clinic = d.clinic",
+    ],
+)
+def test_the_right_key_of_a_left_join_is_refused_where_it_is_not_answered(text: str) -> None:
+    answer, _, charged = _answered(text)
+    assert isinstance(answer, str) and "after LEFT JOIN" in answer and "IS NULL, or " in answer
+    assert not charged
+
+
+def test_a_key_of_no_side_is_refused_after_a_left_join() -> None:
+    clinics = release.public(CLINICS)
+    visits = release.table(VISITS, unit="person", max_rows_per_unit=3, name="visits")
+    text = "SELECT COUNT(*) FROM visits LEFT JOIN clinics c ON visits.clinic = c.clinic WHERE clinic IS NULL"
+    with pytest.raises(UnsupportedError, match="clinic after LEFT JOIN c"):
+        release.questions_of_sql(text, visits, tables={"clinics": clinics})
+
+
+def test_a_column_of_the_marker_s_name_is_read_as_it_is() -> None:
+    people, visits = (
+        release.table(frame, unit="person", max_rows_per_unit=3, name=name)
+        for name, frame in (("people", PEOPLE), ("visits", VISITS))
+    )
+    marked = visits.mutate(_joined_1=col("k")).select("_joined_1")
+    text = "SELECT COUNT(*) FROM people LEFT JOIN v USING (person) WHERE v.person IS NULL OR v._joined_1 > 0"
+    (question,) = release.questions_of_sql(text, people, tables={"v": marked})
+    assert question.table is not None
+    # 40 people without a visit, and 29 visits with k > 0.
+    assert len(question.table.data.execute()) == 69
+
+
+@pytest.mark.parametrize("side", ["RIGHT", "FULL", "LEFT ANTI", "LEFT SEMI", "CROSS", "NATURAL"])
+def test_other_joins_are_refused(side: str) -> None:
+    with pytest.raises(UnsupportedError, match=side):
+        read(f"SELECT COUNT(*) FROM people {side} JOIN p USING (city)", tables={"p": release.public(CLINICS)})
+
+
+def test_who_never_came_is_counted_by_a_left_join_of_two_private_tables(tmp_path: Path) -> None:
+    for name, frame in (("people", PEOPLE), ("visits", VISITS)):
+        parquet.write_table(frame, tmp_path / f"{name}.parquet")
+    with Ledger.open("memory:") as ledger:
+        most = {"people": 1, "visits": 6}
+        tables = {
+            name: {"source": tmp_path / f"{name}.parquet", "unit": "person", "max_rows_per_unit": rows}
+            for name, rows in most.items()
+        }
+        catalog = release.Catalog.define(ledger, "world", tables, filter=BasicFilter(999, delta=0), actor="keeper")
+        people, visits = catalog.table("people"), catalog.table("visits")
+        text = "SELECT COUNT(*) FROM people LEFT JOIN visits v USING (person) WHERE v.person IS NULL"
+        session = release.Session(people, ledger=ledger, scope="world", actor="ana")
+        found: Any = session.sql(text, spend={"epsilon": 100}, tables={"visits": visits})
+    # Scale 6 / 100: another number has a probability of 1e-7.
+    assert found.value == 40 == len({*PEOPLE["person"].to_pylist()} - {*VISITS["person"].to_pylist()})
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["k % 3 = 1", "k % 3 = -1", "k % -3 = -2", "MOD(k, 7) < -3", "-k % 3 = 1", "(k + 1) % 7 = -6", "k / 4 < -6.5"],
+)
+def test_a_remainder_has_the_sign_of_the_dividend(where: str) -> None:
+    answer, truth, _ = _answered(f"SELECT COUNT(*) FROM visits WHERE {where}")
+    assert [(answer.value,)] == truth
+
+
+def test_what_engines_divide_in_different_ways_is_refused() -> None:
+    for where, named in (("k % 0 = 0", "not 0"), ("k // 3 = 1", "FLOOR"), ("k DIV 3 = 1", "FLOOR"), ("k % k = 0", "k")):
+        visits = release.table(VISITS, unit="person", max_rows_per_unit=3, name="visits")
+        with pytest.raises((UnsupportedError, DomainError), match=named):
+            release.questions_of_sql(f"SELECT COUNT(*) FROM visits WHERE {where}", visits)
+
+
+NORTH = "FROM visits WHERE clinic IN ('north') GROUP BY"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("SELECT COUNT(*) AS visits_total FROM visits", ["visits_total"]),
+        (f"SELECT clinic AS c, COUNT(*) AS n {NORTH} clinic", ["c", "n"]),
+        (f"SELECT clinic AS c, COUNT(*) AS n {NORTH} c", ["c", "n"]),
+        (f"SELECT clinic AS count, COUNT(*) {NORTH} 1", ["count", "count_"]),
+        (f"SELECT clinic, AVG(CLAMP(k, -9, 9)) AS count {NORTH} 1", ["clinic", "count", "count_"]),
+        (f"SELECT UPPER(clinic) AS clinic, COUNT(DISTINCT person) AS who {NORTH} 1", ["clinic", "who"]),
+        (f"SELECT clinic, COUNT(*) AS n {NORTH} clinic ORDER BY n DESC LIMIT 1", ["clinic", "n"]),
+        ("SELECT BIN(k, -30, 0, 30), COUNT(*) AS n FROM visits GROUP BY 1", ["from", "to", "n"]),
+        ("SELECT QUANTILE(CLAMP(k, 0, 9, 1), [0.2, 0.5]) AS q FROM visits", ["q_", "q"]),
+        ("SELECT STDDEV(CLAMP(k, 0, 9)) AS spread FROM visits", ["spread", "mean", "count"]),
+        ("SELECT MIN(CLAMP(k, 0, 9, 1)) AS lowest FROM visits", ["lowest"]),
+    ],
+)
+def test_columns_are_called_as_select_says(text: str, names: list[str], tmp_path: Path) -> None:
+    visits = release.table(VISITS, unit="person", max_rows_per_unit=3, name="visits")
+    keys = ["NORTH"] if "UPPER" in text else None
+    session = world.session_of(visits, answers=tmp_path)
+    for _ in range(2):
+        answer: Any = session.sql(text, spend={"epsilon": 1}, keys=keys, key="q")
+        assert answer.table.column_names == names == list(answer.rows[0])
+    assert answer.replayed and answer.with_ends().column_names == [*names, "low", "high"]
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    for text in (
+        "SELECT city, COUNT(*) AS city FROM people GROUP BY 1",
+        "SELECT age AS n, COUNT(*) n FROM people GROUP BY 1",
+    ):
+        with pytest.raises(DomainError, match="no other column"):
+            read(text)
+    with pytest.raises(UnsupportedError, match="ORDER BY"):
+        read("SELECT city, COUNT(*) AS age FROM people GROUP BY city ORDER BY people.age DESC LIMIT 1")
+
+
+@pytest.mark.parametrize(
+    "by", ["person", "city, person", "1", "UPPER(person)", "COALESCE(LOWER(person), 'x')", "p.person"]
+)
+def test_private_groups_of_one_unit_are_refused_before_the_charge(by: str) -> None:
+    asked = world.session()
+    left = asked.account.left()
+    for what in ("COUNT(*)", "COUNT(DISTINCT person)", f"SUM({ENDS})", "MEDIAN(CLAMP(age, 0, 10, 1))"):
+        select = "p.person" if by == "1" else by
+        with pytest.raises(DomainError, match="GROUP BY another column"):
+            asked.sql(f"SELECT {select}, {what} FROM people p GROUP BY {by}", spend={"epsilon": 1, "delta": 1e-3})
+    assert asked.account.left() == left
+
+
+def test_groups_that_several_units_can_share_are_answered() -> None:
+    table = world.table()
+    spend = {"epsilon": 1, "delta": 1e-3}
+    for by in ("LENGTH(person)", "age", "person = 'ann'"):
+        (question,) = release.questions_of_sql(f"SELECT {by} AS g, COUNT(*) FROM people GROUP BY 1", table)
+        assert question.designed(table, spend).threshold is not None
+    pairs = world.table(unit=["person", "age"])
+    assert release.Count(by="person").design(pairs, spend).threshold is not None
+    assert release.Count(by="person", keys=["ann"]).design(table, {"epsilon": 1}).threshold is None
+    copied = table.mutate(who=col("person").upper(), born=lit(2026) - col("age"))
+    for by, of in (("who", copied), (("who", "born"), pairs.mutate(who=col("person"), born=lit(1) + col("age")))):
+        with pytest.raises(DomainError, match="by"):
+            release.Count(by=by).design(of, spend)
+    again = copied.select("city").mutate(who=col("city"))
+    assert release.Count(by="who").design(again, spend).threshold is not None
 
 
 def test_private_tables_are_joined_on_another_key() -> None:

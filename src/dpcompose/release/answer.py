@@ -213,6 +213,17 @@ def stored(
     )
 
 
+def labeled(answer: Answer) -> Answer:
+    """The answer with its columns under the names that its question has for them; others give way."""
+    labels, columns = answer.question.labels, list[Values]()
+    for each in answer.columns:
+        name = labels.get(each.name, each.name)
+        while each.name not in labels and name in labels.values():
+            name += "_"
+        columns.append(replace(each, name=name))
+    return replace(answer, columns=tuple(columns))
+
+
 def failure_of(confidence: float) -> float:
     """1 - confidence, which is > 0: next to 1 the digits that matter are those of the failure probability."""
     return 1 - check.open_probability("confidence", confidence)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
 from dpcompose.errors import DomainError, ReleaseError
 from dpcompose.release.payer import Payer
-from dpcompose.release.table import Table
+from dpcompose.release.table import CATALOGUED, Table
 from dpcompose.release.truncation import Sampling
 
 PLACE = "release:table"
@@ -24,15 +24,20 @@ PLACE = "release:table"
 class Binding:
     """The unit and bounds that all tables of one scope share; they never change.
 
+    The tables of a catalog share the unit alone. Its keeper wrote a bound for each, and what one unit moves follows
+    from the bound of the table that is asked, which is enforced there.
+
     Args:
         unit: The columns that name the unit of privacy, with their types.
-        bounds: What of one unit's rows is kept.
+        bounds: What of one unit's rows is kept; of a scope with a catalog, in the table that was asked first.
         key: Random; what is kept of a unit and the seal of stored answers follow from it, and nothing about rows does.
+        catalog: The catalog that says the bounds; empty where the scope has none.
     """
 
     unit: tuple[tuple[str, str], ...]
     bounds: tuple[int, int, int]
     key: str
+    catalog: str = field(default="", compare=False)
 
     @classmethod
     def of(cls, table: Table) -> Binding:
@@ -43,7 +48,7 @@ class Binding:
         unit = tuple((each.name, each.kind if each.kind == "integer" else each.type) for each in columns)
         # Transformations change bounds as they must; what the scope holds for is what was opened.
         bounds = root.bounds
-        return cls(unit, (bounds.rows, bounds.groups, bounds.rows_per_group), secrets.token_hex(32))
+        return cls(unit, (bounds.rows, bounds.groups, bounds.rows_per_group), secrets.token_hex(32), root.catalog)
 
     def shared(self, tables: Iterable[Table]) -> Binding:
         """This binding, which all these tables share too.
@@ -68,8 +73,10 @@ class Binding:
             said: dict[str, Any] = described["release"]
             unit = tuple((str(name), str(type)) for name, type in said["unit"])
             rows, groups, rows_per_group = (int(number) for number in said["bounds"])
-            kept = Binding(unit, (rows, groups, rows_per_group), str(said["key"]))
-        except (KeyError, TypeError, ValueError):
+            noted: dict[str, Any] = payer.note.get("catalog") or {}
+            catalog = f"{CATALOGUED}{noted.get('version', '')}"
+            kept = Binding(unit, (rows, groups, rows_per_group), str(said["key"]), catalog)
+        except (AttributeError, KeyError, TypeError, ValueError):
             raise ReleaseError(
                 f"{payer.scope}/{PLACE}: what the scope holds for cannot be read. Open another scope"
             ) from None
@@ -78,7 +85,8 @@ class Binding:
 
     def _require_same(self, other: Binding, where: str) -> None:
         for name, own, given in (("unit", self.unit, other.unit), ("bounds", self.bounds, other.bounds)):
-            if own != given:
+            catalogued = name == "bounds" and self.catalog and self.catalog == other.catalog
+            if own != given and not catalogued:
                 domain = f"{_shown(own)}, as in {where}"
                 raise DomainError(name, _shown(given), domain, "Another unit or bound needs a scope of its own")
 

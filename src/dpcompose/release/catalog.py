@@ -24,6 +24,7 @@ from dpcompose.errors import DomainError, ReleaseError, ScopeExistsError, Unknow
 from dpcompose.ledger import Ledger
 from dpcompose.ledger.text import line_of_text
 from dpcompose.numerics import check
+from dpcompose.release.bounding import Binding
 from dpcompose.release.decimals import exact
 from dpcompose.release.public import PublicSource, public_source
 from dpcompose.release.question import of_numbers
@@ -100,6 +101,7 @@ class Catalog:
         if not isinstance(tables, Mapping) or not tables:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("tables", type(tables).__name__, "a mapping from names to definitions, at least one")
         said: dict[str, dict[str, Any]] = {}
+        units: dict[tuple[tuple[str, str], ...], str] = {}
         for name, given in tables.items():
             label = line_of_text("tables", name)
             if not isinstance(given, Mapping) or not _NEEDED <= {*given} <= _POSSIBLE:  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -110,7 +112,12 @@ class Catalog:
             made = table(**definition)
             definition |= {"unit": list(made.unit), "ranges": _ranges(made, ranges)}
             said[label] = definition | {"types": [[each.name, each.type] for each in made.columns]}
+            units.setdefault(Binding.of(made).unit, label)
             made.close()
+        if len(units) > 1:
+            (one, first), (other, second), *_ = units.items()
+            remedy = "Name the columns alike, of one type, or give it a scope of its own"
+            raise DomainError(f"tables[{second!r}]: unit", dict(other), f"{dict(one)}, as in tables[{first!r}]", remedy)
         listed: Mapping[str, str | Path] = {} if public is None else public
         if not isinstance(listed, Mapping) or {*listed} & {*said}:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("public", type(listed).__name__, "a mapping from names that no table has to files")

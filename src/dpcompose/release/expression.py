@@ -10,7 +10,7 @@ random number or the time, so none can be said.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, NoReturn
@@ -143,6 +143,13 @@ class RowExpression:
     def floor(self) -> RowExpression:
         """The largest integer at or below a number; NULL beyond 2^53 in size."""
         return call("floor", self)
+
+    def remainder(self, by: object) -> RowExpression:
+        """The remainder of an integer by a constant one, with the sign of the former, as `%` in SQL.
+
+        `x % by` is from 0 to `by` less 1, as in Python.
+        """
+        return call("remainder", self, by)
 
     def lower(self) -> RowExpression:
         """A text with A to Z as a to z; other letters stay, for engines fold them in different ways."""
@@ -287,6 +294,18 @@ def case(*branches: tuple[object, object], else_: object) -> RowExpression:
             raise DomainError("branches", type(each).__name__, "pairs of a condition and a value")
         arguments += each
     return call("case", *arguments, else_)
+
+
+_ONE_TO_ONE = {"add", "subtract", "multiply", "as_text", "lower", "upper", "fill_null"}
+
+
+def one_to_one(expression: RowExpression, names: Mapping[str, str]) -> str | None:
+    """The entry of `names` for the column whose values an expression tells apart; None where that is not plain."""
+    while isinstance(expression, FunctionCall) and expression.name in _ONE_TO_ONE:
+        expression, *others = sorted(expression.arguments, key=lambda each: isinstance(each, LiteralValue))
+        if not all(isinstance(each, LiteralValue) for each in others):
+            return None
+    return names.get(expression.name) if isinstance(expression, ColumnName) else None
 
 
 def row_expression(where: str, given: object) -> RowExpression:

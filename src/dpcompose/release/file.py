@@ -20,6 +20,7 @@ from dpcompose.release.top import Top
 
 LARGEST_FILE = 1_000_000
 _COMMON = {"kind", "by", "keys", "spend", "error", "confidence"}
+_TYPED = {"table", "labels"}
 _OF_ROWS = (Count, Units, Histogram, Top, Distinct, Contingency, RowsPerUnit, Synthetic)
 _OF_NUMBERS = (Sum, Mean, Variance, StandardDeviation, Ratio, Quantile, Quantiles, Minimum, Maximum)
 KINDS: Mapping[str, type[Question]] = {each.kind: each for each in (*_OF_ROWS, *_OF_NUMBERS)}
@@ -27,7 +28,7 @@ KINDS: Mapping[str, type[Question]] = {each.kind: each for each in (*_OF_ROWS, *
 
 def arguments_of(kind: str) -> tuple[set[str], set[str]]:
     """The arguments of its own that a kind of question needs, and those it may have."""
-    own = {each.name: each.default is MISSING for each in fields(KINDS[kind]) if each.name not in _COMMON | {"table"}}
+    own = {each.name: each.default is MISSING for each in fields(KINDS[kind]) if each.name not in _COMMON | _TYPED}
     needed = {name for name, required in own.items() if required}
     return needed, set(own) - needed
 

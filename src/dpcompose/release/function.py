@@ -246,16 +246,19 @@ def _divide(engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpr
     return _finite(one / two.nullif(0.0))
 
 
-def _modulo(engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]) -> Expression:
-    """The rest, from 0 to the divisor less 1, as in Python; the divisor is a constant."""
-    import ibis
+def _by_constant(name: str, least: int, of: Callable[[Any, Any], Any]) -> Function:
+    """A function of an integer and the size of a constant one that is not 0; engines' % has the sign of the former."""
 
-    match written[1]:
-        case LiteralValue(value) if 1 <= value <= 2**31:
-            by = ibis.literal(value, "int64")
-            return (given[0].value % by + by) % by
-        case _:
-            raise DomainError("modulo", written[1].text, "a constant from 1 to 2^31")
+    def says(engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]) -> Expression:
+        import ibis
+
+        match written[1]:
+            case LiteralValue(value) if least <= value <= 2**31 and value != 0:
+                return of(given[0].value, ibis.literal(abs(value), "int64"))
+            case _:
+                raise DomainError(name, written[1].text, f"a constant from {least:,} to 2^31 that is not 0")
+
+    return Function("an integer and a constant", _only("integer", "integer"), says)
 
 
 def _less(engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]) -> Expression:
@@ -380,7 +383,8 @@ FUNCTIONS: Mapping[str, Function] = {
     "subtract": _arithmetic(operator.sub),
     "multiply": _arithmetic(operator.mul),
     "divide": Function("two numbers", _measured, _divide, copies=3),
-    "modulo": Function("an integer and a constant", _only("integer", "integer"), _modulo),
+    "modulo": _by_constant("modulo", 1, lambda number, by: (number % by + by) % by),
+    "remainder": _by_constant("remainder", -(2**31), operator.mod),
     "abs": Function("a number", _number_of, _abs, copies=2),
     "floor": Function("a number", lambda kinds: "integer" if _number_of(kinds) else None, _floor, copies=2),
     "equal": Function("two values of one kind", _compared, _equal),

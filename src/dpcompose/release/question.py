@@ -69,6 +69,7 @@ class Question(ABC):
             found. With private keys the spend names the delta alone.
         confidence: Of that error.
         table: The table that is asked; by default the session's.
+        labels: Names for columns of the answer in place of their own, such as the aliases of SQL; they ask nothing.
     """
 
     _: KW_ONLY
@@ -78,6 +79,7 @@ class Question(ABC):
     error: Any = None
     confidence: float = 0.95
     table: Table | None = None
+    labels: Mapping[str, str] = field(default_factory=dict[str, str], repr=False, compare=False)
     kind: ClassVar[str]
     """Its name in answers and errors."""
     foreseen: ClassVar[bool] = True
@@ -143,6 +145,11 @@ class Question(ABC):
             if self.keys is not None:
                 raise DomainError("keys", len(self.keys), "nothing without by=")
             return (), ((),)
+        if self.keys is None and table.unit and {*table.unit} <= {table.copies.get(name, name) for name in by}:
+            domain = "columns in which units agree: private groups of one unit each never come out"
+            raise DomainError(
+                "by", self.by, domain, "GROUP BY another column, or name the groups: keys=, or x IN (...)"
+            )
         return by, None if self.keys is None else _checked(self.keys, columns)
 
     def _described(self, by: Sequence[str], public: Sequence[Key] | None, **more: object) -> dict[str, object]:

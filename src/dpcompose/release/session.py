@@ -18,7 +18,7 @@ from dpcompose.ledger import Ledger, Receipt
 from dpcompose.ledger.text import line_of_text
 from dpcompose.release import arrow, sampler
 from dpcompose.release.accuracy import cheapest
-from dpcompose.release.answer import BIAS, REPLACED, Answer, Quote, answered, stored, written
+from dpcompose.release.answer import BIAS, REPLACED, Answer, Quote, answered, labeled, stored, written
 from dpcompose.release.answers import AnswerStore, answers_at, redeemed
 from dpcompose.release.asking import Asking
 from dpcompose.release.bounding import Binding
@@ -155,7 +155,7 @@ class Session(Asking):
                     for design, question, found in zip(designs, questions, scans.exact(), strict=True)
                 )
             self.answers.keep(receipt, written(answers), binding.seal)
-        return answers
+        return tuple(labeled(each) for each in answers)
 
     def workload(
         self,
@@ -333,7 +333,7 @@ class Session(Asking):
         found = self.answers.find(receipt, binding.seal)
         if found is None:
             raise SpentError(receipt.key)
-        return stored(found, designs, questions, receipt)
+        return tuple(labeled(each) for each in stored(found, designs, questions, receipt))
 
 
 def _delta(designs: Sequence[Design]) -> Fraction | None:

@@ -15,12 +15,11 @@ from typing import Any
 
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.file import KINDS
-from dpcompose.release.public import frozen
 from dpcompose.release.question import Question
-from dpcompose.release.sql_aggregate import ENDS, SUMS, called, made, quantile
+from dpcompose.release.sql_aggregate import ENDS, SUMS, answer_labels, called, made, quantile
 from dpcompose.release.sql_nodes import refusal
-from dpcompose.release.sql_scalar import column_name, conjuncts, literal, scalar
-from dpcompose.release.sql_syntax import number, parsed, shown
+from dpcompose.release.sql_scalar import column_name, conjuncts, left_joined, literal, named_table, scalar
+from dpcompose.release.sql_syntax import number, numbers, parsed, shown
 from dpcompose.release.table import Table
 
 MOST_WHERES = 10
@@ -39,6 +38,7 @@ def questions_of_sql(
     they are private. Values are clamped by CLAMP(x, lower, upper), or CLAMP(x, lower, upper, granularity); a
     column of which the catalog has the range needs no CLAMP. Private tables are joined on a key that is not the unit by
     `ON a.key = b.key AND AT_MOST(rows of a key here, rows there)`, with `AND ROWS_PER_UNIT(here, there)` if you like.
+    A remainder has the sign of the dividend. After a LEFT JOIN the right side's key is read in IS NULL alone.
 
     Args:
         text: One SELECT, or EXPLAIN and one SELECT.
@@ -90,7 +90,7 @@ class _Reader:
         if start is None:
             raise UnsupportedError("sql: no FROM", "a question is asked of a table", f"FROM {_names(table)[-1]}")
         known = {**table.public_tables, **dict.fromkeys(_names(table), table), **tables}
-        alias, first = _table(start.this, known)
+        alias, first = named_table(start.this, known)
         if first is not table:
             raise DomainError("sql: FROM", alias, f"FROM {_names(table)[-1]}", "Other tables stand in JOIN")
         reader = cls(root, first, first, {alias: first})
@@ -110,7 +110,8 @@ class _Reader:
         # A few conditions are as many transformations; many are one.
         for each in conditions if len(conditions) <= MOST_WHERES else [reduce(and_, conditions)]:
             self.table = self.table.where(each)
-        aggregates = [each for each in self.root.expressions if not self._grouping(each, grouped)]
+        items = [(each, self._grouping(each, grouped)) for each in self.root.expressions]
+        aggregates = [each for each, name in items if name is None]
         by = tuple(self._column(node, name) for name, node in keyed.items())
         options: dict[str, Any] = {"by": by[0] if len(by) == 1 else by, "keys": listed}
         if not by:
@@ -122,15 +123,19 @@ class _Reader:
         if not found:
             raise UnsupportedError("sql: no aggregate", "rows are never shown", "Ask with COUNT(*), SUM, AVG, ...")
         found = [self._ordered(each, len(found)) for each in found]
+        aliases = {name: each.alias for each, name in items if name is not None and each.alias}
+        columns = {column: aliases.get(name, column) for name, column in zip(keyed, by, strict=True)}
+        labels = [answer_labels(*each, columns) for each in zip(found, aggregates, strict=True)]
         if self.made:
             self.table = self.table.mutate(**{name: scalar(node, self.named) for name, node in self.made.items()})
-        return tuple(replace(each, table=None if self.table is self.base else self.table) for each in found)
+        table = None if self.table is self.base else self.table
+        return tuple(replace(each, table=table, labels=names) for each, names in zip(found, labels, strict=True))
 
     # FROM, WHERE, GROUP BY
 
     def _join(self, join: Any, known: Mapping[str, Any]) -> None:
         side, kind = str(join.args.get("side") or "").lower(), str(join.args.get("kind") or "").lower()
-        alias, other = _table(join.this, known)
+        alias, other = named_table(join.this, known)
         using, condition = join.args.get("using") or [], join.args.get("on")
         pairs, bounds = [(each.name, each.name) for each in using], dict[str, Any]()
         for each in conjuncts(condition) if condition is not None else []:
@@ -140,11 +145,11 @@ class _Reader:
             elif JOIN_BOUNDS[bound] in bounds:
                 raise DomainError(f"sql: {bound}", shown(each), "said once in a join")
             else:
-                bounds[JOIN_BOUNDS[bound]] = _integers(each, bound)
+                bounds[JOIN_BOUNDS[bound]] = numbers(each, bound)
         if side not in ("", "left") or kind not in ("", "inner", "outer") or not pairs or alias in self.named:
             what = " ".join(each for each in (side.upper(), kind.upper(), "JOIN") if each)
             reason = "rows of the joined table alone belong to nobody" if pairs else "rows are joined on equal keys"
-            raise UnsupportedError(f"sql: {what}", reason, "JOIN ... USING (column), or LEFT JOIN ... USING (column)")
+            raise UnsupportedError(f"sql: {what}", reason, "JOIN or LEFT JOIN ... USING (column)")
         if any(own != theirs for own, theirs in pairs):
             raise UnsupportedError("sql: ON", "a key has one name in both tables", "Rename the column, and use USING")
         on = [own for own, _ in pairs]
@@ -155,7 +160,10 @@ class _Reader:
         ):
             reason, remedy = "rows of private tables on another key are bounded", "ON a.key = b.key AND AT_MOST(a, b)"
             raise UnsupportedError(f"sql: JOIN USING ({', '.join(on)})", reason, remedy)
-        self.table = self.table.join(other, on=on[0] if len(on) == 1 else on, how=side or "inner", **bounds)
+        rows = other
+        if side == "left":
+            rows = left_joined(self.root, join, alias, on, other, f"_joined_{len(self.named)}")
+        self.table = self.table.join(rows, on=on[0] if len(on) == 1 else on, how=side or "inner", **bounds)
         self.named = {**self.named, alias: other}
 
     def _matched(self, node: Any, alias: str) -> tuple[str, str]:
@@ -190,15 +198,15 @@ class _Reader:
             found[alias or (node.name if type(node).__name__ == "Column" else shown(node))] = node
         return found
 
-    def _grouping(self, node: Any, grouped: Mapping[str, Any]) -> bool:
+    def _grouping(self, node: Any, grouped: Mapping[str, Any]) -> str | None:
+        """The grouping column that an item of SELECT is; None for an aggregate."""
         inner = node.this if type(node).__name__ == "Alias" else node
         if type(inner).__name__ == "Column" and inner.name in grouped:
-            return True
-        if inner in grouped.values():
-            return True
-        if type(inner).__name__ == "Column":
+            return inner.name
+        name = next((each for each, grouping in grouped.items() if grouping == inner), None)
+        if name is None and type(inner).__name__ == "Column":
             raise DomainError("sql: SELECT", shown(inner), "an aggregate, or a column of GROUP BY")
-        return False
+        return name
 
     def _split(
         self, parts: Sequence[Any], grouped: Mapping[str, Any], keys: Sequence[Any] | None
@@ -308,7 +316,7 @@ class _Reader:
         aliases = {each.alias: each.this for each in self.root.expressions if type(each).__name__ == "Alias"}
         items = [] if order is None else order.expressions
         first = items[0].this if len(items) == 1 and items[0].args.get("desc") else None
-        if type(first).__name__ == "Column" and first is not None:
+        if type(first).__name__ == "Column" and first is not None and not first.table:
             first = aliases.get(first.name)
         if first is None or shown(first) != "COUNT(*)" or limit is None or question.kind != "count" or asked != 1:
             remedy = "ORDER BY COUNT(*) DESC LIMIT k, with one COUNT(*); else sort the answer: its numbers are yours"
@@ -320,20 +328,3 @@ class _Reader:
 def _names(table: Table) -> list[str]:
     """The names of a table: its own, and that of its file without the end."""
     return [table.name, PurePath(table.name).stem]
-
-
-def _integers(node: Any, name: str) -> int | tuple[Any, ...]:
-    """The numbers that a function is called with; one by itself."""
-    found = tuple(number(each, name) for each in node.expressions)
-    if not found or not all(type(each) is int for each in found):
-        raise DomainError(f"sql: {name}", shown(node), "whole numbers")
-    return found[0] if len(found) == 1 else found
-
-
-def _table(node: Any, known: Mapping[str, Any]) -> tuple[str, Any]:
-    """The alias of a table in FROM or JOIN, and the table."""
-    if type(node).__name__ != "Table" or type(node.this).__name__ != "Identifier":
-        raise refusal(node) if type(node).__name__ != "Table" else refusal(node.this)
-    if node.name not in known:
-        raise DomainError("sql: FROM", node.name, f"one of {', '.join(dict.fromkeys(known))}")
-    return node.alias or node.name, frozen(known[node.name])

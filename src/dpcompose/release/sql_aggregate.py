@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from dpcompose.errors import DomainError
 from dpcompose.release.file import KINDS
 from dpcompose.release.question import Question
 from dpcompose.release.sql_nodes import CALLS, refusal
@@ -20,6 +22,10 @@ _SPREADS = {
 }
 ENDS = {"Min": "minimum", "Max": "maximum"}
 SUMS = {"Sum": "sum", "Avg": "mean", **_SPREADS}
+
+
+_COLUMNS = {"top": "count", "histogram": "count", "quantiles": "quantile", "standard deviation": "standard_deviation"}
+"""The column of an answer that an aggregate is, where it is not called as the question."""
 
 
 def quantile(node: Any) -> tuple[Any, list[Any]] | None:
@@ -55,3 +61,17 @@ def made(kind: str, node: Any, **arguments: Any) -> Question:
 def called(node: Any, name: str) -> bool:
     """Whether a node calls the function of this name."""
     return type(node).__name__ == "Anonymous" and str(node.this).upper() == name
+
+
+def answer_labels(question: Question, node: Any, keys: Mapping[str, str]) -> dict[str, str]:
+    """The names of an answer's columns in SELECT: those of its keys, and the alias of the aggregate.
+
+    Raises:
+        DomainError: If two of them are the same.
+    """
+    own = _COLUMNS.get(question.kind, question.kind)
+    own = f"{own}_" if own in keys else own
+    found = {**keys} | ({own: node.alias} if node.alias else {})
+    if len({*found.values()}) < len(found):
+        raise DomainError("sql: AS", node.alias, "a name that no other column of the answer has")
+    return found

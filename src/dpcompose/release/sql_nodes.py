@@ -100,6 +100,7 @@ _REFUSED: Mapping[str, tuple[str, str]] = {
     "Sort": ("SORT BY", "Sort the answer"),
     "Lambda": ("a lambda", "Use the functions of docs/release.md"),
     "Bracket": ("an index", "Use the functions of docs/release.md"),
+    "IntDiv": ("DIV", "Use FLOOR(x / y), which rounds down"),
     "Func": ("a function that is not in the list", "Use the functions of docs/release.md"),
 }
 

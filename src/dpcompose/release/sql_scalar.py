@@ -1,11 +1,12 @@
 """Scalars of SQL: columns, literals, and functions of one row."""
 # sqlglot is only partly typed.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import date
 from decimal import Decimal
 from functools import reduce
@@ -13,9 +14,10 @@ from typing import Any
 
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.expression import RowExpression, case, col, lit
-from dpcompose.release.public import PublicTable
+from dpcompose.release.public import PublicTable, frozen, public
 from dpcompose.release.sql_nodes import CHAINS, refusal
 from dpcompose.release.sql_syntax import number, shown
+from dpcompose.release.table import Table
 
 
 def column_name(node: Any, named: Mapping[str, Any]) -> str:
@@ -29,11 +31,51 @@ def column_name(node: Any, named: Mapping[str, Any]) -> str:
     if node.table:
         if node.table not in named:
             raise DomainError("sql: table", node.table, f"one of {', '.join(named)}")
-        table = named[node.table]
-        there = list(table.kinds) if isinstance(table, PublicTable) else [each.name for each in table.columns]
+        there = _columns(named[node.table])
         if node.name not in there:
             raise DomainError("sql: column", node.name, f"one of {', '.join(there)}")
     return node.name
+
+
+def _columns(table: Any) -> list[str]:
+    return list(table.kinds) if isinstance(table, PublicTable) else [each.name for each in table.columns]
+
+
+def named_table(node: Any, known: Mapping[str, Any]) -> tuple[str, Any]:
+    """The alias of a table in FROM or JOIN, and the table."""
+    if type(node).__name__ != "Table" or type(node.this).__name__ != "Identifier":
+        raise refusal(node) if type(node).__name__ != "Table" else refusal(node.this)
+    if node.name not in known:
+        raise DomainError("sql: FROM", node.name, f"one of {', '.join(dict.fromkeys(known))}")
+    return node.alias or node.name, frozen(known[node.name])
+
+
+def left_joined(root: Any, join: Any, alias: str, keys: Collection[str], other: Any, marker: str) -> Any:
+    """The right side of a LEFT JOIN, with a column that is NULL where a row meets none, if the SELECT needs it.
+
+    The key of the joined rows is the left side's, so the statement is changed: the right side's key IS NULL becomes
+    that of the marker, which every row of the right side has. Elsewhere the right side's key is refused.
+    """
+    own, asked = {id(node) for node in join.walk()}, False
+    while marker in _columns(other):
+        marker += "_"
+    for node in list(root.walk()):
+        if type(node).__name__ != "Column" or id(node) in own or node.name not in keys:
+            continue
+        parent = node.parent
+        if node.table == alias and type(parent).__name__ == "Is" and type(parent.expression).__name__ == "Null":
+            node.this.set("this", marker)
+            node.set("table", None)
+            asked = True
+        elif node.table == alias or not (node.table or join.args.get("using")):
+            reason = f"the key of {alias} is NULL where a row of the left side meets none"
+            remedy = f"Write {alias}.{node.name} IS NULL, or {node.name} of the left side with its table before it"
+            raise UnsupportedError(f"sql: {shown(node)} after LEFT JOIN {alias}", reason, remedy)
+    if not asked or isinstance(other, Table):
+        return other.mutate(**{marker: lit(True)}) if asked else other
+    import pyarrow as pa
+
+    return public(other.frame.append_column(marker, pa.array([True] * other.frame.num_rows, pa.bool_())))
 
 
 def conjuncts(node: Any, connected: str = "And") -> list[Any]:
@@ -110,7 +152,7 @@ _CALLS: Mapping[str, Callable[..., Any]] = {
     "Sub": operator.sub,
     "Mul": operator.mul,
     "Div": operator.truediv,
-    "Mod": operator.mod,
+    "Mod": RowExpression.remainder,
     "And": operator.and_,
     "Or": operator.or_,
     "Not": operator.invert,

@@ -9,6 +9,7 @@ import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
@@ -69,6 +70,8 @@ def _check(text: str, tokens: Sequence[Any]) -> None:
         if word in ("VAR_SAMP", "STDDEV_SAMP", "STDEV", "VARIANCE_SAMP") and token.token_type.name != "STRING":
             reason, remedy = "variances are divided by n here", "Use VARIANCE, VAR_POP, STDDEV or STDDEV_POP"
             raise UnsupportedError(f"sql: {word}", reason, remedy)
+    if ("SLASH", "SLASH") in pairwise(kinds):
+        raise UnsupportedError("sql: //", "engines round it in different ways", "Use FLOOR(x / y), which rounds down")
     if "SEMICOLON" in kinds[:-1] or kinds == ["SEMICOLON"]:
         raise UnsupportedError("sql: several statements", "one SELECT is read", "Ask for each by itself")
     if len(words) > MOST_TOKENS:
@@ -123,6 +126,14 @@ def number(node: Any, what: str) -> Any:
     if text.isdigit():
         return int(exact)
     return float(exact) if Decimal(repr(float(exact))) == exact else exact
+
+
+def numbers(node: Any, name: str) -> int | tuple[Any, ...]:
+    """The numbers that a function is called with; one by itself."""
+    found = tuple(number(each, name) for each in node.expressions)
+    if not found or not all(type(each) is int for each in found):
+        raise DomainError(f"sql: {name}", shown(node), "whole numbers")
+    return found[0] if len(found) == 1 else found
 
 
 def shown(node: Any) -> str:

@@ -129,6 +129,7 @@ class Table(Transformations):
         public_tables: The public tables that the catalog lists.
         part: The scope of the part of a partition that this is; empty for a whole table.
         joined: Whether a row of what was opened may be several now.
+        copies: For computed columns that tell units apart as a column of the unit does, the name of that one.
     """
 
     name: str
@@ -149,6 +150,7 @@ class Table(Transformations):
     )
     part: str = field(default="", repr=False)
     joined: bool = field(default=False, repr=False, compare=False)
+    copies: Mapping[str, str] = field(default_factory=dict[str, str], repr=False, compare=False)
 
     @property
     def roots(self) -> tuple[Self, ...]:
@@ -158,10 +160,13 @@ class Table(Transformations):
     def changed(
         self, data: Any, step: str, *, weights: Mapping[str, int] | None = None, bounds: Bounds | None = None,
         roots: tuple[Any, ...] = (), ranges: Mapping[str, tuple[Any, Any]] | None = None,
-        unit: tuple[str, ...] | None = None,
+        unit: tuple[str, ...] | None = None, copies: Mapping[str, str] | None = None,
     ) -> Self:  # fmt: skip
         """The table that a transformation made: other rows of the same units."""
         known = self.ranges if ranges is None else ranges
+        same = self.copies if copies is None else copies
+        # Tables are equal that are called alike; what was opened elsewhere is another one.
+        there = [(each, each.source) for each in self.roots]
         columns = _columns(data)
         return replace(
             self,
@@ -169,12 +174,18 @@ class Table(Transformations):
             data=data,
             columns=columns,
             ranges={each.name: known[each.name] for each in columns if each.name in known},
+            copies={each.name: same[each.name] for each in columns if each.name in same},
             steps=(*self.steps, step),
             weights=self.weights if weights is None else weights,
             bounds=self.bounds if bounds is None else bounds,
             joined=self.joined or bounds is not None,
-            opened=(*self.roots, *(each for each in roots if each not in self.roots)),
+            opened=(*self.roots, *(each for each in roots if (each, each.source) not in there)),
         )
+
+    @property
+    def catalog(self) -> str:
+        """The catalog that lists it, as it is told among what is trusted; empty where none does."""
+        return self.source.partition(" ")[0] if self.source.startswith(CATALOGUED) else ""
 
     @property
     def single(self) -> bool:
@@ -222,7 +233,7 @@ class Table(Transformations):
             DomainError: If there is a catalog, and it does not have this table.
         """
         catalog = next((each for each in trusted if each.startswith(CATALOGUED)), None)
-        if catalog is not None and not all(root.source.startswith(f"{catalog} ") for root in self.roots):
+        if catalog is not None and not all(root.catalog == catalog for root in self.roots):
             domain, remedy = "a table of the scope's catalog", "Use release.Catalog(ledger, scope).table(name)"
             raise DomainError("table", self.name, domain, remedy)
 

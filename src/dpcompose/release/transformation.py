@@ -23,7 +23,7 @@ from dpcompose.errors import DomainError, UnknownMethodError, UnsupportedError
 from dpcompose.release.bounds import MOST_ROWS, Bounds
 from dpcompose.release.embedded import together
 from dpcompose.release.engine import Engine, without_warnings
-from dpcompose.release.expression import RowExpression, col, row_expression
+from dpcompose.release.expression import RowExpression, col, one_to_one, row_expression
 from dpcompose.release.function import Rows, compiled
 from dpcompose.release.keyed_join import KINDS as KEYS
 from dpcompose.release.keyed_join import KeptRows, few_of_each_key, joined, joined_bounds
@@ -48,10 +48,14 @@ class Transformations(ABC):
         steps: tuple[str, ...]
         weights: Mapping[str, int]
         ranges: Mapping[str, tuple[Any, Any]]
+        copies: Mapping[str, str]
         public_tables: Mapping[str, PublicSource]
 
         @property
         def identity(self) -> str: ...
+
+        @property
+        def catalog(self) -> str: ...
 
         @property
         def roots(self) -> tuple[Self, ...]: ...
@@ -72,6 +76,7 @@ class Transformations(ABC):
         roots: tuple[Any, ...] = (),
         ranges: Mapping[str, tuple[Any, Any]] | None = None,
         unit: tuple[str, ...] | None = None,
+        copies: Mapping[str, str] | None = None,
     ) -> Self:
         """The table that a transformation made."""
 
@@ -125,7 +130,11 @@ class Transformations(ABC):
             step = "mutate " + ", ".join(f"{name}={each.text}" for name, each in expressions.items())
             # A column that is made anew is no longer the one of which the keeper knows the ends.
             ranges = {name: ends for name, ends in self.ranges.items() if name not in made}
-            return self.changed(self.data.mutate(**columns), step, weights=weights, ranges=ranges)
+            units = {**self.copies, **{name: name for name in self.unit}}
+            same = {name: one_to_one(expressions.get(name, col(name)), units) for name in {**units, **expressions}}
+            copies = {name: unit for name, unit in same.items() if unit is not None}
+            data = self.data.mutate(**columns)
+            return self.changed(data, step, weights=weights, ranges=ranges, copies=copies)
 
     def select(self, *names: str) -> Self:
         """The table with these columns and those of the unit, which always stay: a unit's rows stay its rows.
@@ -184,6 +193,9 @@ class Transformations(ABC):
         With a table of the same unit on the unit: a row meets rows of its own unit alone, equal byte for byte, after
         both sides kept no more rows of a unit than their bounds say, so that none makes a square of its rows. Either
         way a unit's rows follow from its own rows and public ones, and its bounds are multiplied.
+
+        The key of what comes out is this table's. With `how="left"` a row that meets none has NULL in the other columns
+        of the other table; test one there that has no NULL.
 
         On another key with `at_most=(a, b)` the joined rows belong to no unit any more: see `keyed_join`, where it is
         proved how many of them one unit moves. Such a table takes where, mutate, select and joins with public tables,
@@ -320,7 +332,10 @@ class Transformations(ABC):
         )
         if own != theirs:
             raise DomainError(what, other.unit, f"a table of the same unit: {own}")
-        if {root.bounds for root in (*self.roots, *other.roots)} != {self.roots[0].bounds}:
+        roots = (*self.roots, *other.roots)
+        catalogs = {root.catalog for root in roots}
+        # A catalog has a bound for each of its tables; in other scopes all have the same.
+        if ("" in catalogs or len(catalogs) > 1) and {root.bounds for root in roots} != {self.roots[0].bounds}:
             raise DomainError(what, str(other.roots[0].bounds), f"a table opened with {self.roots[0].bounds}")
         with without_warnings():
             data = together(other.data, self.data.get_backend()) if self.engine == other.engine else None
