@@ -38,6 +38,9 @@ class _Pool:
 class Readings:
     """The readings behind the answers of several products at one point: a question owns one for each point."""
 
+    attained: float = math.inf
+    """The upper end of what attained losses answer, where that is another question; infinite if it was not asked."""
+
     def __init__(self) -> None:
         self._found: dict[int, tuple[Product, LineReading]] = {}
 
