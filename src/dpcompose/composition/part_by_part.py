@@ -52,7 +52,7 @@ class PartByPart:
             most: An upper end of what attained losses say, at most that of the answer.
         """
         lower = self._attained(bound.lower, most)
-        if lower > bound.lower:
+        if bound.lower < lower <= bound.upper:  # what contradicts the upper end is left out
             bound = apart([Bound(lower, math.inf)], bound)
         return self._unsampled(bound) if most >= bound.upper or bound.upper > _APART * bound.lower else bound
 
