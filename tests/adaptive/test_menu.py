@@ -22,14 +22,18 @@ from dpcompose import (
     RandomizedResponse,
     compose,
 )
-from dpcompose.account import open_scope, open_slots
+from dpcompose.account import open_partition, open_scope, open_slots
 from dpcompose.adaptive import (
+    AdvancedFilter,
+    BasicFilter,
     ConcentratedFilter,
+    Curators,
     GaussianFilter,
     MenuFilter,
     PureFilter,
     RenyiFilter,
     UnionFilter,
+    advise,
     from_description,
 )
 from dpcompose.adaptive.menu_search import closed
@@ -37,6 +41,7 @@ from dpcompose.adaptive.worst_case import worst_case
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, OverdrawnError, UnsupportedError
 from dpcompose.ledger import Ledger
+from dpcompose.numerics.exact import exact, rounded_up
 from oracles import backward
 
 RESPONSES = {
@@ -289,6 +294,51 @@ def test_bad_unions() -> None:
             UnionFilter(filters, shares)  # pyright: ignore[reportArgumentType]
     with pytest.raises(DomainError, match="finite epsilon"):
         UnionFilter((RenyiFilter(2.0, budget=1.0),), (0.0,)).start().filter.guarantee()
+
+
+def test_a_union_that_promises_nothing_is_not_opened() -> None:
+    union = UnionFilter((PureFilter(1.0), RenyiFilter(8.0, budget=100.0)), (0.0, 0.0))
+    for opened in (
+        union.start,
+        lambda: open_scope(Ledger.open("memory:"), "u", filter=union, actor="Ada"),
+        lambda: open_partition(Ledger.open("memory:"), "u", filter=union, actor="Ada"),
+        lambda: Curators(2, filter=union),
+    ):
+        with pytest.raises(DomainError, match="finite epsilon"):
+            opened()
+
+
+@pytest.mark.parametrize("share", [0.1, Fraction(1, 10), Fraction(0.1), 0.3, 1e-6])
+def test_the_share_of_a_filter_may_be_its_own_delta(share: float | Fraction) -> None:
+    for inner in (BasicFilter(1.0, delta=share), AdvancedFilter(1.0, delta=share, slack=share)):
+        union = UnionFilter((PureFilter(1.0), inner), (0.0, share))
+        promise = union.guarantee()
+        assert promise.epsilon <= 1.0 and promise.delta == rounded_up(exact(share))
+        assert Curators(1, filter=union).total(delta=promise.delta).epsilon <= 1.0
+    below = exact(share) * (1 - Fraction(1, 10**18))
+    with pytest.raises(DomainError, match="finite epsilon"):
+        UnionFilter((PureFilter(1.0), BasicFilter(1.0, delta=share)), (0.0, below)).guarantee()
+
+
+@pytest.mark.parametrize("delta", [0.1, 0.3, 1e-6, Fraction(1, 3)])
+def test_the_promise_holds_at_its_own_delta(delta: float | Fraction) -> None:
+    at = float(delta) if isinstance(delta, float) else rounded_up(delta)
+    for budget in (UnionFilter((PureFilter(1.0),), (delta,)), MenuFilter.for_target([BlackBox(0.5)], 1.0, delta)):
+        assert budget.epsilon_at(delta=at) <= 1.0 < budget.epsilon_at(delta=at / 2)
+
+
+def test_one_member_that_is_known_by_its_rho_alone() -> None:
+    menu = MenuFilter.for_target([Concentrated(0.01)], 1.0, 1e-6)
+    total = menu.total_weight
+    deltas = [(Concentrated(0.01) * times).delta(epsilon=1.0).upper for times in (total, total + 1)]
+    assert total > 0 and menu.start().granted == 0 and deltas[0] <= 1e-6 < deltas[1]
+    rows = {row.kind: row for row in advise([(Concentrated(0.001), 5)], 1.0, delta=1e-6)}
+    assert rows["menu"].alone == (24,) and not rows["menu"].refusal
+
+
+def test_a_member_that_fits_more_often_than_a_menu_counts() -> None:
+    menu = MenuFilter.for_target([RandomizedResponse(1e-10)], 1e-9, 1e-6)
+    assert menu.total_weight == 10**6 and menu.start().granted == 0
 
 
 def test_a_mechanism_without_a_pair_is_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -21,20 +22,25 @@ from dpcompose import (
     GaussianDP,
     Laplace,
     RandomizedResponse,
+    compose,
 )
-from dpcompose.account import open_scope
+from dpcompose.account import exposure, open_scope
 from dpcompose.adaptive import (
+    AdvancedFilter,
     BasicFilter,
     ConcentratedFilter,
     Curators,
     Filter,
     GaussianFilter,
+    MenuFilter,
     PureFilter,
     RenyiFilter,
+    UnionFilter,
     from_description,
 )
+from dpcompose.errors import DomainError
 from dpcompose.ledger import Ledger
-from dpcompose.numerics.exact import rounded_down, rounded_up
+from dpcompose.numerics.exact import exact, rounded_down, rounded_up
 
 
 def granted(filter: Filter, mechanism: Any, times: int) -> bool:
@@ -133,6 +139,40 @@ def test_descriptions_of_exact_doubles_are_still_read_as_such() -> None:
     old = {"filter": "pure", "version": 1, "epsilon": "0.1"}
     assert from_description(old).limits == {"epsilon": Fraction(0.1)}
     assert from_description(PureFilter(0.1).description()).limits == {"epsilon": Fraction(1, 10)}
+
+
+SAME: list[Callable[[Any], Filter]] = [
+    PureFilter,
+    lambda number: BasicFilter(1.0, delta=number),
+    lambda number: BasicFilter(number, delta=0),
+    lambda number: AdvancedFilter(1.0, delta=0.5, slack=number),
+    lambda number: ConcentratedFilter(number, delta=0),
+    lambda number: RenyiFilter(2.0, budget=number),
+    GaussianFilter,
+    lambda number: UnionFilter((PureFilter(number),), (0,)),
+    lambda number: UnionFilter((PureFilter(1.0),), (number,)),
+    lambda number: MenuFilter((compose(BlackBox(0.1)),), epsilon=number, delta=0.1, states=((1,),)),
+]
+
+
+@pytest.mark.parametrize("build", SAME)
+def test_filters_are_equal_if_their_numbers_are_the_same_exactly(build: Callable[[Any], Filter]) -> None:
+    for typed in (0.1, 0.3):
+        double, tenths = build(Fraction(typed)), build(Fraction(repr(typed)))
+        assert build(typed) == tenths and hash(build(typed)) == hash(tenths) and build(typed) != double
+        with pytest.raises(DomainError, match="state of this filter"):
+            build(typed).step(double.start(), BlackBox(0.01))
+        assert from_description(double.description()) == double
+    assert build(1 / 2) == build(Fraction(1, 2)) and build(1 / 2) != PureFilter(7.0)
+
+
+def test_a_promise_does_not_depend_on_what_was_asked_before() -> None:
+    ledger = Ledger.open("memory:")
+    for path, number in (("double", Fraction(0.3)), ("tenths", 0.3)):
+        open_scope(ledger, path, filter=PureFilter(number), actor="Ada")
+    promised = [exposure(ledger, paths=[path], delta=0.0).promised.epsilon for path in ("double", "tenths")]
+    assert exact(promised[0]) >= Fraction(0.3) and exact(promised[1]) >= Fraction(3, 10)
+    assert promised[1] == Curators(1, filter=PureFilter(0.3)).total(delta=0.0).epsilon
 
 
 class Louder(Laplace):

@@ -77,6 +77,13 @@ def test_a_table_and_one_document(plan: str) -> None:
     assert len(document["filters"]) == 8
 
 
+def test_work_that_is_known_by_its_rho_alone(tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text('delta = 1e-6\n[[mechanism]]\nkind = "concentrated"\nrho = 0.001\ntimes = 5\n')
+    result = invoke(["adaptive", "advise", str(path), "--epsilon", "1"])
+    assert result.exit_code == 0 and "menu" in result.stdout, result.output
+
+
 @pytest.mark.parametrize(
     ("words", "part"),
     [([], "--epsilon"), (["--epsilon", "0"], "above 0"), (["--epsilon", "nan"], "epsilon"),

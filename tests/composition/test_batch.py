@@ -54,6 +54,44 @@ def test_each_answer_overlaps_the_single_one() -> None:
         assert max(other.lower, back[index].lower) <= min(other.upper, back[index].upper)
 
 
+APART = Gaussian(8.0).sampled(0.01) * 2000 + Gaussian(27.0).sampled(1e-9) * 8000
+FAINT = Gaussian(72360.95091710017).sampled(2.704179281739353e-07) * 7429
+
+
+def test_a_question_that_is_not_planned_takes_no_other_with_it() -> None:
+    asked: list[Composable] = [MIXED[1], APART, MIXED[3]]
+    found = epsilons(asked, delta=1e-5, masked=True)
+    assert not found.refusals
+    assert [found[at].upper for at in (0, 2)] == [epsilons([asked[at]], delta=1e-5)[0].upper for at in (0, 2)]
+    one = APART.epsilon(delta=1e-5)
+    assert found[1].contains(0.18240757) or abs(found[1].upper - 0.18240757) < 1e-8
+    assert max(one.lower, found[1].lower) <= min(one.upper, found[1].upper)
+    one, other = APART.delta(epsilon=0.15), deltas(asked, epsilon=0.15)[1]
+    assert max(one.lower, other.lower) <= min(one.upper, other.upper) and other.width < 1e-6 * other.upper
+
+
+def test_noises_that_are_far_apart_are_calibrated_as_one_by_one() -> None:
+    def family(sigma: float) -> Composable:
+        return Gaussian(sigma).sampled(0.01) * 2000 + Gaussian(27.0).sampled(1e-9) * 8000
+
+    found = calibrations([family, lambda sigma: Gaussian(sigma) * 10], epsilon=0.2, delta=1e-5, bracket=(4.0, 400.0))
+    one = calibrate(family, epsilon=0.2, delta=1e-5, bracket=(4.0, 400.0))
+    assert found[0].value == pytest.approx(one.value, rel=1e-6) and family(found[0].value).epsilon(delta=1e-5).upper <= 0.2
+
+
+def test_sums_beyond_floats_certify_nothing() -> None:
+    """The cut part of a partner whose moments overflow, alone and beside a free phase."""
+    partner = Gaussian(5.224903487400665).sampled(0.3597358203883911) * 1525
+    found = (partner + Gaussian(89077.3388144667).sampled(0.0028250238851409127) * 58).epsilon(delta=1.22318130005745e-172)
+    assert 82.5 < found.lower <= found.upper < 82.6
+
+
+def test_losses_that_are_never_far_from_zero_have_an_answer() -> None:
+    delta = 1.8401046415232317e-15
+    one, other = FAINT.epsilon(delta=delta), epsilons([FAINT], delta=delta)[0]
+    assert 0 <= one.lower <= one.upper < 1e-6 and max(one.lower, other.lower) <= min(one.upper, other.upper)
+
+
 def test_an_answer_depends_on_its_question_alone() -> None:
     together, order = epsilons(MIXED, delta=1e-6), [3, 1, 5, 0, 4, 2]
     shuffled = epsilons([MIXED[at] for at in order], delta=1e-6)

@@ -22,7 +22,7 @@ from dpcompose.numerics.exact import exact, rounded_down, rounded_up
 from dpcompose.numerics.roots import minimum
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ConcentratedFilter(Filter):
     """Charges rho and delta while both sums stay within the caps: then the interaction is rho-zCDP but for delta.
 
@@ -104,7 +104,7 @@ class ConcentratedFilter(Filter):
         return _mean_of_laplace
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RenyiFilter(Filter):
     """Charges the Renyi divergence of one order: while its sum is at most `budget`, that of the interaction is.
 
@@ -219,7 +219,7 @@ def _best_order(epsilon: float, delta: float) -> float:
     return up(1.0 + math.exp(minimum(shortfall, start=2.0, step=0.5, limit=24.0, steps=40)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GaussianFilter(Filter):
     """Charges mu squared while the sum is at most `mu` squared: then the interaction is mu-GDP, without any loss.
 

@@ -99,6 +99,17 @@ class Filter(ABC):
 
     kind: ClassVar[str]
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both are of one class and state the same exact numbers: 0.3 is 3/10, and Fraction(0.3) is not."""
+        return isinstance(other, Filter) and type(self) is type(other) and self._stated == other._stated
+
+    def __hash__(self) -> int:
+        return hash(self._stated)
+
+    @property
+    def _stated(self) -> tuple[Any, ...]:
+        return tuple([_meaning(getattr(self, each.name)) for each in fields(cast("Any", self))])
+
     @property
     @abstractmethod
     def limits(self) -> dict[str, Fraction]:
@@ -142,11 +153,15 @@ class Filter(ABC):
     def omitted(self, times: int) -> list[tuple[Fraction, float, int]]:
         """The delta that the guarantee omits, exact and as the guarantee has it, if there is one; see `asked`."""
         check.times(times)
-        typed = self.typed()
-        if typed is None or not typed.delta:
+        if not (exactly := self._charged_delta()):
             return []
         promise = self.promise() or self.concentrated()
-        return [] if promise is None else [(typed.delta, promise.delta, times)]
+        return [] if promise is None else [(exactly, promise.delta, times)]
+
+    def _charged_delta(self) -> Fraction:
+        """The delta of the guarantee's promise, exact; 0 where it has none."""
+        typed = self.typed()
+        return Fraction(0) if typed is None else typed.delta
 
     def promise(self) -> ApproximateDP | None:
         """The one (epsilon, delta) of the interaction; None where it has a whole curve."""
@@ -264,6 +279,13 @@ class Filter(ABC):
         """This filter as plain text values, which `from_description` reads back to an equal filter."""
         names = [field.name for field in fields(cast("Any", self))]
         return {"filter": self.kind, "version": VERSION} | {name: written(getattr(self, name)) for name in names}
+
+
+def _meaning(value: Any) -> Any:
+    """A number as the exact one that it stands for; anything else is itself."""
+    if isinstance(value, tuple):
+        return tuple(map(_meaning, cast("tuple[Any, ...]", value)))
+    return exact(value) if isinstance(value, float | Fraction) else value
 
 
 def charged(state: Spending, asked: Mapping[str, Fraction]) -> tuple[Spending, Decision]:

@@ -27,7 +27,7 @@ MOST_MEMBERS, MOST_LISTED, MOST_COUNT = 16, 4096, 10**6
 _NO_GAIN = "Only what is declared counts: leave it out"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MenuFilter(Filter):
     """Grants members of a menu while their counts are below one of the listed ones, or their weights within a total.
 
@@ -97,14 +97,14 @@ class MenuFilter(Filter):
 
         Raises:
             DomainError: If an argument is outside its domain, or no member fits the target even once.
-            UnsupportedError: If a member has no pair of distributions.
+            UnsupportedError: If one of several members has no pair of distributions.
         """
         check.member("adjacency", adjacency, Adjacency)
         members, most, at = _menu(menu, adjacency), *_target(epsilon, delta)
         common: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency}
         if len(members) == 1:
             found = _fixed(members[0], adjacency, most, at)
-            if not gathered(members[0].parts, adjacency).pairs[0][0].symmetric:
+            if not _is_symmetric(members[0], adjacency):
                 found = max(found, *menu_search.alone(worst_case(members, adjacency, most, at), at))
             _require_some(members, [found], epsilon, delta)
             return cls(members, weights=(1,), total_weight=found, **common)
@@ -179,6 +179,9 @@ class MenuFilter(Filter):
     def promise(self) -> ApproximateDP:
         return self.guarantee()
 
+    def _charged_delta(self) -> Fraction:
+        return exact(self.delta)
+
     def _same_adjacency(self, adjacency: Adjacency) -> None:
         if adjacency is not self.adjacency:
             raise DomainError("adjacency", adjacency, f"{self.adjacency}, that of the menu")
@@ -247,10 +250,10 @@ def _is_symmetric(member: Composition, adjacency: Adjacency) -> bool:
 
 
 def _fixed(member: Composition, adjacency: Adjacency, epsilon: float, delta: float) -> int:
-    """How many fit if they are fixed in advance."""
+    """How many fit if they are fixed in advance, at most 10^6."""
     low, high = 0, 1
-    while high <= MOST_COUNT and _delta_of(member, high, adjacency, epsilon) <= delta:
-        low, high = high, 2 * high
+    while low < high and _delta_of(member, high, adjacency, epsilon) <= delta:
+        low, high = high, min(2 * high, MOST_COUNT)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if _delta_of(member, middle, adjacency, epsilon) <= delta else (low, middle)

@@ -20,7 +20,7 @@ from dpcompose.numerics.exact import digits, exact, rounded_down, rounded_up
 from dpcompose.numerics.roots import walk
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PureFilter(Filter):
     """Charges pure epsilons while their sum is at most `epsilon`: then the interaction is (epsilon, 0)-DP.
 
@@ -93,7 +93,7 @@ class PureFilter(Filter):
         return lambda epsilon: epsilon
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BasicFilter(Filter):
     """Charges (epsilon, delta) while both sums stay within the caps: then the interaction is (epsilon, delta)-DP.
 
@@ -159,7 +159,7 @@ class BasicFilter(Filter):
 _DIGITS, _ERROR = 120, Decimal("1e-100")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AdvancedFilter(Filter):
     """Charges (epsilon squared, delta): the interaction is (epsilon, delta)-DP while the sums stay within the caps.
 

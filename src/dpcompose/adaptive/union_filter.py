@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Self
 
 from dpcompose.adaptive.amount import LARGEST, Number, mapping, probability, read, written
 from dpcompose.adaptive.divergence_filters import ConcentratedFilter, GaussianFilter, RenyiFilter
-from dpcompose.adaptive.filter import VERSION, Filter
+from dpcompose.adaptive.filter import VERSION, Filter, Spending
 from dpcompose.adaptive.promise_filters import AdvancedFilter, BasicFilter, PureFilter
-from dpcompose.adaptive.total import Target, Total, optimal
+from dpcompose.adaptive.total import Target, Total, asked, optimal
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import Adjacency, ApproximateDP, Priced
 from dpcompose.numerics.exact import exact, rounded_down, rounded_up
@@ -24,7 +24,7 @@ _PARTS: dict[str, type[Filter]] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class UnionFilter(Filter):
     """Grants a charge while at least one of its filters would have granted it and all before it.
 
@@ -114,10 +114,20 @@ class UnionFilter(Filter):
         """The sum of the shares."""
         return sum(map(exact, self.shares), Fraction(0))
 
+    def start(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Spending:
+        """The state before any charge, once it is certain that there is a guarantee."""
+        self.guarantee()
+        return super().start(adjacency=adjacency)
+
     def guarantee(self) -> ApproximateDP:
-        """The largest epsilon of the filters, each at its share, and the sum of the shares."""
+        """The largest epsilon of the filters, each at its share, and the sum of the shares.
+
+        Raises:
+            DomainError: If a filter has no finite epsilon at its share.
+        """
+        # The exact share: as a float it may fall below the delta of the very filter whose share it is.
         epsilons = [
-            each.epsilon_at(delta=rounded_down(exact(share)))
+            each._total(1, asked(exact(share), each.omitted(1))).epsilon
             for each, share in zip(self.filters, self.shares, strict=True)
         ]
         if not max(epsilons) <= LARGEST:
@@ -129,6 +139,9 @@ class UnionFilter(Filter):
 
     def promise(self) -> ApproximateDP:
         return self.guarantee()
+
+    def _charged_delta(self) -> Fraction:
+        return self.delta
 
     def _price(self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
         """The prices under all filters; where one has none, or more than it ever grants, its cap and one."""

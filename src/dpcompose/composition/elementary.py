@@ -6,7 +6,13 @@ both, whatever was chosen from earlier answers. The parts' own answers are the l
 Without sampling: the hockey-stick divergence is jointly convex, so that of the mixtures (1 - q) Q + q P and Q (and of
 P and (1 - q) P + q Q) is at most q times that of P and Q, plus 1 - q times (1 - e^epsilon)_+, which no divergence is
 below. So at every epsilon, in either order, a pair dominates its mixture; and what dominates every round dominates the
-composition.
+composition, whichever rounds are taken without their sample: all of them, or some.
+
+Total variation: no delta(epsilon) with epsilon >= 0 is above delta(0), the total variation, which is at most the root
+of half the Kullback-Leibler divergence (Pinsker), the sum of what every round adds to it, at most. With chi^2 =
+e^(D_2) - 1 of a pair (P, Q), that of its mixture (1 - q) Q + q P against Q is q^2 chi^2; in the other order,
+q^2 times the integral of (P - Q)^2 / ((1 - q) Q + q P), it is at most q^2 chi^2 / (1 - q). And no Kullback-Leibler
+divergence is above log(1 + chi^2).
 
 Reference: [DworkRoth2014, Theorem 3.16], [BalleBartheGaboardi2018, Theorem 2], [ZhuDongWang2022, Theorem 10]
 """
@@ -26,6 +32,7 @@ from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
 
 _BASIC = Certificate("basic composition of the answers for one mechanism each")
 _LARGEST = Certificate("largest losses, added up")
+_VARIATION = Certificate("total variation, from the divergence of order 2")
 _NOTE = "the upper end is a dominating pair's or an elementary theorem's; the lower end is that of attained losses"
 _STEPS = 6
 _HOPELESS = 1e4
@@ -40,6 +47,14 @@ class Asked(Protocol):
     @property
     def curve(self) -> RenyiCurve:
         """Its Renyi divergences."""
+        ...
+
+    def uncompared(self, number: float, *, for_delta: bool) -> Bound:
+        """delta at an epsilon, or epsilon at a delta, compared with no elementary theorem."""
+        ...
+
+    def attained_end(self, number: float, least: float, *, for_delta: bool) -> float:
+        """The lower end alone of `uncompared`, or `least` if that is larger."""
         ...
 
     def epsilon(self, delta: float) -> Bound:
@@ -73,7 +88,7 @@ class Elementary:
         return self.losses.one_by_one()
 
     @cached_property
-    def _unsampled(self) -> list[Unsampled | None]:
+    def unsampled(self) -> list[Unsampled | None]:
         """The compositions that run on the samples of the parts; empty if nobody is sampled."""
         found = [part.unsampled(self.losses.adjacency) for part, _ in self.losses.parts]
         return [] if all(inner is None for inner in found) else found
@@ -81,10 +96,12 @@ class Elementary:
     @cached_property
     def _whole(self) -> Asked | None:
         """The same question where everybody is in every sample; None if nobody is sampled."""
-        if not self._unsampled:
-            return None
+        return self.without_samples(self.unsampled) if self.unsampled else None
+
+    def without_samples(self, inners: Sequence[Unsampled | None]) -> Asked:
+        """The same question with what runs on the samples in the place of the parts; None leaves a part as it is."""
         entries: list[tuple[Part, int]] = []
-        for (part, times), inner in zip(self.losses.parts, self._unsampled, strict=True):
+        for (part, times), inner in zip(self.losses.parts, inners, strict=True):
             each = ((part, 1),) if inner is None else inner.parts
             entries += [(one, checked_times("times", count * times)) for one, count in each]
         return self.ask(gathered(merged(entries), self.losses.adjacency, summed=True))
@@ -93,7 +110,7 @@ class Elementary:
     def samples(self) -> Samples:
         """The Renyi curves of the parts without their samples, with the rates; empty if nobody is sampled."""
         found: list[tuple[RenyiCurve, float, int]] = []
-        for (losses, times), inner in zip(self._single if self._unsampled else (), self._unsampled, strict=True):
+        for (losses, times), inner in zip(self._single if self.unsampled else (), self.unsampled, strict=True):
             if inner is None:
                 found.append((self.ask(losses).curve, 1.0, times))
             else:
@@ -115,13 +132,21 @@ class Elementary:
         """The same question about each of them."""
         return [(self.ask(losses), times) for losses, times in self._apart]
 
+    @cached_property
+    def _variation(self) -> float:
+        """At least the total variation, where a part is sampled; else 1."""
+        rows = [times * _chi_squared(curve.divergence(2.0), rate) for curve, rate, times in self.samples]
+        return min(up(math.sqrt(_sum((row, 1) for row in rows) / 2)), 1.0) if rows else 1.0
+
     def epsilon(self, delta: float, *, known: float) -> list[Bound]:
         """Upper ends for epsilon, those that may be below what is known; the lower ends are 0."""
+        if self._variation <= delta:
+            return [Bound(0.0, 0.0, _VARIATION)]
         # Where there are Renyi curves alone, what is known says what it is without sampling at every order.
         whole = None if self.losses.promises else self._whole
-        if whole is not None and whole.curve.hopeless(known, _HOPELESS * delta, attained=False):
+        if whole is not None and hopeless(whole, known, delta):
             whole = None
-        found = [] if whole is None else [_without_sampling(whole.epsilon(delta))]
+        found = [] if whole is None else [without_sampling(whole.epsilon(delta))]
         share, rows, spent = max(down(delta / max(self._count, 1)), 0.0), list[tuple[float, int]](), 0.0
         for losses, times in self._apart:
             rows.append((self.ask(losses).epsilon(share).upper, times))
@@ -135,9 +160,10 @@ class Elementary:
     def delta(self, epsilon: float, *, known: float) -> list[Bound]:
         """Upper ends for delta at an epsilon >= 0, those that may be below what is known; the lower ends are 0."""
         whole = self._whole
-        if whole is not None and whole.curve.hopeless(epsilon, _HOPELESS * known, attained=False):
+        if whole is not None and hopeless(whole, epsilon, known):
             whole = None
-        found = [] if whole is None else [_without_sampling(whole.delta(epsilon))]
+        found = [Bound(0.0, self._variation, _VARIATION)] if self._variation < known else []
+        found += [] if whole is None else [without_sampling(whole.delta(epsilon))]
         if self._one_by_one:
             found.append(Bound(0.0, self._basic_delta(epsilon), _BASIC))
         return found
@@ -198,9 +224,22 @@ def apart(lower: Sequence[Bound], upper: Bound) -> Bound:
     return Bound(min(low, upper.upper), upper.upper, certificate)
 
 
-def _without_sampling(bound: Bound) -> Bound:
+def hopeless(question: Asked, epsilon: float, delta: float) -> bool:
+    """Whether the moments of a question say that its answer is far above this point."""
+    return question.curve.hopeless(epsilon, _HOPELESS * delta, attained=False)
+
+
+def without_sampling(bound: Bound) -> Bound:
+    """The upper end of a question in which samples are left out."""
     method = f"{bound.certificate.method}, as if nobody were left out of a sample"
     return Bound(0.0, bound.upper, Certificate(method, bound.certificate.budget, bound.certificate.unit))
+
+
+def _chi_squared(divergence: float, rate: float) -> float:
+    """log(1 + chi^2) on a Poisson sample, the larger of both orders, from the divergence of order 2; rounded up."""
+    if rate == 1 or not divergence < 700:
+        return divergence
+    return math.log1p(rate * rate / (1 - rate) * math.expm1(divergence)) * (1 + 64 * UNIT_ROUNDOFF)
 
 
 def _sum(rows: Iterable[tuple[float, int]]) -> float:

@@ -56,9 +56,9 @@ class Losses(NamedTuple):
 
     @property
     def samples_attained(self) -> bool:
-        """Whether the losses of every part on a sample are attained."""
-        rows = [pairs for part, pairs in self.by_part if part.unsampled(self.adjacency) is not None]
-        return all(pair.attained for pairs in rows for pair, _ in pairs)
+        """Whether the losses of every part on a sample are attained, where its divergences may be amplified."""
+        rows = [(part.unsampled(self.adjacency), pairs) for part, pairs in self.by_part]
+        return all(pair.attained for inner, pairs in rows if inner and inner.rate < 1 for pair, _ in pairs)
 
     @property
     def largest_finite(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -14,6 +14,7 @@ from dpcompose.composition.converted import converted, curved
 from dpcompose.composition.elementary import Elementary, apart, largest_losses, least, wide
 from dpcompose.composition.losses import Losses, gathered
 from dpcompose.composition.part import Pairs, Parts
+from dpcompose.composition.part_by_part import PartByPart
 from dpcompose.composition.renyi import RenyiCurve, Samples
 from dpcompose.errors import UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency, Orientation
@@ -25,6 +26,7 @@ from dpcompose.numerics.bound import Bound, Certificate
 
 TOLERANCE = 1e-9
 _SEVERAL_LOSSES, _MANY_LOSSES = 8, 256
+_Read = Callable[[tuple[Product, ...], float, Readings], list[Bound]]
 _CONVERTED = "parts with a Renyi curve as one pair, by the profile of that curve"
 
 
@@ -77,12 +79,15 @@ class PrivacyQuestion:
             found = self._converted_delta(epsilon, readings)
             if not found or not self.curve.hopeless(epsilon, found[0].upper, attained=False):
                 found.append(self.curve.delta(epsilon))
-            return apart(self._deltas(self._leading(readings), epsilon, readings), _smallest(found))
+            return self._below(_smallest(found), epsilon, readings, self._deltas)
         upper = _largest(self._deltas(self.dominating, epsilon, readings))
-        return upper if self.tight else apart(self._deltas(self._leading(readings), epsilon, readings), upper)
+        return upper if self.tight else self._below(upper, epsilon, readings, self._deltas)
 
     def _least_delta(self, found: Bound, epsilon: float, readings: Readings) -> Bound:
-        if self.proof or epsilon < 0:
+        if self.proof:
+            return found
+        found = self._by_parts(found, epsilon, readings, for_delta=True)
+        if epsilon < 0 or not wide(found, self.tolerance):
             return found
         if self.elementary:
             found = least(found, self.elementary.beyond(epsilon))
@@ -102,11 +107,14 @@ class PrivacyQuestion:
         if not (self.tight or self.rounds) or self.losses.promises or len(order) < 8 or self.proof:
             return [self.delta(epsilon) for epsilon in epsilons]
         known = dict(zip(order, self._shared(self.dominating, order), strict=True))
+        readings = {at: Readings() for at in order}
         if self.rounds:
             lower = self._shared(self.attained, order)
             known = {at: apart([low], known[at]) for at, low in zip(order, lower, strict=True)}
+            for at, low in zip(order, lower, strict=True):
+                readings[at].attained = low.upper
         known = {
-            at: self._least_delta(bound, at, Readings()) if wide(bound, self.tolerance) else bound
+            at: self._least_delta(bound, at, readings[at]) if wide(bound, self.tolerance) else bound
             for at, bound in known.items()
         }
         return [known[epsilon] if epsilon in known else self.delta(epsilon) for epsilon in epsilons]
@@ -128,6 +136,9 @@ class PrivacyQuestion:
         return found
 
     def _least_epsilon(self, found: Bound, delta: float, readings: Readings) -> Bound:
+        found = self._by_parts(found, delta, readings, for_delta=False)
+        if not wide(found, self.tolerance):
+            return found
         others: list[Bound] = []
         if not self.losses.promises and not self._in_closed_form:
             start = readings.order(self.dominating[0])
@@ -135,14 +146,40 @@ class PrivacyQuestion:
             others += self._converted_epsilon(delta, readings)
         return least(found, [*others, *(self.elementary.epsilon(delta, known=found.upper) if self.elementary else ())])
 
+    def _by_parts(self, bound: Bound, number: float, readings: Readings, *, for_delta: bool) -> Bound:
+        if self.elementary is None:
+            return bound
+        # What a part attains alone may be more than it does in company: then the attained products do not say it all.
+        alone = any(pair.tight_alone or pair.either_order for pair, _ in self.losses.pairs)
+        most = bound.upper if alone else min(bound.upper, readings.attained)
+        return PartByPart(self.elementary, number, self.tolerance, for_delta).narrower(bound, most)
+
+    def uncompared(self, number: float, *, for_delta: bool) -> Bound:
+        """delta at an epsilon, or epsilon at a delta, compared with no elementary theorem."""
+        return (self._delta if for_delta else self._epsilon)(number, Readings())
+
+    def attained_end(self, number: float, least: float, *, for_delta: bool) -> float:
+        """The lower end alone of `uncompared`, or `least` if that is larger."""
+        point = (number, least) if for_delta else (least, number)
+        if all([product.at_most(*point) for product in self.attained]):
+            return least
+        read = self._deltas if for_delta else self._epsilons
+        return max([least, *(bound.lower for bound in read(self.attained, number, Readings()))])
+
     def _epsilon(self, delta: float, readings: Readings) -> Bound:
         if self.losses.promises:
             found = self._converted_epsilon(delta, readings)
             known = found[0].upper if found else math.inf
             found += self.curve.epsilons(delta, known=known, attained=False, start=None)
-            return apart(self._epsilons(self._leading(readings), delta, readings), _smallest(found))
+            return self._below(_smallest(found), delta, readings, self._epsilons)
         upper = _largest(self._epsilons(self.dominating, delta, readings))
-        return upper if self.tight else apart(self._epsilons(self._leading(readings), delta, readings), upper)
+        return upper if self.tight else self._below(upper, delta, readings, self._epsilons)
+
+    def _below(self, upper: Bound, number: float, readings: Readings, read: _Read) -> Bound:
+        """The upper end with the lower one of the attained products."""
+        bounds = read(self._leading(readings), number, readings)
+        readings.attained = max([bound.upper for bound in bounds], default=math.inf)
+        return apart(bounds, upper)
 
     def _leading(self, readings: Readings) -> tuple[Product, ...]:
         """The attained products, the one with the largest moment where the upper end was read first.

@@ -109,6 +109,8 @@ class ShiftedPath:
         faded = exponent - first * path.argument
         top = float(faded.max())
         keep = faded > top - _FAINT
+        if not keep.any():  # beyond floats, or so large that its digits are, nothing is known
+            return Line(np.zeros(len(frequencies), dtype=np.complex128), np.full(len(frequencies), math.inf))
         log_weight, ratio, argument, units, slanted = (each[keep] for each in path)
         size = np.exp(exponent[keep] - top - first * argument)
         phase = log_weight.imag + power * argument + first * ratio

@@ -188,5 +188,7 @@ class JumpSum(Transform):
             here, rest = piece.line(order, np.zeros(1), sign=self.sign), whole.line(order, np.zeros(1))
             worst = np.maximum(worst, np.minimum(piece.moduli.envelope(power, edges) - float(here.floor[0]), 0.0))
             log_ratio = float(here.log[0].real + here.error[0] - (rest.log[0].real - rest.error[0]) / cut.times)
-            likely += cut.times * math.exp(log_ratio)
+            likely += cut.times * exp_or_inf(log_ratio)
+        if not 0 < likely < math.inf:  # the factor below grows with `likely` from 1, where floats have only 0
+            return np.minimum(worst, 0.0) if likely == 0 else np.zeros(len(edges))
         return np.minimum(worst + math.log(likely / -math.expm1(-likely)), 0.0)

@@ -24,7 +24,7 @@ from dpcompose.loss.atomic import AtomicLoss, AtomizedLoss
 from dpcompose.loss.atomize import atoms_above
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.loss.sampled_gaussian_grid import log_ratio
-from dpcompose.numerics.bound import Bound, Certificate, around
+from dpcompose.numerics.bound import Bound, Certificate, around, up
 from dpcompose.numerics.elementary import Reals, U
 
 _CERTIFICATE = Certificate("closed form, by advanced joint convexity")
@@ -112,12 +112,9 @@ class FixedSizeSampleLoss(AtomizedLoss):
         return 2 / self.noise**2 * (1 + 16 * U)
 
     @property
-    def infinite_mass(self) -> float:
-        return self.composed.infinite_mass
-
-    @property
     def unplaced_mass(self) -> float:
-        return self.composed.unplaced_mass
+        """What the atoms above h lose outright: h itself loses nothing."""
+        return up(self.composed.infinite_mass + self.composed.unplaced_mass)
 
 
 def _log_masses(edges: Reals) -> tuple[Reals, Reals]:

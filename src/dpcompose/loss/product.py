@@ -38,6 +38,9 @@ class _Pool:
 class Readings:
     """The readings behind the answers of several products at one point: a question owns one for each point."""
 
+    attained: float = math.inf
+    """The upper end of what attained losses answer, where that is another question; infinite if it was not asked."""
+
     def __init__(self) -> None:
         self._found: dict[int, tuple[Product, LineReading]] = {}
 
@@ -102,7 +105,7 @@ class Product:
             high += times * math.log1p(-worst) if worst < 1 else -math.inf
         rounding = 16 * UNIT_ROUNDOFF * (1 + len(self.reduced))
         return Bound(
-            max(-math.expm1(low) * (1 - rounding), 0.0),
+            max(0.0, -math.expm1(low) * (1 - rounding)),
             min(-math.expm1(high) * (1 + rounding), 1.0) if high < 0 else 0.0,
         )
 
@@ -214,8 +217,8 @@ class Product:
             return Bound(min(lower, upper), upper, Certificate("largest loss"))
         if self.single is not None:
             found = self._inverted(delta, self.extremes)
-            # The walk may have ended at the largest loss; mass of unknown place, or a rounding, may be an infinite one.
-            proved = self.single.unplaced_mass == 0 and _closed_at(self.single.profile, found.upper).upper <= delta
+            # The walk may have ended at the largest loss; a rounding may be an infinite one.
+            proved = _closed_at(self.single.profile, found.upper).upper <= delta
             return found if low >= 0 or proved else Bound(max(found.lower, 0.0), math.inf, found.certificate)
         if low <= 0:
             reading = invert.point_of(self.transform, high, high, tolerance=tolerance)

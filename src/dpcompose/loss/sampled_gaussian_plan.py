@@ -90,8 +90,8 @@ class Parts:
 
 
 def class_of(points: Reals) -> NDArray[np.int64]:
-    """The next larger size of an array that rows of about so many entries share."""
-    points = between(points, 8.0, 1e6)
+    """The next larger size of an array that rows of about so many entries share; NaN counts as too many for any."""
+    points = np.where(points < 1e6, np.maximum(points, 8.0), 1e6)
     unit = np.exp2(np.floor(np.log2(points)) - 3)
     return (np.ceil(points / unit) * unit).astype(np.int64)
 

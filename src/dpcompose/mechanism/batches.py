@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
 
-from dpcompose.composition.part import Pairs
+from dpcompose.composition.part import Pairs, Unsampled
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.priced import TypedAmounts
@@ -20,6 +20,7 @@ from dpcompose.loss.largest_batch import largest_batch
 from dpcompose.loss.replaced_gaussian import ReplacedGaussianLoss
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.mechanism.base import Mechanism, rounded, set_fields
+from dpcompose.mechanism.gaussian import Gaussian
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import down, up
 from dpcompose.numerics.exact import exact, smaller_reading
@@ -164,6 +165,10 @@ class FixedSizeSample(Batches):
         if not batch <= records:
             raise DomainError("batch", batch, f"an integer of at most the {records} records")
         set_fields(self, records=records, batch=batch)
+
+    def unsampled(self, adjacency: Adjacency) -> Unsampled:
+        """The noise where the record is in every batch: hockey-stick divergences are jointly convex."""
+        return Unsampled(((Gaussian(self.sigma), 1),), 1.0)
 
     def _costlier(self) -> FixedSizeSample:
         return FixedSizeSample(smaller_reading(self.sigma), records=self.records, batch=self.batch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
@@ -10,7 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, cast
 
-from dpcompose.composition.part import Pairs
+from dpcompose.composition.part import Pairs, Unsampled
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.priced import TypedAmounts
@@ -22,6 +23,7 @@ from dpcompose.loss.mixture_loss import MixtureLoss
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.mechanism.base import Mechanism, alike, rounded, set_fields
 from dpcompose.mechanism.batches import MOST_RECORDS
+from dpcompose.mechanism.gaussian import Gaussian
 from dpcompose.numerics import check
 from dpcompose.numerics.binomial_tail import at_least
 from dpcompose.numerics.bound import Bound, down
@@ -45,6 +47,17 @@ class _Mixture(Mechanism):
         if not 1e-6 < sigma < 1e11:
             raise DomainError("sigma", sigma, "a number between 1e-6 and 1e11")
         set_fields(self, sigma=sigma)
+
+    @property
+    @abstractmethod
+    def _reach(self) -> float:
+        """How far the record moves the sum at most."""
+
+    def unsampled(self, adjacency: Adjacency) -> Unsampled | None:
+        """The noise where the record moves the sum as far as it can: hockey-stick divergences are jointly convex."""
+        if not 1e-12 < self._reach / self.sigma < 1e6:
+            return None
+        return Unsampled(((Gaussian(self.sigma, sensitivity=self._reach), 1),), 1.0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -103,11 +116,14 @@ class MixtureOfGaussians(_Mixture):
             reason = "its losses are those of a record that is added or removed"
             raise UnsupportedError(repr(self), reason, "Ask under add-remove or zero-out, or for a group of two")
 
+    @property
+    def _reach(self) -> float:
+        return max(shift for shift, weight in zip(self.shifts, self.weights, strict=True) if weight > 0)
+
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """Those of the largest shift, at the costlier readings."""
         self._accept(adjacency)
-        largest = max(shift for shift, weight in zip(self.shifts, self.weights, strict=True) if weight > 0)
-        return _typed(max(exact(largest), Fraction(largest)) / min(exact(self.sigma), Fraction(self.sigma)))
+        return _typed(max(exact(self._reach), Fraction(self._reach)) / min(exact(self.sigma), Fraction(self.sigma)))
 
     def _costlier(self) -> MixtureOfGaussians:
         shifts = tuple(larger_reading(shift) for shift in self.shifts)
@@ -171,10 +187,15 @@ class TruncatedPoisson(_Mixture):
             reason = f"its losses are stated under add-remove and say nothing under {adjacency.value}"
             raise UnsupportedError(repr(self), reason, "Ask with adjacency=Adjacency.ADD_REMOVE")
 
+    @property
+    def _reach(self) -> float:
+        """Where a batch may be full a record may displace another."""
+        return 1.0 if self.batch == self.records else 2.0
+
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """Those of the noise without amplification; where a batch may be full a record may displace another."""
+        """Those of the noise without amplification."""
         self._accept(adjacency)
-        return _typed((1 if self.batch == self.records else 2) / min(exact(self.sigma), Fraction(self.sigma)))
+        return _typed(Fraction(self._reach) / min(exact(self.sigma), Fraction(self.sigma)))
 
     def _costlier(self) -> TruncatedPoisson:
         sigma, rate = smaller_reading(self.sigma), min(larger_reading(self.rate), 1.0)
