@@ -153,9 +153,8 @@ def _boxes(
 
 def _cap(balance: Balance, currency: str) -> Amount:
     if currency not in balance.scope.caps:
-        raise DomainError(
-            "currency", currency, f"one of the budgets of {balance.scope.path}: {', '.join(balance.scope.caps) or 'none'}"
-        )
+        caps = ", ".join(balance.scope.caps) or "none"
+        raise DomainError("currency", currency, f"one of the budgets of {balance.scope.path}: {caps}")
     return balance.scope.caps[currency]
 
 
