@@ -107,8 +107,8 @@ def summarize(
     certified = game.composition.profile(tolerance=1e-6).question.delta(point)
     walked = None
     if solved is not None:
-        pairs = zip(epsilons.tolist(), ceiling.tolist(), strict=True)
-        walked = np.array([_below(solved.delta(each), most).upper for each, most in pairs])
+        ends = zip(epsilons.tolist(), ceiling.tolist(), strict=True)
+        walked = np.array([_below(solved.delta(each), most).upper for each, most in ends])
     return Summary(
         game=game,
         transcripts=transcripts,
