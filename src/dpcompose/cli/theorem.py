@@ -43,7 +43,8 @@ def theorem(
             raise DomainError("NUMBER", number, f"one of {', '.join(STATEMENTS)}")
         statement = STATEMENTS[number]
         given = _given(statement, context.args)
-        rows = statement.evaluate(**given)
+        with error_boundary(*(parameter.name for parameter in statement.parameters)):
+            rows = statement.evaluate(**given)
         emit(
             "theorem",
             lambda: evaluation_document(statement, given, rows),

@@ -126,7 +126,7 @@ def summarize(
 
 
 def _below(solved: Bound, most: float) -> Bound:
-    """What is certified of every adversary bounds the delta of this one too."""
+    """The delta of one adversary, which is at most what is certified of every adversary."""
     return Bound(solved.lower, max(solved.lower, min(solved.upper, most)), solved.certificate)
 
 

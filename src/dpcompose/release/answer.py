@@ -214,15 +214,9 @@ SHOWN = 20
 
 
 def _text(cell: Any) -> str:
-    match cell:
-        case None:
-            return "NULL"
-        case bool():
-            return str(cell).lower()
-        case int() | float():
-            return plain(cell)
-        case _:
-            return str(cell)
+    if cell is None or isinstance(cell, bool):
+        return "NULL" if cell is None else str(cell).lower()
+    return plain(cell) if isinstance(cell, (int, float)) else str(cell)
 
 
 def answered(design: Design, question: Question, drawn: Released, receipt: Receipt) -> Answer:

@@ -70,7 +70,7 @@ class Look:
 
     @cached_property
     def left(self) -> Mapping[str, Left]:
-        """What is left in each of them, as the service answers it."""
+        """The amounts left in each of them, as the service answers."""
         return self.service.terms.left(self.scopes[0])
 
     @cached_property

@@ -137,7 +137,7 @@ class Tree:
                 continue
 
     def left(self, paths: Sequence[str]) -> dict[str, Left]:
-        """What is left in each of these scopes."""
+        """The amounts left in each of these scopes."""
         for path in paths:
             self.moment.balance(path)
         before = {path: self.chain(path)[-1].spent for path in paths}
@@ -152,7 +152,7 @@ class Tree:
 
 @dataclass(frozen=True)
 class Left:
-    """What is left in a scope beside what is reserved.
+    """The amounts left in a scope beside those reserved.
 
     Args:
         amounts: The most that a charge without a reservation could ask, each currency by itself.
@@ -248,7 +248,7 @@ class Terms:
         require_room(tree.chain(above), cost)
 
     def left(self, paths: Sequence[str]) -> dict[str, Left]:
-        """What is left now in each of these scopes, for an answer and for a page alike."""
+        """The amounts left now in each of these scopes, for an answer and for a page alike."""
         now, found = self.database.now(), dict[str, Left]()
         with self.database.transaction(write=False) as run, self.ledger.moment() as moment:
             for root in {root_of(path) for path in paths}:
