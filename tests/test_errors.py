@@ -27,6 +27,14 @@ def test_an_error_survives_a_pickle(error: errors.DPComposeError) -> None:
         assert vars(again) == vars(error)
 
 
+@pytest.mark.parametrize("name", ["sigma", "--key", "PLAN", "spend['rho']", "[1]"])
+def test_a_value_that_is_missing_is_not_printed(name: str) -> None:
+    error = errors.DomainError(name, None, "a number", "Take one")
+    assert str(error) == f"{name} is missing: expected a number. Take one" and error.value is None
+    assert str(errors.DomainError(name, "None", "a number")) == f"{name} = 'None': expected a number"
+    assert "None" not in str(errors.PlanError("plan.toml", "mechanism[1]", "scale", None, "a number"))
+
+
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
 def test_every_class_survives(kind: type[errors.DPComposeError]) -> None:
     error = kind.__new__(kind, "said")

@@ -7,14 +7,18 @@
   const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7"];
   const SVG = "http://www.w3.org/2000/svg";
 
+  // A comma is a decimal one where it can be nothing else, as in 0,1; in 1,000 it may be either, and is not read.
+  const number = (text) => {
+    const clean = text.trim();
+    const unclear = clean === "" || /^[+-]?[1-9]\d{0,2},\d{3}(?!\d)/.test(clean);
+    return unclear ? NaN : Number(clean.replace(",", "."));
+  };
   // 0.1, 1e-6, 1/801 and e^-32 are understood.
   const read = (text) => {
-    const clean = text.trim().replace(/,/g, "");
-    const power = /^e\^(-?\d+(?:\.\d+)?)$/.exec(clean);
-    if (power) return Math.exp(Number(power[1]));
-    const parts = clean.split("/");
-    if (parts.length === 2 && parts.every((part) => part.trim() !== "")) return Number(parts[0]) / Number(parts[1]);
-    return clean === "" ? NaN : Number(clean);
+    const power = /^e\^(-?\d+(?:[.,]\d+)?)$/.exec(text.trim());
+    if (power) return Math.exp(number(power[1]));
+    const parts = text.split("/").map(number);
+    return parts.length > 2 ? NaN : parts.reduce((above, below) => above / below);
   };
   const atLeast = (list, value) => list.findIndex((each) => each >= value);
   const atMost = (list, value) => list.findIndex((each) => each <= value); // of a falling list
@@ -36,8 +40,14 @@
   const printed = (k, epsilon, slack) => walk(k, slack) * epsilon + k * epsilon * Math.expm1(epsilon);
   const tight = (k, epsilon, slack) => walk(k, slack) * epsilon + k * epsilon * Math.tanh(epsilon / 2);
   const over = (grids, value) => grids.times.map((k) => [k, value(k)]);
-  const stairs = (grids, epsilon, delta) =>
+  // k is a whole number: a point for each k of the grid, and none between them.
+  const dots = (grids, epsilon, delta) =>
     over(grids, (k) => (optimum(grids, k, epsilon, delta) || { value: NaN }).value);
+  // The next point of the grid, for curves that are to be compared: a certified one holds there, and for what is typed.
+  const onGrid = (grids, asked) => {
+    const found = { ...asked, epsilon: grids.epsilons[atLeast(grids.epsilons, asked.epsilon)] ?? asked.epsilon };
+    return "delta" in asked ? { ...found, delta: grids.deltas[atMost(grids.deltas, asked.delta)] ?? asked.delta } : found;
+  };
 
   const K = { name: "k", label: "k, how many", start: "100", whole: true, least: 1, most: 100000 };
   const EPSILON = { name: "epsilon", label: "epsilon of each", start: "0.1", least: 0, most: 1, open: true };
@@ -54,8 +64,9 @@
       ],
       curves: (grids, { epsilon }) => [
         ["group of k", over(grids, (k) => k * epsilon)],
-        ["k composed, delta 1e-6", stairs(grids, epsilon, 1e-6), "step"],
+        ["k composed, delta 1e-6", dots(grids, epsilon, 1e-6), "dots"],
       ],
+      at: onGrid,
       axes: ["k", "epsilon"],
     },
     "3.16": {
@@ -67,8 +78,9 @@
       ],
       curves: (grids, { epsilon }) => [
         ["the sum", over(grids, (k) => k * epsilon)],
-        ["least, delta 1e-6 more", stairs(grids, epsilon, 1e-6), "step"],
+        ["least, delta 1e-6 more", dots(grids, epsilon, 1e-6), "dots"],
       ],
+      at: onGrid,
       axes: ["k", "epsilon"],
     },
     "3.18": {
@@ -98,10 +110,11 @@
         ["the sum, Corollary 3.15", shown(k * epsilon), DOUBLE],
       ],
       curves: (grids, { epsilon, delta }) => [
-        ["the least", stairs(grids, epsilon, delta), "step"],
+        ["the least", dots(grids, epsilon, delta), "dots"],
         ["Theorem 3.20", over(grids, (k) => printed(k, epsilon, delta))],
         ["the sum", over(grids, (k) => k * epsilon)],
       ],
+      at: onGrid,
       axes: ["k", "total epsilon"],
     },
     "3.21": {
@@ -192,6 +205,10 @@
       name, step, color: COLORS[at], each: each.filter(([a, b]) => a > 0 && b > 0 && Number.isFinite(b)),
     }));
     placed.forEach(({ each, step, color }) => {
+      if (step === "dots") {
+        each.forEach(([a, b]) => svg.append(drawn("circle", { cx: x(a), cy: y(b), r: 2.5, fill: color })));
+        return;
+      }
       const path = each.map(([a, b], at) => {
         if (at === 0) return `M${x(a)},${y(b)}`;
         if (step === "from") return `H${x(a)}V${y(b)}`; // a value holds from its point on
@@ -209,10 +226,11 @@
     return svg;
   };
 
-  const wrong = ({ label, least, most, whole, open, under }, value) => {
+  const wrong = ({ label, least, most, whole, open, under }, value, text) => {
     const inside = (open ? value > least : value >= least) && (under ? value < most : value <= most);
     if (inside && (!whole || Number.isInteger(value))) return "";
-    return `${label}: ${whole ? "a whole number" : "a number"} ${open ? "above" : "from"} ${least}, ${under ? "below" : "at most"} ${most}`;
+    const comma = Number.isNaN(value) && text.includes(",") ? ", without a comma: 1000 or 0.1" : "";
+    return `${label}: ${whole ? "a whole number" : "a number"} ${open ? "above" : "from"} ${least}, ${under ? "below" : "at most"} ${most}${comma}`;
   };
 
   const start = (grids) => {
@@ -228,7 +246,7 @@
     });
     const redraw = () => {
       const values = fields.map((field) => read(field.value));
-      const faults = page.inputs.map((input, at) => wrong(input, values[at])).filter((fault) => fault);
+      const faults = page.inputs.map((input, at) => wrong(input, values[at], fields[at].value)).filter((fault) => fault);
       output.replaceChildren();
       if (faults.length) {
         output.append(element("p", { class: "play-fault" }, faults.join("; ")));
@@ -241,7 +259,13 @@
         row.forEach((cell, at) => line.append(element(at ? "td" : "th", at ? {} : { scope: "row" }, cell)));
         table.append(line);
       });
-      output.append(table, picture(page.curves(grids, asked), page.axes, values[0]));
+      const at = page.at ? page.at(grids, asked) : asked;
+      output.append(table, picture(page.curves(grids, at), page.axes, values[0]));
+      const moved = Object.keys(at).filter((name) => at[name] !== asked[name]);
+      if (moved.length) {
+        const words = moved.map((name) => `${name} = ${at[name]}`).join(" and ");
+        output.append(element("p", {}, `The picture is that of ${words}, the next on the grid.`));
+      }
     };
     form.addEventListener("submit", (event) => event.preventDefault());
     form.addEventListener("input", redraw);

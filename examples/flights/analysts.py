@@ -144,22 +144,10 @@ def told(engine: str) -> Iterator[str]:
 
 
 def _shown(answer: Any) -> str:
-    errors = answer.expected_error(0.95)
-    rows = answer.rows
-    reach = errors if isinstance(errors, tuple) else (errors,) * len(rows)
-    unit = " rows" if answer.question.kind == "quantile" else ""
-    by = answer.design.aggregation.by
-    shown = [
-        f"{' '.join(str(row[name]) for name in by)} {_number(row)} ± {error:.3g}{unit}"
-        for row, error in zip(rows[:3], reach, strict=False)
-    ]
+    keys, main, rows = len(answer.design.aggregation.by), answer.columns.index(answer.main), answer.rows
+    shown = [" ".join([*row[:keys], row[main], row[-1]]) for row in answer.texts(0.95, most=3)]
     more = f", and {len(rows) - 3} more" if len(rows) > 3 else ""
-    return ", ".join(text.strip() for text in shown) + more
-
-
-def _number(row: dict[str, Any]) -> str:
-    value = next(row[name] for name in ("mean", "quantile", "units", "count") if name in row)
-    return f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"
+    return ", ".join(shown) + more
 
 
 def main() -> None:

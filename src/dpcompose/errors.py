@@ -43,11 +43,11 @@ class DPComposeError(Exception):
 
 
 class DomainError(DPComposeError, ValueError):
-    """A value lies outside the domain of the call that received it."""
+    """A value lies outside the domain of the call that received it; None stands for one that is missing."""
 
     def __init__(self, name: str, value: Any, domain: str, remedy: str = "") -> None:
         self.name, self.value, self.domain, self.remedy = name, value, domain, remedy
-        message = f"{name} = {_shown(value)}: expected {domain}"
+        message = f"{stated(name, value)}: expected {domain}"
         super().__init__(f"{message}. {remedy}" if remedy else message)
 
 
@@ -368,6 +368,11 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def stated(name: str, value: Any) -> str:
+    """A name and its value for a message, or that the value is missing."""
+    return f"{name} is missing" if value is None else f"{name} = {_shown(value)}"
 
 
 def few_digits(amount: Any, *, up: bool) -> str:

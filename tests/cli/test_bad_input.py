@@ -62,6 +62,11 @@ WRONG: list[tuple[str, int, str]] = [
     ("theorem 9.99", 2, "NUMBER = '9.99': expected one of definition 2.4, 2.2"),
     ("theorem --epsilon 1", 2, "NUMBER = '--epsilon'"),
     ("theorem 3.20", 2, "3.20 requires epsilon, times, slack"),
+    ("theorem 3.20", 2, "--epsilon is missing: expected a value"),
+    ("theorem 3.20 --epsilon 0.1 --times 9", 2, "--slack is missing: expected a value"),
+    ("theorem optimal --epsilon 0.1 --times 9", 2, "--total-delta is missing: expected a value"),
+    ("ledger key ada", 2, "--out is missing: expected a new file for the secret key"),
+    ("ledger check-proof asks.toml", 2, "--trust is missing: expected the public key of the signer"),
     ("theorem 3.20 --epsilon", 2, "option = '--epsilon': expected a value after it: of each mechanism"),
     ("theorem 3.20 0.1", 2, "option = '0.1': expected one of 3.20: --epsilon"),
     ("theorem 3.20 --eta 1", 2, "option = '--eta'"),
@@ -79,7 +84,7 @@ WRONG: list[tuple[str, int, str]] = [
     ("theorem 2.3.1 --epsilon 1 --delta 0.1 --without 2 --utility-range inf", 3, "may be worth anything"),
     ("theorem 2.2 --epsilon 1 --size 1000000000", 2, "size = 1000000000"),
     ("experiment nobody good.toml", 2, "nobody"),
-    ("experiment repeater", 2, "a plan file, whose mechanisms are the family"),
+    ("experiment repeater", 2, "PLAN is missing: expected a plan file, whose mechanisms are the family"),
     ("experiment repeater missing.toml", 2, "missing.toml"),
     ("experiment repeater good.toml --rounds 0", 2, "rounds = 0: expected an integer >= 1"),
     ("experiment repeater good.toml --rounds 99999999", 2, "--rounds = 99999999: expected at most 10000"),
@@ -108,3 +113,31 @@ def test_a_mistake_is_named_in_one_sentence(
     result = invoke(words.split(" "))
     assert result.exit_code == status and said in result.stderr, result.output
     assert "Traceback" not in result.output and "a defect" not in result.output and not result.stdout
+    assert " = None" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("ledger charge city good.toml", "--key is missing: expected a key that names this request"),
+        ("ledger scope town --epsilon 1", "--filter is missing: expected the name of a filter"),
+        ("ledger scope town --filter renyi --delta 1e-6", "--epsilon is missing: expected the target of the filter"),
+        ("ledger scope town --kind slots --filter pure --epsilon 1", "--slots is missing: expected"),
+        ("ledger checkpoint", "--key is missing: expected the file of the secret key"),
+        ("ledger prove city", "--entry is missing: expected a number"),
+        ("ledger backup", "--out is missing: expected a new file"),
+        ("statement asks.toml --unit person", "--delta is missing: expected a number in [0, 1)"),
+    ],
+)
+def test_what_is_missing_is_named_as_it_is_typed(
+    words: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("good.toml", "asks.toml"):
+        (tmp_path / name).write_bytes(FILES[name])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DPCOMPOSE_LEDGER", "ledger.db")
+    assert invoke(["ledger", "init"]).exit_code == 0
+    assert invoke(["ledger", "scope", "city", "--cap", "epsilon=1"]).exit_code == 0
+    result = invoke(words.split(" "))
+    assert result.exit_code == 2 and said in result.stderr, result.output
+    assert " = None" not in result.output

@@ -102,13 +102,13 @@ def test_questions_of_a_file(home: Path) -> None:
     ("asked", "said"),
     [
         (["--count", "--spend", "epsilon=0.1", "--confidence", "2"], "--confidence = 2.0: expected a number in (0, 1)"),
-        (["--count"], "--spend = None: expected what it may cost, such as epsilon=0.1"),
+        (["--count"], "--spend is missing: expected what it may cost, such as epsilon=0.1"),
         (["--sum", "city", "--lower", "0", "--upper", "9", "--spend", "epsilon=0.1"], "--schema city=float64"),
         (["--histogram", "city", "--edges", "0,1", "--spend", "epsilon=0.1"], "--schema city=float64"),
         (["--count", "--by", "city", "--spend", "epsilon=0.1"], "spend = {'epsilon': 0.1}: expected a delta > 0"),
         (["--questions", "q.toml", "--count", "--spend", "epsilon=0.1"], "either that file or --count, not both"),
         (["--questions", "q.toml", "--spend", "epsilon=0.1"], "question[2]: column = 'size': expected one of person"),
-        (["--questions", "q.toml"], "--spend = None: expected what it may cost"),
+        (["--questions", "q.toml"], "--spend is missing: expected what it may cost"),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )

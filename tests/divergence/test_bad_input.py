@@ -53,7 +53,7 @@ BAD: list[tuple[Any, str]] = [
     ({"a": 0.5, "b": Decimal("NaN")}, "['b'] = Decimal('NaN')"),
     ({"a": 0.5, "b": "0.5"}, "['b'] = '0.5'"),
     ({"a": True, "b": 0}, "['a'] = True"),
-    ([0.5, None], "[1] = None"),
+    ([0.5, None], "[1] is missing"),
     ([0.5, 0.5j], "[1] = 0.5j"),
     (np.array([0.5, math.nan]), "[1] = "),
     (np.array([True, False]), "[0] = "),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 
@@ -38,6 +39,11 @@ def test_the_budget_refuses_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [line.split()[0] for line in lines[1:]] == [actor for actor, _, _ in analysts.questions()]
     assert ["refused" in line for line in lines[1:]] == [False] * 6 + [True]
     assert all("±" in line for line in lines[1:-1])
+    for number, error in re.findall(r"(-?[0-9,.]+) ± ([0-9,.]+)", " ".join(lines)):
+        assert len(number.partition(".")[2]) == len(error.partition(".")[2])
+        assert len(error.replace(",", "").replace(".", "").strip("0")) <= 2
+    (median,) = (line for line in lines if "median" in line)
+    assert re.search(r" [0-9,]+ \(rank ± [0-9,]+\) ", median) and "e+" not in " ".join(lines)
 
 
 def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

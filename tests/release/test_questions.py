@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections.abc import Callable
 from fractions import Fraction
@@ -24,9 +25,10 @@ from dpcompose.release.interval import quotient_interval
 from dpcompose.release.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise
 from dpcompose.release.selection import Selection
 from dpcompose.release.spend import Spend
+from dpcompose.report.release import release_page
 from tests.release import world
 
-SPEND = {"epsilon": 10}
+SPEND, SMALL = {"epsilon": 10}, {"epsilon": 0.001}
 CITIES = ["zug", "rome", "oslo", None]
 ENDS: dict[str, Any] = {"lower": 0, "upper": 10}
 GRID: dict[str, Any] = ENDS | {"granularity": 1}
@@ -253,8 +255,58 @@ def test_intervals_of_means_cover_as_stated(name: str, noise: str) -> None:
 
 
 @pytest.mark.usefixtures("quiet")
+def test_errors_and_ends_are_those_of_the_number_that_they_are_about() -> None:
+    """Without noise: the column that the errors are about stands for itself, wherever it stands."""
+    per: dict[str, Any] = {"per": "age", "per_lower": 0, "per_upper": 10}
+    for question, name in (
+        (release.Histogram("amount", edges=[0, 4.5, 9], spend=SPEND), "count"),
+        (release.RowsPerUnit(spend=SPEND), "units"),
+        (release.Mean("amount", **ENDS, spend=SPEND), "mean"),
+        (release.Variance("amount", **ENDS, spend=SPEND), "variance"),
+        (release.Ratio("amount", **ENDS, **per, spend=SPEND), "ratio"),
+        (release.Count(by="city", keys=["rome", "oslo"], spend=SPEND), "count"),
+        (release.Quantiles("amount", [0.25, 0.75], **GRID, spend=SPEND), "quantile"),
+        (release.Maximum("amount", **GRID, spend=SPEND), "maximum"),
+    ):
+        answer = asked().ask(question)
+        assert answer.main.name == name
+        page = release_page([answer], confidence=0.95, left={}).tables[0]
+        column = [heading.title for heading in page.columns].index(name)
+        texts = answer.texts()
+        assert [row[: len(texts[0])] for row in page.rows] == [tuple(row) for row in texts]
+        if question.in_ranks:
+            assert all(re.fullmatch(r"\(rank ± [0-9,.]+\)", error) for *_, error in texts)
+            assert all(math.isnan(low) for low in answer.low) and "█" not in str(page) and "░" not in str(page)
+        else:
+            for cell, low, high in zip(answer.main.cells, answer.low, answer.high, strict=True):
+                assert low <= cell <= high
+            assert all(error.startswith("± ") for *_, error in texts)
+            assert [float(row[column].replace(",", "")) for row in texts] == pytest.approx(answer.main.cells, abs=5)
+            assert not re.search(r"\de[+-]\d", str(page.rows))
+    counts = asked().histogram("amount", edges=[0, 4.5, 9], spend=SPEND)
+    reach = counts.expected_error(0.95)
+    assert counts.low == tuple(cell - reach for cell in counts.columns[2].cells)
+
+
+@pytest.mark.usefixtures("quiet")
+def test_a_notebook_shows_numbers_and_errors_to_the_same_place() -> None:
+    answer = asked().sum("amount", lower=0, upper=1000, granularity=0.001, spend={"epsilon": 0.5})
+    number, error = re.findall(r"<td>([^<]*)</td>", answer._repr_html_())[-2:]
+    reach = answer.expected_error(0.95)
+    assert isinstance(reach, float) and [[number, error]] == answer.texts()
+    assert reach <= int(error.removeprefix("± ").replace(",", "")) <= 1.1 * reach
+    assert reach > 9900 and error.endswith("00") and int(number.replace(",", "")) % 100 == 0
+    ratio = asked().ratio("amount", per="age", **ENDS, per_lower=0, per_upper=10, by="city", keys=CITIES, spend=SPEND)
+    endless = asked().ratio("amount", per="age", **ENDS, per_lower=0, per_upper=10, by="city", keys=CITIES, spend=SMALL)
+    assert all(len(row) == 4 for row in ratio.texts()) and endless.texts()[0][-1] == "± infinite"
+    page = release_page([endless], confidence=0.95, left={})
+    assert page.tables[0].rows == tuple(tuple(row) for row in endless.texts())
+
+
+@pytest.mark.usefixtures("quiet")
 def test_answers_are_frames_and_pictures() -> None:
     import matplotlib as mpl
+    from matplotlib.figure import Figure
 
     mpl.use("Agg")
     answer = asked().count(by="city", keys=["rome", "oslo", "<b>"], spend={"epsilon": 1})
@@ -268,6 +320,9 @@ def test_answers_are_frames_and_pictures() -> None:
     axes = answer.plot()
     assert [each.get_text() for each in axes.get_yticklabels()] == ["rome", "oslo", "<b>"]
     assert answer.plot(axes=axes) is axes
+    bins = asked().histogram("amount", edges=[0, 4.5, 9], spend=SPEND)
+    drawn = bins.plot(axes=Figure().subplots())
+    assert [box.get_width() for box in drawn.patches] == list(bins.columns[2].cells)
     ranks = asked().quantile("amount", 0.5, **GRID, spend=SPEND)
     assert math.isnan(ranks.low[0])
     with pytest.raises(DomainError):

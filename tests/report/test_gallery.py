@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from dpcompose import BlackBox, Gaussian, Laplace, RandomizedResponse, compose, running_epsilon
+from dpcompose.account import open_scope
+from dpcompose.adaptive import ConcentratedFilter
 from dpcompose.errors import DomainError
 from dpcompose.ledger import Ledger
 from dpcompose.plan import Plan, PlanQuestion, account
@@ -104,6 +107,56 @@ def test_a_ledger_burns_down() -> None:
     assert [round(box.get_width(), 6) for box in boxes] == [1.0, 0.25, 0.5, 0.125]
     with pytest.raises(DomainError, match="currency"):
         burn_down(ledger.entries("city"), ledger.balance("city"), currency="rho")
+
+
+def _filled(axes: Any) -> dict[float, float]:
+    """How far each box is filled, by its left edge and depth; boxes and their fillings are drawn in turn."""
+    boxes = [(box.get_x() - 2 * box.get_y(), box.get_width()) for box in axes.patches]
+    return {at: filled / whole for (at, whole), (_, filled) in zip(boxes[::2], boxes[1::2], strict=True)}
+
+
+def test_a_budget_is_drawn_as_full_as_it_is_in_the_currency_that_it_is_about() -> None:
+    ledger = Ledger.open("memory:")
+    budget = ConcentratedFilter.for_target(Fraction(1), delta=Fraction(1, 10**6))
+    open_scope(ledger, "health", filter=budget, actor="Ada")
+    assert list(_filled(ledger.plot.icicle("health")).values()) == [0.0]
+    assert "nothing was charged" in _said(ledger.plot("health"))
+    for cost, key in (("0.001", "a"), ("0.002", "b")):
+        ledger.charge("health", cost={"rho": cost, "delta": 0}, actor="Ada", key=key)
+    balance = ledger.balance("health")
+    spent, cap = (amounts["rho"].units for amounts in (balance.spent, balance.scope.caps))
+    assert list(_filled(ledger.plot.icicle("health")).values()) == pytest.approx([spent / cap])
+    charges: Any = ledger.plot("health").patches
+    assert sum(bar.get_height() for bar in charges) == pytest.approx(0.003)
+    (caption, _), (days, _) = budget_svgs(ledger.balances(), (ledger.entries("health"), balance))
+    assert "of rho" in caption and "of rho" in days
+    assert list(_filled(icicle(ledger.balances(), currency="delta")).values()) == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("caps", "currency"),
+    [
+        ({"delta": "1e-5", "epsilon": 1}, "epsilon"),
+        ({"delta": "1e-5", "rho": 0}, "delta"),
+        ({"delta": 0, "rho": 0}, "rho"),
+    ],
+)
+def test_the_currency_of_a_budget_is_one_that_can_be_spent(caps: dict[str, Any], currency: str) -> None:
+    ledger = Ledger.open("memory:")
+    ledger.scope("city", caps=caps, actor="Ada")
+    assert ledger.plot("city").get_ylabel() == currency
+    assert list(_filled(ledger.plot.icicle("city")).values()) == [0.0]
+
+
+def test_slots_are_filled_as_far_as_they_are_taken() -> None:
+    ledger = Ledger.open("memory:")
+    ledger.scope("city", caps={"rho": 1}, actor="Ada")
+    ledger.scope("city/teams", kind="slots", slots=4, caps={"rho": "0.3"}, cost={"rho": "0.3"}, actor="Ada")
+    assert sorted(_filled(ledger.plot.icicle("city")).values()) == pytest.approx([0.0, 0.3])
+    ledger.scope("city/teams/one", caps={"rho": "0.3"}, actor="Ada")
+    drawn: Any = ledger.plot.icicle("city")
+    assert sorted(_filled(drawn).values()) == pytest.approx([0.0, 0.25, 0.3])
+    assert min(box.get_width() for box in drawn.patches if box.get_width()) == pytest.approx(0.3 / 4)
 
 
 def test_two_ends_apart_are_shaded() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -73,6 +74,21 @@ def test_an_experiment_shows_the_very_epsilons_of_its_deltas() -> None:
     assert Fraction(low) <= Fraction(found.exact.lower) <= Fraction(found.exact.upper) <= Fraction(high)
     deltas = {delta for theorem in found.theorems for _, delta in theorem.points}
     assert float(page.tables[1].title.rsplit(" ", 1)[1]) in deltas
+
+
+@pytest.mark.parametrize(("times", "epsilon"), [(10, 0.5), (3, 0.7), (1, 0.1)])
+def test_no_exact_delta_is_above_the_one_that_is_certified_of_every_adversary(times: int, epsilon: float) -> None:
+    query = about_bob(RandomizedResponse(epsilon))
+    game = Experiment(Repeater(query), family=[query.mechanism], rounds=times)
+    found = summarize(game, epsilon=times * epsilon + 0.2, transcripts=1000, seed=1)
+    assert found.walked is not None and found.exact is not None and found.sound
+    assert found.exact.upper <= found.certified.upper == 0.0
+    assert (found.walked <= found.ceiling).all() and found.walked[-1] == 0.0
+    curve = experiment_page(found, adversary="repeater").tables[0]
+    certified, exact = ([column.title for column in curve.columns].index(name) for name in ("certified", "exact"))
+    assert all(Fraction(row[exact]) <= Fraction(row[certified]) for row in curve.rows)
+    assert curve.rows[-1][exact] == "0"
+    assert not replace(found, walked=found.ceiling + 1e-3).sound  # the control: nothing above is hidden
 
 
 def test_an_exposure_shows_with_which_probability_its_odometer_fails() -> None:

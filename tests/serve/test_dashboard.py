@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,11 +13,12 @@ import pytest
 pytest.importorskip("starlette")
 from dpcompose import Gaussian
 from dpcompose.account import open_scope
-from dpcompose.errors import EvidenceError
+from dpcompose.errors import EvidenceError, ReservedError
 from dpcompose.ledger import Ledger
 from dpcompose.ledger.evidence import check_proof
 from dpcompose.serve import Identity, Role, Service
 from dpcompose.serve.demo import demo_service
+from dpcompose.serve.drawing import ends_at
 from dpcompose.serve.view import MOST_SCOPES, children, scopes_at, window
 from dpcompose.serve.web import application
 from tests.serve.conftest import TestClient, Town, budget
@@ -64,6 +66,88 @@ def test_a_request_is_decided_on_the_page(town: Town):
     assert sent(ada, "decide", **decided).status_code == 403
     assert sent(keeper, "decide", **decided).status_code == 409  # the same name
     assert "The request is approved" in sent(grace, "decide", **decided).text
+
+
+def test_what_is_reserved_is_not_left_on_any_line_of_the_page(town: Town):
+    ada, ben = town.account(scope="city"), town.person("Ben")
+    mechanism = "Gaussian(51.0200)"  # the one of the page for an error of 100
+    bens = signed_in(town.app, town.people.invite("Ben", Role.ANALYST, "city"))
+
+    def shown() -> tuple[list[int], float, str]:
+        page = bens.get("/", params={"scope": "city", "mechanism": mechanism}).text
+        fits = re.search(r"It fits ([0-9,]+) times", page)
+        counts = re.search(r"([0-9,]+) counts that are wrong by at most 100 ", page)
+        left = re.search(r"rho: [0-9.]+ spent, ([-0-9.e]+) left", page)
+        bar = re.search(r'aria-label="(city, rho[^"]*)"', page)
+        assert fits and counts and left and bar
+        return [int(each[1].replace(",", "")) for each in (fits, counts)], float(left[1]), bar[1]
+
+    (before, same), left, bar = shown()
+    assert before == same and left == pytest.approx(float(ben.left()["rho"].fraction), rel=1e-5)
+    assert "0 % reserved" in bar
+    ada.reserve(Gaussian(10.0), key="study", seconds=3600, times=2)
+    ada.reserve(Gaussian(20.0), key="more", seconds=3600, times=1)
+    (fits, same), left, bar = shown()
+    assert fits == same < before and left == pytest.approx(float(ben.left()["rho"].fraction), rel=1e-5)
+    assert bar == "city, rho: 0 % spent, 47 % reserved"
+    for number in range(before):
+        try:
+            ben.charge(Gaussian(51.02), key=f"fill {number}")
+        except ReservedError:
+            assert number == fits
+            break
+    else:
+        raise AssertionError("never refused")
+    assert shown()[0] == [0, 0]
+
+
+def test_a_page_about_one_scope_shows_every_reservation_on_its_bar(town: Town):
+    for number in range(60):
+        town.account(scope="city").reserve(Gaussian(100.0), key=f"study {number}", seconds=3600)
+    page = signed_in(town.app, town.tokens[Role.KEEPER]).get("/").text
+    assert "city, rho: 0 % spent, 13 % reserved" in page
+
+
+def test_the_end_of_a_budget_is_said_after_a_day_and_of_what_is_left() -> None:
+    start = datetime(2030, 1, 1, tzinfo=UTC)
+    for span, after, left, days in (
+        (timedelta(seconds=0.1), 0.9, 0.9, None),
+        (timedelta(hours=23), 0.9, 0.9, None),
+        (timedelta(days=1), 0.9, 0.9, 9),
+        (timedelta(days=2), 0.9, 0.4, 8),
+        (timedelta(days=2), 0.9, 0.0, None),
+        (timedelta(days=2), 1.0, 1.0, None),
+        (timedelta(days=2), 1 - 1e-16, 1e300, None),
+    ):
+        end = ends_at([(start, 1.0), (start + span, after)], left)
+        assert (end is None) == (days is None)
+        assert end is None or round((end - start - span) / timedelta(days=1)) == days
+
+
+def test_a_page_of_the_first_second_has_no_forecast(town: Town):
+    for number in range(3):
+        town.account(scope="city").charge(Gaussian(50.0), key=str(number))
+    page = signed_in(town.app, town.tokens[Role.KEEPER]).get("/").text
+    assert "How it went" in page and "nothing is left on" not in page
+
+
+def test_the_course_of_a_budget_that_renews_is_that_of_its_period(monkeypatch: pytest.MonkeyPatch):
+    at = ["2020-01-31T00:00:00.000000Z"]
+    for module in ("ledger.ledger", "ledger.memory", "serve.terms"):
+        monkeypatch.setattr(f"dpcompose.{module}.now", lambda last="": max(at[0], last))
+    town = Town()
+    open_scope(town.ledger, "free", filter=None, actor="keeper")
+    open_scope(town.ledger, "free/monthly", filter=budget(), renew="month", actor="keeper")
+    keeper = signed_in(town.app, town.people.invite("Eve", Role.KEEPER, "free"))
+    ada = town.account(token=town.people.invite("Ben", Role.ANALYST, "free"), scope="free/monthly")
+    shown: dict[str, str] = {}
+    for day in ("2020-01-31", "2020-02-01", "2020-02-03"):
+        at[0] = f"{day}T00:00:00.000000Z"
+        ada.charge(Gaussian(50.0), key=day)
+        shown[day] = keeper.get("/", params={"at": "free/monthly"}).text
+    assert "How it went" not in shown["2020-02-01"]  # one charge in this period
+    assert "2020-02-01</text>" in shown["2020-02-03"] and "2020-01-31</text>" not in shown["2020-02-03"]
+    assert "nothing is left on" not in shown["2020-02-03"]  # it is renewed before
 
 
 def test_an_auditor_downloads_a_proof_that_needs_no_service(tmp_path: Path):

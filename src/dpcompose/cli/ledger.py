@@ -68,7 +68,7 @@ def scope(
     """
     from dpcompose.account.opening import BudgetArguments
 
-    with error_boundary(), opened(url) as ledger:
+    with error_boundary("filter", "epsilon", "delta", "slots"), opened(url) as ledger:
         note = {} if unit is None else {"unit": unit}
         stated = {"epsilon": epsilon, "delta": delta, "mechanism_delta": mechanism_delta}
         asked = BudgetArguments(

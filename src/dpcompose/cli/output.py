@@ -61,11 +61,17 @@ INVOKED: ContextVar[Invocation | None] = ContextVar("INVOKED", default=None)
 
 
 @contextmanager
-def error_boundary() -> Generator[None]:
-    """Turn the errors of dpcompose, raised inside, into a sentence and an exit status; into a document for --json."""
+def error_boundary(*options: str) -> Generator[None]:
+    """Turn the errors of dpcompose, raised inside, into a sentence and an exit status; into a document for --json.
+
+    Args:
+        options: Parameters that are options of the command: a missing one is named as it is typed.
+    """
     try:
         yield
     except (PlanError, DomainError) as error:
+        if isinstance(error, DomainError) and error.value is None and error.name in options:
+            error = DomainError(f"--{error.name.replace('_', '-')}", error.value, error.domain, error.remedy)
         raise _end(error, BAD_INPUT) from None
     except (UnsupportedError, MissingExtraError) as error:
         raise _end(error, NOT_AVAILABLE) from None

@@ -32,7 +32,7 @@ def statement(
     json: Json = False,
 ) -> None:
     """Write a paragraph to publish about the privacy of a PLAN, with certified numbers, all rounded to stay true."""
-    with error_boundary(), progress("certifying the plan"):
+    with error_boundary("delta"), progress("certifying the plan"):
         from dpcompose.interop.privacy_document import privacy_json
         from dpcompose.interop.statement import statement as stated
 

@@ -53,7 +53,8 @@ def theorem(
             raise UnsupportedError(name, "it states no number that could be computed", remedy)
         statement = STATEMENTS[name]
         given = _given(statement, context.args)
-        rows = statement.evaluate(**given)
+        with error_boundary(*(parameter.name for parameter in statement.parameters)):
+            rows = statement.evaluate(**given)
         emit(
             "theorem",
             lambda: evaluation_document(statement, given, rows),

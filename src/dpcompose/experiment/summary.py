@@ -50,7 +50,7 @@ class Summary:
         epsilons: The epsilons of the curves, shape (m,).
         curve: The limits there.
         ceiling: The certified upper ends there, shape (m,).
-        walked: The exact delta there, where known, shape (m,).
+        walked: The exact delta there, where known, shape (m,), rounded up, but not above what is certified.
         theorems: The curves of all theorems that apply.
     """
 
@@ -71,7 +71,8 @@ class Summary:
     def sound(self) -> bool:
         """Whether nothing measured or solved is above what is certified."""
         measured = bool(np.all(self.curve.lower <= self.ceiling)) and float(self.at.lower[0]) <= self.certified.upper
-        return measured and (self.exact is None or self.exact.lower <= self.certified.upper)
+        solved = self.walked is None or bool(np.all(self.walked <= self.ceiling))
+        return measured and solved and (self.exact is None or self.exact.lower <= self.certified.upper)
 
 
 def summarize(
@@ -103,20 +104,30 @@ def summarize(
     # Some experiments have infinitely many answers, or coins.
     with suppress(UnsupportedError, RefusedRoundError):
         solved = game.solve(leaves=LEAVES)
+    certified = game.composition.profile(tolerance=1e-6).question.delta(point)
+    walked = None
+    if solved is not None:
+        ends = zip(epsilons.tolist(), ceiling.tolist(), strict=True)
+        walked = np.array([_below(solved.delta(each), most).upper for each, most in ends])
     return Summary(
         game=game,
         transcripts=transcripts,
         measured=measured,
         epsilon=point,
         at=measured.delta([point]),
-        certified=game.composition.profile(tolerance=1e-6).question.delta(point),
-        exact=None if solved is None else solved.delta(point),
+        certified=certified,
+        exact=None if solved is None else _below(solved.delta(point), certified.upper),
         epsilons=epsilons,
         curve=measured.delta(epsilons),
         ceiling=ceiling,
-        walked=None if solved is None else np.array([solved.delta(float(each)).upper for each in epsilons]),
+        walked=walked,
         theorems=_theorems(game, transcripts, told),
     )
+
+
+def _below(solved: Bound, most: float) -> Bound:
+    """The delta of one adversary, which is at most what is certified of every adversary."""
+    return Bound(solved.lower, max(solved.lower, min(solved.upper, most)), solved.certificate)
 
 
 def _silent(what: str, done: int, total: int) -> None:

@@ -42,8 +42,8 @@ class Growth:
     """The growth of epsilon: one curve for each theorem.
 
     Args:
-        unit: The unit of the counts on the abscissa.
-        stops: The counts.
+        unit: The unit of the abscissa: answers, or repetitions of the whole plan.
+        stops: The abscissas.
         delta: The delta at which epsilon is given.
         curves: The theorems, tightest at the last stop first.
     """
@@ -76,15 +76,19 @@ def over_delta(account: PlanAccount, *, progress: Progress | None = None) -> Eps
 
 
 def over_times(account: PlanAccount, *, progress: Progress | None = None) -> Growth:
-    """The epsilon of each theorem as the plan grows: to its full size, or by repeating it if it cannot be divided."""
-    unit, part, most = _divided(account.plan)
-    stops = tuple(sorted({round(most ** (step / (STOPS - 1))) for step in range(STOPS)}))
+    """The epsilon of each theorem as the plan grows: to its full size, or by repeating it if it cannot be divided.
+
+    A plan of several mechanisms grows by all of them in proportion, and its answers are counted.
+    """
+    unit, part, most, answers = _divided(account.plan)
+    counts = sorted({round(most ** (step / (STOPS - 1))) for step in range(STOPS)})
+    stops = tuple(count * answers for count in counts)
     delta = drawn_delta(account)
     found: dict[str, list[tuple[int, float, float | None, str]]] = {}
-    for done, stop in enumerate(stops):
+    for done, (count, stop) in enumerate(zip(counts, stops, strict=True)):
         if progress is not None:
-            progress(f"theorems at {stop:,} {unit}", done, len(stops))
-        composition = compose(*(entry.mechanism * (entry.times * stop) for entry in part.entries))
+            progress(f"theorems at {stop:,} {unit.partition(',')[0]}", done, len(stops))
+        composition = compose(*(entry.mechanism * (entry.times * count) for entry in part.entries))
         for each in composition.compare(delta=delta, adjacency=part.adjacency):
             found.setdefault(each.name, []).append((stop, each.epsilon, each.lower, each.kind))
     return Growth(unit, stops, delta, tuple(_curve(name, rows) for name, rows in found.items()))
@@ -96,10 +100,11 @@ def _curve(name: str, rows: list[tuple[int, float, float | None, str]]) -> Epsil
     return EpsilonCurve(name, rows[-1][3], points, lower if len(lower) == len(points) else ())
 
 
-def _divided(plan: Plan) -> tuple[str, Plan, int]:
-    """The unit of counting, the plan for a count of one, and the largest count."""
+def _divided(plan: Plan) -> tuple[str, Plan, int, int]:
+    """The unit of the abscissa, the part of the plan that is repeated, how often at most, and the units in one part."""
     divisor = math.gcd(*(entry.times for entry in plan.entries))
     if divisor < ENOUGH:
-        return "repetitions of the whole plan", plan, 64
+        return "repetitions of the whole plan", plan, 64, 1
     part = replace(plan, entries=tuple(replace(entry, times=entry.times // divisor) for entry in plan.entries))
-    return ("answers" if len(plan.entries) == 1 else f"rounds (the plan has {divisor:,})"), part, divisor
+    unit = "answers" if len(plan.entries) == 1 else "answers, of all mechanisms in proportion"
+    return unit, part, divisor, sum(entry.times for entry in part.entries)

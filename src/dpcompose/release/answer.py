@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
 from html import escape
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from dpcompose.composition.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.ledger import Receipt
 from dpcompose.numerics import check
+from dpcompose.numerics.digits import plain, two_digits, with_error
 from dpcompose.release.arrow import arrow_table, polars_frame, write
 from dpcompose.release.design import Design, Released
 from dpcompose.release.question import Question, Values, key_columns
@@ -62,6 +64,32 @@ class Answer:
         return released[0].cells[0]
 
     @property
+    def main(self) -> Values:
+        """The released column that the errors and the ends are about."""
+        return self.columns[len(self.design.aggregation.by) + self.question.error_column]
+
+    def texts(self, confidence: float = 0.95, *, most: int | None = None) -> list[list[str]]:
+        """The rows for people: the number of `main` to as many places as its error, and last the error, to two digits.
+
+        An error of ranks says nothing of places: its number is as it was released.
+
+        Args:
+            confidence: In (0, 1), of each row by itself.
+            most: At most so many rows; by default all.
+
+        Raises:
+            DomainError: If the confidence is outside (0, 1).
+        """
+        found, column = self.expected_error(confidence), self.columns.index(self.main)
+        errors, ranked = found if isinstance(found, tuple) else repeat(found), self.question.in_ranks
+        rows, texts = zip(*(each.cells for each in self.columns), strict=True), list[list[str]]()
+        for row, error in islice(zip(rows, errors, strict=False), most):
+            number, reach = with_error(row[column], error)
+            cells = [number if place == column and not ranked else _text(cell) for place, cell in enumerate(row)]
+            texts.append([*cells, f"(rank ± {two_digits(error)})" if ranked else f"± {reach}"])
+        return texts
+
+    @property
     def spent(self) -> Mapping[str, Any]:
         """The exact amounts charged, by currency; for a batch, those of all of it."""
         return self.receipt.cost
@@ -76,7 +104,7 @@ class Answer:
 
     @property
     def low(self) -> tuple[float, ...]:
-        """The low end of the first released column, row by row, with 95 percent confidence; NaN where none is known."""
+        """The low end of the column `main`, row by row, with 95 percent confidence; NaN where none is known."""
         return self.interval(0.95)[0]
 
     @property
@@ -85,7 +113,7 @@ class Answer:
         return self.interval(0.95)[1]
 
     def interval(self, confidence: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Both ends of the first released column, row by row: each holds the exact number with that probability.
+        """Both ends of the column `main`, row by row: each holds the exact number with that probability.
 
         For counts and sums they are the released number and its expected error to either side; for means, ratios and
         shares an interval that fails with exactly the probability stated, to the steps of the noise; for variances one
@@ -129,7 +157,7 @@ class Answer:
         return polars_frame(self.with_ends(confidence))
 
     def plot(self, *, axes: Any = None, confidence: float = 0.95) -> Any:
-        """A bar for each row of the first released column, with its interval; returns the matplotlib axes.
+        """A bar for each row of the column `main`, with its interval; returns the matplotlib axes.
 
         Args:
             axes: Where to draw; by default a new picture.
@@ -142,7 +170,8 @@ class Answer:
             raise DomainError("axes", axes, "matplotlib axes, or None")
         low, high = self.interval(confidence)
         before = len(self.design.aggregation.by)
-        shown, series = self.columns[before], self.to_pandas(confidence).iloc[:, before]
+        shown = self.main
+        series = self.to_pandas(confidence).iloc[:, before + self.question.error_column]
         # Bins and shares of a question stand beside the number; a row alone has no name.
         named = [each.cells for each in self.columns[: before + 2] if each is not shown and len(shown.cells) > 1]
         labels = [", ".join(str(cell) for cell in row) for row in zip(*named, strict=True)] or [""] * len(shown.cells)
@@ -156,14 +185,14 @@ class Answer:
         return drawn
 
     def _repr_html_(self) -> str:
-        """For a notebook: the first rows with their ends, and what was charged."""
-        found = self.with_ends()
-        rows = [found.column_names, *(row.values() for row in found.slice(0, SHOWN).to_pylist())]
-        cells = ["".join(f"<td>{escape(_told(cell))}</td>" for cell in row) for row in rows]
-        more = f"<p>and {found.num_rows - SHOWN:,} rows more</p>" if found.num_rows > SHOWN else ""
+        """For a notebook: the first rows with their errors, and what was charged."""
+        rows = [[*(values.name for values in self.columns), "error"], *self.texts(most=SHOWN)]
+        cells = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
+        hidden = len(self.main.cells) - SHOWN
+        more = f"<p>and {hidden:,} rows more</p>" if hidden > 0 else ""
         spent = ", ".join(f"{name} {float(amount.fraction):.4g}" for name, amount in self.spent.items())
         body = "".join(f"<tr>{row}</tr>" for row in cells)
-        return f"<table>{body}</table>{more}<p>low and high: 95 percent confidence. Charged: {escape(spent)}</p>"
+        return f"<table>{body}</table>{more}<p>error: 95 percent confidence. Charged: {escape(spent)}</p>"
 
     def expected_error(self, confidence: float) -> float | tuple[float, ...]:
         """How far the noise is from 0 at most with that probability, for each released number by itself.
@@ -184,8 +213,10 @@ SHOWN = 20
 """The rows that a notebook shows."""
 
 
-def _told(cell: Any) -> str:
-    return f"{cell:,.6g}" if isinstance(cell, float) else str(cell)
+def _text(cell: Any) -> str:
+    if cell is None or isinstance(cell, bool):
+        return "NULL" if cell is None else str(cell).lower()
+    return plain(cell) if isinstance(cell, (int, float)) else str(cell)
 
 
 def answered(design: Design, question: Question, drawn: Released, receipt: Receipt) -> Answer:

@@ -98,6 +98,7 @@ class Histogram(OfColumn):
     edges: Sequence[Any]
 
     kind: ClassVar[str] = "histogram"
+    error_column: ClassVar[int] = 2
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         by, public = self._groups(table)

@@ -41,6 +41,7 @@ class Chosen(OfColumn):
     lower: Any = None
     upper: Any = None
     granularity: Any = None
+    in_ranks: ClassVar[bool] = True
 
     def _chosen(
         self,
@@ -138,6 +139,7 @@ class Quantiles(Chosen):
     qs: Sequence[Any]
 
     kind: ClassVar[str] = "quantiles"
+    error_column: ClassVar[int] = 1
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         of_numbers(table, self.column)

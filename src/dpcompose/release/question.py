@@ -84,6 +84,10 @@ class Question(ABC):
     """Its name in answers and errors."""
     foreseen: ClassVar[bool] = True
     """Whether its error is known before its answer."""
+    in_ranks: ClassVar[bool] = False
+    """Whether its error is one of ranks: so many rows lie between what was chosen and what was asked for."""
+    error_column: ClassVar[int] = 0
+    """Which of the released columns the error is about."""
 
     def __post_init__(self) -> None:
         check.open_probability("confidence", self.confidence)
@@ -107,8 +111,8 @@ class Question(ABC):
         """How far the noise reaches but for that probability, in the answer's unit: one number, or one for each row."""
 
     def interval(self, design: Design, failure: float, columns: Sequence[Values]) -> Interval:
-        """Both ends of what is released first, but for that probability, row by row; NaN where none is known."""
-        cells = columns[len(design.aggregation.by)].cells
+        """Both ends of what the error is about, but for that probability, row by row; NaN where none is known."""
+        cells = columns[len(design.aggregation.by) + self.error_column].cells
         errors = self.errors(design, failure, columns)
         each = errors if isinstance(errors, tuple) else (errors,) * len(cells)
         low = tuple(cell - error for cell, error in zip(cells, each, strict=True))

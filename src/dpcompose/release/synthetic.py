@@ -130,7 +130,9 @@ class Synthetic(Question):
             _, keys = Count(by=name, keys=values)._groups(table)  # pyright: ignore[reportPrivateUsage]
             found.append(tuple(value for (value,) in keys or ()))
             if None in found[-1]:
-                raise DomainError("keys", None, "values", f"mutate({name}=col({name!r}).fill_null(...)) gives NULL one")
+                raise DomainError(
+                    "keys", [None], "values", f"mutate({name}=col({name!r}).fill_null(...)) gives NULL one"
+                )
         return by, tuple(found)
 
     def _workload(self, by: Sequence[str], sizes: Sequence[int]) -> list[Columns]:

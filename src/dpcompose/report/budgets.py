@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dpcompose.errors import DomainError
 from dpcompose.ledger import Amount, Balance, Entry
 from dpcompose.ledger.entry import GRANTED
+from dpcompose.report.ledger import main_currency, used_of
 from dpcompose.report.picture import COLORS, INK, figure, message, named, shown, style
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ ACTORS = 7
 
 
 def burn_down(
-    entries: Iterable[Entry], balance: Balance, *, currency: str = "epsilon", axes: Axes | None = None
+    entries: Iterable[Entry], balance: Balance, *, currency: str | None = None, axes: Axes | None = None
 ) -> Axes:
     """Charges granted in a scope and below it, by day and actor, and the budget that is left.
 
@@ -30,12 +31,13 @@ def burn_down(
     Args:
         entries: Of the scope: `ledger.entries(path)`.
         balance: Of the scope: `ledger.balance(path)`.
-        currency: The currency that is drawn.
+        currency: The currency that is drawn; that of `main_currency` if None.
         axes: Where to draw; new ones if None.
 
     Raises:
         DomainError: If the scope has no budget in this currency.
     """
+    currency = main_currency([balance.scope]) if currency is None else currency
     cap = _cap(balance, currency)
     by_day: dict[str, dict[str, Amount]] = defaultdict(dict)
     for entry in entries:
@@ -76,22 +78,25 @@ def _stacked(axes: Axes, days: Sequence[dict[str, Amount]]) -> None:
             floor = [low + high for low, high in zip(floor, heights, strict=True)]
 
 
-def icicle(balances: Sequence[Balance], *, currency: str = "epsilon", axes: Axes | None = None) -> Axes:
+def icicle(balances: Sequence[Balance], *, currency: str | None = None, axes: Axes | None = None) -> Axes:
     """The tree of budgets: a box for each scope, as wide as its part of the budget above it, filled as far as spent.
 
     Where children are promised more together than the budget above them, their boxes are narrower in proportion.
 
     Args:
         balances: Of a scope and all below it: `ledger.balances(path)`.
-        currency: The currency that is drawn; scopes without a budget in it are left out.
+        currency: The currency that is drawn, that of `main_currency` if None; scopes without a budget in it are left
+            out.
         axes: Where to draw; new ones if None.
     """
+    currency = main_currency([each.scope for each in balances]) if currency is None else currency
     axes = figure(7.5).subplots() if axes is None else axes
     capped = {each.scope.path: each for each in balances if currency in each.scope.caps}
-    axes.set(title=f"Budgets of {currency}: filled as far as spent", xlim=(0, 1))
+    of = f" of {currency}" if currency else ""
+    axes.set(title=f"Budgets{of}: filled as far as spent", xlim=(0, 1))
     axes.set_axis_off()
     if not capped:
-        message(axes, f"no scope has a budget of {currency}")
+        message(axes, f"no scope has a budget{of}")
         return axes
     tops = [path for path, each in capped.items() if each.scope.parent not in capped]
     _boxes(axes, capped, tops, (0.0, 1.0, 0), currency)
@@ -107,16 +112,16 @@ def budget_svgs(
     """Captions and SVG elements for a page: the tree of budgets, and the charges of one scope by day and actor.
 
     Args:
-        balances: The scopes; their budgets are drawn in the first currency of the first scope that has one.
+        balances: The scopes; their budgets are drawn in the currency of `main_currency`.
         charged: The entries and the balance of the scope whose charges are drawn, if any are.
     """
-    currency = next((name for balance in balances for name in balance.scope.caps), None)
-    if currency is None:
+    currency = main_currency([balance.scope for balance in balances])
+    if not currency:
         return ()
     tree = figure(7.5)
     icicle(balances, currency=currency, axes=tree.subplots())
     found = [shown("The tree of budgets", f"Each box is a budget of {currency}, filled as far as it is spent.", tree)]
-    if charged is not None and currency in charged[1].scope.caps:
+    if charged is not None and charged[1].scope.caps.units.get(currency):
         days = figure(7.5)
         burn_down(*charged, currency=currency, axes=days.subplots())
         found.append(shown("Charges", f"Charges of {currency} by day and actor, and the budget that is left.", days))
@@ -129,11 +134,12 @@ def _boxes(
     left, width, depth = place
     caps = {path: _number(_cap(capped[path], currency)) for path in paths}
     parent = capped.get(capped[paths[0]].scope.parent or "") if paths else None
-    whole = max(sum(caps.values()), _number(_cap(parent, currency)) if parent is not None else 0.0)
+    above = 0.0 if parent is None else _number(_cap(parent, currency)) * (parent.scope.slots or 1)
+    whole = max(sum(caps.values()), above)
     for path in paths:
         part = width * caps[path] / whole if whole else width / len(paths)
-        spent = _number(capped[path].spent[currency]) if currency in capped[path].spent else 0.0
-        filled = part * min(spent / caps[path], 1.0) if caps[path] else part
+        used, most = used_of(capped[path], currency)
+        filled = part * min(used / most, 1.0) if most else 0.0
         axes.barh(-depth - 0.5, part, left=left, height=0.94, color=COLORS[4], alpha=0.35, edgecolor="white")
         axes.barh(-depth - 0.5, filled, left=left, height=0.94, color=COLORS[0], alpha=0.55, linewidth=0)
         name = path.rpartition("/")[2]
@@ -147,9 +153,8 @@ def _boxes(
 
 def _cap(balance: Balance, currency: str) -> Amount:
     if currency not in balance.scope.caps:
-        raise DomainError(
-            "currency", currency, f"one of the budgets of {balance.scope.path}: {', '.join(balance.scope.caps)}"
-        )
+        caps = ", ".join(balance.scope.caps) or "none"
+        raise DomainError("currency", currency, f"one of the budgets of {balance.scope.path}: {caps}")
     return balance.scope.caps[currency]
 
 

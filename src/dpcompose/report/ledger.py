@@ -8,7 +8,7 @@ from typing import Any, cast
 from dpcompose.account.in_epsilon import balance_in_epsilon
 from dpcompose.account.scope import target_of
 from dpcompose.errors import few_digits
-from dpcompose.ledger import Amount, Amounts, Anchor, Balance, Entry, Kind, Receipt, Verification
+from dpcompose.ledger import Amount, Amounts, Anchor, Balance, Entry, Kind, Receipt, Scope, Verification
 from dpcompose.ledger.ledger import is_at_or_below
 from dpcompose.ledger.scope import AccountNode, available, paths_down_to
 from dpcompose.report.number import above, below, trimmed
@@ -56,6 +56,22 @@ def left_of(balances: Sequence[Balance]) -> dict[str, Amounts]:
     nodes = {each.scope.path: AccountNode(each.scope, each.spent.units, each.taken) for each in balances}
     chains = {path: [nodes[each] for each in paths_down_to(path) if each in nodes] for path in nodes}
     return {path: Amounts(available(chain)) for path, chain in chains.items()}
+
+
+def main_currency(scopes: Iterable[Scope]) -> str:
+    """The currency in which budgets are drawn: the first with a cap above 0 that is not delta, if there is one.
+
+    Without any cap it is empty.
+    """
+    capped = [(units == 0, name == "delta", name) for scope in scopes for name, units in scope.caps.units.items()]
+    return min(capped, key=lambda each: each[:2], default=(True, True, ""))[2]
+
+
+def used_of(balance: Balance, currency: str) -> tuple[int, int]:
+    """The units spent of a budget, and those of its cap; of slots, how many are taken, and how many there are."""
+    if balance.scope.kind is Kind.SLOTS:
+        return balance.taken, balance.scope.slots or 0
+    return balance.spent.units.get(currency, 0), balance.scope.caps.units[currency]
 
 
 def _rows(balance: Balance, shallow: int, left: Amounts) -> Iterator[tuple[str, ...]]:

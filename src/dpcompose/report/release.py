@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dpcompose.numerics.digits import two_digits
 from dpcompose.report.ledger import at_least, at_most, listed
-from dpcompose.report.number import above, near
 from dpcompose.report.page import Fact, Heading, Page, PageTable
 
 if TYPE_CHECKING:
     from dpcompose.release import Answer, Quote
 
 MOST_ROWS = 40
-UNITS = {"quantile": "rows"}
 
 
 def release_page(
@@ -29,7 +29,10 @@ def release_page(
         Fact("key", receipt.key),
     )
     tables = tuple(_table(answer, confidence, width) for answer in answers)
-    notes = (f"Errors are those of the noise, with probability {confidence:g} for each number by itself.",)
+    notes = (
+        f"Errors are those of the noise, with probability {confidence:g} for each number by itself. Numbers are "
+        "rounded to the last digit of their errors; --json and --out have all of their digits.",
+    )
     return Page(title, f"{len(answers)} answer{'s' * (len(answers) != 1)}", "plain", facts, tables, notes)
 
 
@@ -85,8 +88,8 @@ def _explained(quotes: Sequence[Quote]) -> list[dict[str, str]]:
 def _quoted(quote: Quote, confidence: float) -> tuple[str, ...]:
     price = listed(quote.price, at_least)
     error = _error(quote, confidence)
-    unit = UNITS.get(quote.question.kind, "")
-    shown = "follows from the answer" if error is None else f"{above(error, 4)} {unit}".rstrip()
+    unit = " ranks" if quote.question.in_ranks else ""
+    shown = "follows from the answer" if error is None else f"{two_digits(error)}{unit}"
     return quote.question.kind, price, shown, "yes" if quote.fits else "no"
 
 
@@ -96,21 +99,16 @@ def _error(quote: Quote, confidence: float) -> float | None:
 
 def _table(answer: Answer, confidence: float, width: int) -> PageTable:
     by = list(answer.design.aggregation.by)
-    released = answer.columns[len(by) :]
-    # A mean comes before its count; in a histogram the count comes after its edges.
-    main = released[0] if answer.question.kind in ("mean", "synthetic data") else released[-1]
-    errors = _per_row(answer, confidence, len(main.cells))
-    unit = UNITS.get(answer.question.kind, "")
+    cells, errors = answer.main.cells, answer.expected_error(confidence)
+    each = errors if isinstance(errors, tuple) else (errors,) * len(cells)
+    barred = not answer.question.in_ranks and len(cells) > 1 and max(each) < math.inf
     head = [Heading(name, wrap=True) for name in by]
-    head += [Heading(values.name, "right") for values in released]
-    head += [Heading("error", "right"), *([] if unit or len(main.cells) < 2 else [Heading("")])]
-    bars = _bars(main.cells, errors, width)
-    rows: list[tuple[str, ...]] = []
-    for position in range(min(len(main.cells), MOST_ROWS)):
-        cells = [_shown(values.cells[position]) for values in answer.columns]
-        row = (*cells, f"± {above(errors[position], 4)} {unit}".rstrip())
-        rows.append(row if unit or len(main.cells) < 2 else (*row, bars[position]))
-    hidden = len(main.cells) - len(rows)
+    head += [Heading(values.name, "right") for values in answer.columns[len(by) :]]
+    head += [Heading("error", "right"), *([Heading("")] if barred else [])]
+    rows = [tuple(row) for row in answer.texts(confidence, most=MOST_ROWS)]
+    if barred:
+        rows = [(*row, bar) for row, bar in zip(rows, _bars(cells, each, width), strict=False)]
+    hidden = len(cells) - len(rows)
     notes = (f"{hidden:,} more rows: --out writes them all",) if hidden else ()
     return PageTable(answer.question.kind, tuple(head), tuple(rows), notes)
 
@@ -123,25 +121,6 @@ def _bars(cells: Sequence[float], errors: Sequence[float], width: int) -> list[s
         low, high = (max(round(width * value / most), 0) for value in (cell - error, cell + error))
         bars.append("█" * low + "░" * (high - low))
     return bars
-
-
-def _per_row(answer: Answer, confidence: float, rows: int) -> tuple[float, ...]:
-    found = answer.expected_error(confidence)
-    return found if isinstance(found, tuple) else (found,) * rows
-
-
-def _shown(cell: Any) -> str:
-    match cell:
-        case None:
-            return "NULL"
-        case bool():
-            return str(cell).lower()
-        case int():
-            return f"{cell:,}"
-        case float():
-            return near(cell, 7)
-        case _:
-            return str(cell)
 
 
 def _document(answer: Answer, confidence: float) -> dict[str, Any]:

@@ -39,13 +39,16 @@ def burn_down(points: Sequence[tuple[datetime, float]], *, label: str) -> Markup
     return Markup(form).format(label, label, first.date().isoformat(), last.date().isoformat())
 
 
-def ends_at(points: Sequence[tuple[datetime, float]]) -> datetime | None:
-    """When nothing is left if it goes on at the rate of these points; None if that cannot be said."""
+def ends_at(points: Sequence[tuple[datetime, float]], left: float) -> datetime | None:
+    """When nothing is left of what is left now if it goes on at the rate of these points.
+
+    None if that cannot be said: nothing is left, or the points span less than a day, which is no rate for a date.
+    """
     (first, before), (last, after) = points[0], points[-1]
-    seconds, used = (last - first).total_seconds(), before - after
-    if not (seconds > 0 and used > 0):
+    span, used = last - first, before - after
+    if not (span >= timedelta(days=1) and used > 0 and left > 0):
         return None
     try:
-        return last + timedelta(seconds=after / used * seconds)
+        return last + left / used * span
     except OverflowError:
         return None

@@ -16,12 +16,13 @@ from dpcompose.ledger import Amount, Amounts, Balance, Entry, Moment
 from dpcompose.ledger.entry import GRANTED, REFUSED
 from dpcompose.ledger.scope import root_of
 from dpcompose.ledger.store import is_at_or_below
-from dpcompose.report.ledger import at_least, at_most
+from dpcompose.report.ledger import at_least, at_most, main_currency, used_of
 from dpcompose.report.number import above, below, trimmed
 from dpcompose.serve.drawing import bar, burn_down, ends_at
 from dpcompose.serve.identity import Identity
 from dpcompose.serve.permission import Role
 from dpcompose.serve.service import Service, shown
+from dpcompose.serve.terms import Left
 from dpcompose.serve.view import Window, scopes_at, tops_of, window
 
 LONGEST_LIST = 50
@@ -68,14 +69,14 @@ class Look:
         return scopes_at(self.moment, self.tops)
 
     @cached_property
+    def left(self) -> Mapping[str, Left]:
+        """The amounts left in each of them, as the service answers."""
+        return self.service.terms.left(self.scopes[0])
+
+    @cached_property
     def agreed(self) -> list[Mapping[str, Any]]:
         """The terms of each tree."""
         return [self.service.agreements.agreed(self.who, top, {}) for top in self.tops[:10]]
-
-    @cached_property
-    def reservations(self) -> list[Mapping[str, Any]]:
-        """Those below, at most a list of them."""
-        return [each for terms in self.agreed for each in terms["reservations"]][:LONGEST_LIST]
 
     @cached_property
     def quotas(self) -> list[Mapping[str, Any]]:
@@ -96,9 +97,9 @@ class Look:
         return [self._budget(self.moment.balance(path)) for path in self.scopes[0]]
 
     def _budget(self, balance: Balance) -> dict[str, Any]:
-        scope, left = balance.scope, self.moment.available(balance.scope.path)
+        scope, left = balance.scope, self.left[balance.scope.path]
         target = target_of(scope)
-        known = None if target is None else balance_in_epsilon(balance, left)
+        known = None if target is None else balance_in_epsilon(balance, left.amounts)
         epsilon = None
         if target is not None and known is not None:
             spent, rest = trimmed(above(known[0], 3)), trimmed(below(known[1], 3))
@@ -108,20 +109,16 @@ class Look:
         state = "closed" if balance.closed else scope.renewal.words if scope.renewal is not None else ""
         return {"path": scope.path, "depth": min(depth, 6), "epsilon": epsilon, "rows": rows, "state": state}
 
-    def _currency(self, balance: Balance, name: str, cap: Amount, left: Amounts) -> dict[str, Any]:
-        path = balance.scope.path
-        promised = 0
-        for each in self.reservations:
-            if is_at_or_below(each["scope"], path) and name in each["held"]:
-                promised += Amount.of(each["held"][name]).units - Amount.of(each["used"][name]).units
-        spent, most = balance.spent[name] if name in balance.spent else Amount(0), max(cap.units, 1)
-        label = f"{path}, {name}: {-(-100 * spent.units // most)} % spent, {-(-100 * promised // most)} % reserved"
+    def _currency(self, balance: Balance, name: str, cap: Amount, left: Left) -> dict[str, Any]:
+        (used, most), reserved = used_of(balance, name), left.reserved.get(name, 0)
+        most, path = max(most, 1), balance.scope.path
+        label = f"{path}, {name}: {-(-100 * used // most)} % spent, {-(-100 * reserved // most)} % reserved"
         return {
             "currency": name,
-            "spent": at_least(spent),
-            "left": at_most(left[name]) if name in left else "",
+            "spent": at_least(balance.spent.get(name, Amount(0))),
+            "left": at_most(left.amounts[name]) if name in left.amounts else "",
             "of": at_most(cap),
-            "bar": bar(spent.units / most, promised / most, label=label),
+            "bar": bar(used / most, reserved / most, label=label),
         }
 
     @cached_property
@@ -177,19 +174,24 @@ class Look:
 
     @cached_property
     def currency(self) -> str:
-        """The first currency with a budget of the scope that the page is about."""
-        if not self.focus:
-            return ""
-        caps = self.moment.balance(self.focus).scope.caps.units
-        return next((name for name, units in caps.items() if units), "")
+        """The currency in which the budget of the scope that the page is about is drawn; empty where it has none."""
+        scopes = [self.moment.balance(self.focus).scope] if self.focus else []
+        name = main_currency(scopes)
+        return name if any(scope.caps.units.get(name) for scope in scopes) else ""
 
     @cached_property
     def burn(self) -> dict[str, Any] | None:
-        """The part of the budget that was left after each charge of the window, and when it ends at this rate."""
-        own = [each for each in self.granted[::-1] if is_at_or_below(each.scope, self.focus)]
-        if not (self.currency and len(own) > 1 and self.who.role is not Role.ANALYST) or self.asked["before"]:
+        """The part of the budget that was left after each charge of the window, and when it ends at this rate.
+
+        Of a scope that renews, in its period alone.
+        """
+        if not self.currency or self.who.role is Role.ANALYST or self.asked["before"]:
             return None
         balance = self.moment.balance(self.focus)
+        begin, renewed = balance.period or ("", "9999")
+        own = [each for each in self.granted[::-1] if is_at_or_below(each.scope, self.focus) and each.time >= begin]
+        if not len(own) > 1:
+            return None
         cap = balance.scope.caps.units[self.currency]
         left = cap - balance.spent.units[self.currency]
         found: list[tuple[datetime, float]] = [(datetime.now(UTC), left / cap)]
@@ -199,10 +201,10 @@ class Look:
         points = found[::-1]
         if any(later[0] < earlier[0] for earlier, later in pairwise(points)):
             return None
-        end = ends_at(points)
+        end = ends_at(points, self.left[self.focus].amounts.units.get(self.currency, 0) / cap)
         return {
             "picture": burn_down(points, label=f"{self.currency} left in {self.focus}, after each charge"),
-            "ends": "" if end is None else end.date().isoformat(),
+            "ends": "" if end is None or not end.isoformat() < renewed else end.date().isoformat(),
         }
 
     @cached_property
@@ -210,7 +212,7 @@ class Look:
         """How many counts of an accuracy still fit here."""
         if not self.focus or self.moment.balance(self.focus).closed:
             return []
-        left = self.moment.available(self.focus).units
+        left = self.left[self.focus].amounts.units
         found: list[dict[str, str]] = []
         for error in ERRORS:  # 95 %: Laplace by ln 20 = 2.9957, Gaussian by 1.95997
             for mechanism in (f"Gaussian({error * 0.5102:.4f})", f"Laplace({error * 0.3338:.4f})"):
@@ -236,7 +238,7 @@ class Look:
             return "This scope is not yours."
         try:
             cost = Amounts.of(self.service.price(self.who, scope, {"mechanism": mechanism})["cost"])
-            left = self.moment.available(scope).units
+            left = self.service.terms.left([scope])[scope].amounts.units
         except StoreError:
             raise
         except (DPComposeError, RecursionError, OverflowError, ZeroDivisionError) as error:

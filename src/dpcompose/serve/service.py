@@ -165,7 +165,7 @@ class Service:
 
     def left(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """The most that a charge could still ask, what others reserved left aside."""
-        return {"left": self.terms.left(scope).texts()}
+        return {"left": self.terms.left([scope])[scope].amounts.texts()}
 
     def history(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """The entries of the identity that asks, the newest first, page by page."""

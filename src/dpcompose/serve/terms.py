@@ -5,7 +5,7 @@ No promise of privacy hangs on them: that no cap is exceeded is the ledger's, wh
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -136,10 +136,31 @@ class Tree:
             except OverdrawnError:
                 continue
 
-    def available(self, path: str) -> Amounts:
-        """The most that a charge without a reservation could ask."""
+    def left(self, paths: Sequence[str]) -> dict[str, Left]:
+        """The amounts left in each of these scopes."""
+        for path in paths:
+            self.moment.balance(path)
+        before = {path: self.chain(path)[-1].spent for path in paths}
         self.hold(besides=None)
-        return Amounts(available(self.chain(path)))
+        found: dict[str, Left] = {}
+        for path in paths:
+            chain = self.chain(path)
+            reserved = {name: units - before[path][name] for name, units in chain[-1].spent.items()}
+            found[path] = Left(Amounts(available(chain)), reserved)
+        return found
+
+
+@dataclass(frozen=True)
+class Left:
+    """The amounts left in a scope beside those reserved.
+
+    Args:
+        amounts: The most that a charge without a reservation could ask, each currency by itself.
+        reserved: The units that reservations may still use here, by currency.
+    """
+
+    amounts: Amounts
+    reserved: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -226,12 +247,14 @@ class Terms:
         tree.hold(besides=None)
         require_room(tree.chain(above), cost)
 
-    def left(self, path: str) -> Amounts:
-        """The most that a charge without a reservation could ask now."""
-        now = self.database.now()
+    def left(self, paths: Sequence[str]) -> dict[str, Left]:
+        """The amounts left now in each of these scopes, for an answer and for a page alike."""
+        now, found = self.database.now(), dict[str, Left]()
         with self.database.transaction(write=False) as run, self.ledger.moment() as moment:
-            moment.balance(path)
-            return Tree.looked_at(run, moment, root_of(path), now).available(path)
+            for root in {root_of(path) for path in paths}:
+                tree = Tree.looked_at(run, moment, root, now)
+                found |= tree.left([path for path in paths if root_of(path) == root])
+        return found
 
 
 def require_room(chain: list[AccountNode], cost: Amounts) -> None:

@@ -1,0 +1,103 @@
+"""docs/assets/play.js by what its pages show: numbers are read as they were meant, and no bound is drawn too high."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ASSETS = Path(__file__).parents[2] / "docs" / "assets"
+NODE = shutil.which("node")
+REQUIRED = "site" in os.environ.get("DPCOMPOSE_REQUIRE", "").split(",")
+pytestmark = pytest.mark.skipif(NODE is None and not REQUIRED, reason="node is not installed")
+Points = list[tuple[float, float]]
+READ = {
+    "0,1": "0.1", "0,001": "0.001", "0,01": "0.01", "0,125": "0.125", ",5": "0.5", "0.1": "0.1", " 1 ": "1",
+    "1/801": "0.00124844", "1/0,2e1": "0.5", "e^-2": "0.135335", "e^-0,5": "0.606531", "1e-3": "0.001",
+}  # fmt: skip
+UNCLEAR = ["1,000", "1,000,000", "0,1,2", "1.000,5", "1,000/2", "", "1/2/3", "1/", "x", "0\uff0c1"]
+
+
+def played(page: str, *typed: dict[str, str]) -> list[dict[str, Any]]:
+    """What a page shows for each set of typed fields."""
+    command = [NODE or "node", str(Path(__file__).parent / "played.js"), str(ASSETS), page, json.dumps(typed)]
+    return json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
+
+
+def curves(shown: dict[str, Any]) -> dict[str, Points]:
+    """The corners and points that are drawn, by the name of the curve; y grows downward."""
+    found: dict[str, Points] = {}
+    for name, color in shown["names"]:
+        points: Points = [(x, y) for fill, x, y in shown["circles"] if fill == color]
+        for stroke, path in shown["paths"]:
+            if stroke == color:
+                for step, numbers in re.findall(r"([MLHV])([-0-9.,e]+)", path):
+                    values = [float(each) for each in numbers.split(",")]
+                    x = values[0] if step in "MLH" else points[-1][0]
+                    y = values[-1] if step in "MLV" else points[-1][1]
+                    points.append((x, y))
+        found[name] = points
+    return found
+
+
+def at(line: Points, x: float) -> float:
+    """The height of a line between its corners."""
+    if x == line[0][0]:
+        return line[0][1]
+    (x0, y0), (x1, y1) = next(each for each in pairwise(line) if each[0][0] < x <= each[1][0])
+    return y0 + (y1 - y0) * (x - x0) / (x1 - x0) if x < x1 else y1
+
+
+def test_a_number_is_read_as_it_is_written() -> None:
+    for shown, (text, value) in zip(
+        played("3.20", *({"k": "1", "epsilon": text} for text in READ)), READ.items(), strict=True
+    ):
+        assert {row[0]: row[1] for row in shown["rows"]}["the sum, Corollary 3.15"] == value, text
+
+
+def test_a_decimal_comma_gives_the_certified_value_of_its_number() -> None:
+    comma, point = played("3.20", {"epsilon": "0,1"}, {"epsilon": "0.1"})
+    assert comma == point and comma["rows"][0][1] == "<= 4.7746"
+
+
+def test_what_may_be_two_numbers_is_refused() -> None:
+    for text, shown in zip(UNCLEAR, played("3.20", *({"epsilon": text} for text in UNCLEAR)), strict=True):
+        assert not shown["rows"] and "epsilon of each: a number above 0, at most 1" in shown["words"][0], text
+        assert ("without a comma" in shown["words"][0]) == ("," in text)
+    unclear, clear = played("3.20", {"k": "10,000"}, {"k": "10000"})
+    assert not unclear["rows"] and clear["rows"]
+
+
+@pytest.mark.parametrize(
+    ("page", "least", "above"),
+    [
+        ("3.20", "the least", ("the sum", "Theorem 3.20")),
+        ("3.16", "least, delta 1e-6 more", ("the sum",)),
+        ("2.2", "k composed, delta 1e-6", ("group of k",)),
+    ],
+)
+def test_the_least_is_drawn_above_nothing_that_it_is_the_least_of(
+    page: str, least: str, above: tuple[str, ...]
+) -> None:
+    typed = [("0.1", "1e-6"), ("0.01", "0.5"), ("1", "1e-15"), ("0.11", "2e-7"), ("1e-9", "3e-8")]
+    for shown in played(page, *({"epsilon": epsilon, "delta": delta} for epsilon, delta in typed)):
+        drawn = curves(shown)
+        assert len(drawn[least]) > 5
+        for x, y in drawn[least]:
+            for name in above:
+                assert y >= at(drawn[name], x) - 1e-9, (name, x)
+        assert len({x for x, _ in drawn[least]}) == len(drawn[least])  # k is a whole number: none lies between two
+
+
+def test_a_picture_of_another_point_than_the_one_typed_says_so() -> None:
+    plain, moved, beyond = played("3.20", {}, {"epsilon": "0.11", "delta": "2e-7"}, {"delta": "1e-16"})
+    assert not plain["words"]
+    assert moved["words"] == ["The picture is that of epsilon = 0.125 and delta = 1e-8, the next on the grid."]
+    assert not curves(beyond).get("the least") and curves(beyond)["the sum"] and not beyond["words"]
