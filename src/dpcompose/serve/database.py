@@ -17,7 +17,9 @@ from tempfile import mkdtemp
 from typing import Any, Protocol
 from weakref import finalize
 
-from dpcompose.errors import MissingExtraError, StoreError
+from dpcompose.errors import MissingExtraError
+from dpcompose.ledger.sqlite_connection import failure
+from dpcompose.serve.people_file import PeopleFile
 from dpcompose.serve.tables import TABLES
 
 NOTED_EVERY = 60.0
@@ -104,32 +106,40 @@ class SQLiteDatabase(Database):
             folder = mkdtemp(prefix="dpcompose-")
             finalize(self, rmtree, folder, ignore_errors=True)
             self.path = f"{folder}/people.db"
+        with self._failures(uncertain=False):
+            self._file = PeopleFile(Path(self.path).resolve(), self._connected)
 
     @contextmanager
     def transaction(self, *, write: bool = True) -> Generator[Run]:
-        try:
+        with self._failures(uncertain=False):
             connection = self._connection()
-        except sqlite3.Error:
-            raise StoreError(self.path, "the people of the service cannot be opened") from None
 
         def run(statement: str, values: Sequence[object] = ()) -> list[Row]:
-            try:
+            with self._failures(uncertain=False):
                 return connection.execute(statement, values).fetchall()
-            except sqlite3.Error:
-                raise StoreError(self.path, "the people of the service cannot be read or written") from None
 
         try:
             if write:
                 run("begin immediate")
+            before = connection.total_changes
             yield run
             if write:
-                run("commit")
+                with self._failures(uncertain=True):
+                    self._file.commit(connection) if connection.total_changes > before else run("commit")
         except BaseException:
             if connection.in_transaction:
                 connection.rollback()
             raise
         finally:
             self._idle.put(connection)
+
+    @contextmanager
+    def _failures(self, *, uncertain: bool) -> Generator[None]:
+        """Turn what the driver raises into StoreError, which names the cause."""
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise failure(self.path, error, uncertain=uncertain) from None
 
     @contextmanager
     def locked(self, root: str, *, shared: bool = False) -> Generator[Run]:
@@ -140,17 +150,21 @@ class SQLiteDatabase(Database):
         self._closed = True
         while not self._idle.empty():
             self._idle.get().close()
+        self._file.close()
 
     def _connection(self) -> sqlite3.Connection:
-        if self._closed or (self._noted and not os.path.exists(self.path)):
-            raise sqlite3.OperationalError("closed")
+        if self._closed or not os.path.exists(self.path):
+            raise sqlite3.OperationalError("the file was closed, or is gone")
         try:
             return self._idle.get_nowait()
         except Empty:
-            connection = sqlite3.connect(self.path, timeout=10.0, check_same_thread=False, isolation_level=None)
-            connection.execute("pragma journal_mode=wal")
-            connection.execute(f"pragma synchronous={self.synchronous}")
-            return connection
+            return self._connected()
+
+    def _connected(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, timeout=10.0, check_same_thread=False, isolation_level=None)
+        connection.execute("pragma journal_mode=wal")
+        connection.execute(f"pragma synchronous={self.synchronous}")
+        return connection
 
 
 @dataclass(eq=False)
