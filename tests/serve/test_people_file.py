@@ -1,5 +1,4 @@
-"""A file of people that is older than what was acknowledged, or lacks a part, is refused: no revoked token comes back."""
-# ruff: noqa: E402
+"""A file of people that is older than what was acknowledged, or lacks a part, is refused: no token comes back."""
 
 from __future__ import annotations
 

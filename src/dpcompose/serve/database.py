@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import time
@@ -10,6 +11,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
+from math import inf
 from pathlib import Path
 from queue import Empty, LifoQueue
 from shutil import rmtree
@@ -22,6 +24,9 @@ from dpcompose.ledger.sqlite_connection import failure
 from dpcompose.serve.people_file import PeopleFile
 from dpcompose.serve.tables import TABLES
 
+_log = logging.getLogger("dpcompose.serve")
+YEAR = 366 * 86400.0
+"""Nothing that is given here lasts longer."""
 NOTED_EVERY = 60.0
 """Seconds between two notes of the time: so far may a clock that is set back reach."""
 _WRITTEN = "select pg_logical_emit_message(true, 'dpcompose', '')"
@@ -43,11 +48,14 @@ class Database(ABC):
 
     Args:
         clock: Seconds since 1970.
+        running: Seconds since some moment, by a clock that nobody sets.
     """
 
     clock: Callable[[], float] = time.time
+    running: Callable[[], float] = time.monotonic
     _latest: float = 0.0
     _noted: float = 0.0
+    _noted_at: float = inf
 
     @staticmethod
     def open(url: str | Path, *, clock: Callable[[], float] = time.time) -> Database:
@@ -64,7 +72,10 @@ class Database(ABC):
         with found.transaction() as run:
             for table in TABLES:
                 run(table)
-        found.now()
+        if (ahead := found.now() - found.clock()) > NOTED_EVERY:
+            _log.warning(
+                "this clock is %.0f s behind a time that was seen; dpcompose serve --trust-clock undoes it", ahead
+            )
         return found
 
     @abstractmethod
@@ -80,15 +91,37 @@ class Database(ABC):
         """Let go of the connections; nothing is read or written any more."""
 
     def now(self) -> float:
-        """The time, which never runs back: a token that expired stays so when a clock is set back."""
-        now = self._latest = max(self.clock(), self._latest)
+        """The time, which never runs back: a token that expired stays so when a clock is set back.
+
+        It runs on behind a clock that was ahead once, so that what begins then ends when it should.
+        """
+        running = self.running()
+        now = self._latest = max(self.clock(), self._latest, self._noted + running - self._noted_at)
         if now >= self._noted + NOTED_EVERY:
             with self.transaction() as run:
                 run("insert into service_time (id, latest) values (1, 0) on conflict (id) do nothing")
                 run("update service_time set latest = ? where latest < ?", (now, now))
                 ((now,),) = run("select latest from service_time")
             self._noted = self._latest = max(now, self._latest)
+            self._noted_at = running
         return self._latest
+
+    def trust_clock(self) -> float:
+        """Take the clock for right, though a later time was seen: the seconds between the two.
+
+        Tokens that were given in the time that is still to come are revoked, and what would last too long ends now.
+        """
+        now = self.clock()
+        ahead = max(self.now() - now, 0.0)
+        with self.locked("") as run:
+            later = "expires > ? or digest in (select digest from service_issued where issued > ?)"
+            run(f"update service_token set revoked = 1 where {later}", (now + YEAR, now))
+            for table in ("service_reservation", "service_request"):
+                run(f"update {table} set expires = ? where expires > ?", (now, now + YEAR))
+            run("update service_alert set due = 0")
+            run("update service_time set latest = ?", (now,))
+        self._latest, self._noted, self._noted_at = now, now, self.running()
+        return ahead
 
 
 @dataclass(eq=False)

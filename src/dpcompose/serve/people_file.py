@@ -19,7 +19,9 @@ from dpcompose.ledger.sqlite_connection import FileLock, beside, log_at, mark_of
 
 _CHAIN = "people"
 _HEAD = "select sequence, hash from service_head"
-_TABLE = "create table if not exists service_head (id integer primary key, sequence bigint not null, hash text not null)"
+_TABLE = (
+    "create table if not exists service_head (id integer primary key, sequence bigint not null, hash text not null)"
+)
 
 
 class PeopleFile:
@@ -35,13 +37,13 @@ class PeopleFile:
 
     def __init__(self, path: Path, connect: Callable[[], sqlite3.Connection]) -> None:
         require_place(path, create=True)
-        self._path, self._committing = path, Lock()
+        self._path, self._at, self._committing = path, beside(path, "-head"), Lock()
         self._turn = FileLock(beside(path, "-turn"))
         with self._turn:
             if not self._is_ready():
                 with closing(connect()) as connection:
                     self._prepare(connection)
-        self._record = HeadRecord(beside(path, "-head"))
+        self._record = HeadRecord(self._at)
 
     def commit(self, connection: sqlite3.Connection) -> None:
         """Commit a change, then record that it is on the disk; none is added to a file that has lost its end."""
@@ -62,23 +64,23 @@ class PeopleFile:
         self._record.close()
 
     def _is_ready(self) -> bool:
-        """Whether the file has its record, and holds what that claims."""
-        record, log, is_there = beside(self._path, "-head"), log_at(self._path), self._path.exists()
+        """Whether the file has its record, and holds what that claims.
+
+        What the log leaves to the file has to be in the file: all that is claimed, unless the record names this log.
+        """
+        is_there, log = self._path.exists(), log_at(self._path)
         head, mark = self._read("mode=ro") if is_there else (Head(), 0)
+        in_file = self._read("immutable=1")[0] if is_there and log else head
         is_marked = is_there and mark == mark_of(self._path)
-        if not record.exists():
-            if is_marked:
-                raise self._lost()
-            return False
         try:
-            first, last = read_claims(record)
-        except ValueError:
-            raise self._lost() from None
-        is_whole = (head.sequence, head.hash == last.head.hash) >= (last.head.sequence, True)
-        if is_there and log:  # what it leaves to the file must be there; if the record names another log, everything
-            begun = first if first.log == log else last
-            is_whole = is_whole and self._read("immutable=1")[0].sequence >= begun.head.sequence
-        if not is_whole:
+            first, last = read_claims(self._at)
+        except (FileNotFoundError, ValueError) as error:
+            if is_marked or isinstance(error, ValueError):
+                raise self._lost() from None
+            return False
+        begun = first if first.log == log else last
+        is_last = (head.sequence, head.hash == last.head.hash) >= (last.head.sequence, True)
+        if not (is_last and in_file.sequence >= begun.head.sequence):
             raise self._lost()
         return is_marked
 
@@ -88,8 +90,7 @@ class PeopleFile:
         connection.execute(_TABLE)
         connection.execute("insert into service_head values (1, 0, '') on conflict (id) do nothing")
         settle(self._path)  # what the record claims is on the disk
-        head = Head(*connection.execute(_HEAD).fetchone())
-        write_record(beside(self._path, "-head"), {_CHAIN: head}, like=self._path)
+        write_record(self._at, {_CHAIN: Head(*connection.execute(_HEAD).fetchone())}, like=self._path)
         connection.execute(f"pragma user_version = {mark_of(self._path)}")
         connection.execute("commit")
         connection.execute("pragma wal_checkpoint").fetchall()  # the mark is in the file, whatever befalls the log
@@ -104,5 +105,7 @@ class PeopleFile:
     def _lost(self) -> StoreError:
         name = self._path.name
         what = f"changes that were acknowledged are missing: the file, {name}-wal or {name}-head is gone or older"
-        remedy = "Revoked tokens may be good again. Put it back; docs/service.md, Operations, says how to go on without it"
+        remedy = (
+            "Revoked tokens may be good again. Put it back; docs/service.md, Operations, says how to go on without it"
+        )
         return StoreError(str(self._path), what, remedy)
