@@ -11,7 +11,6 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
-from math import inf
 from pathlib import Path
 from queue import Empty, LifoQueue
 from shutil import rmtree
@@ -55,7 +54,7 @@ class Database(ABC):
     running: Callable[[], float] = time.monotonic
     _latest: float = 0.0
     _noted: float = 0.0
-    _noted_at: float = inf
+    _noted_at: float = 0.0
 
     @staticmethod
     def open(url: str | Path, *, clock: Callable[[], float] = time.time) -> Database:
@@ -93,10 +92,12 @@ class Database(ABC):
     def now(self) -> float:
         """The time, which never runs back: a token that expired stays so when a clock is set back.
 
-        It runs on behind a clock that was ahead once, so that what begins then ends when it should.
+        It runs on where the clock was ahead once, so that what begins meanwhile ends when it should.
         """
-        running = self.running()
-        now = self._latest = max(self.clock(), self._latest, self._noted + running - self._noted_at)
+        now, running = self.clock(), self.running()
+        if self._noted - now > NOTED_EVERY:
+            now = self._noted + running - self._noted_at
+        now = self._latest = max(now, self._latest)
         if now >= self._noted + NOTED_EVERY:
             with self.transaction() as run:
                 run("insert into service_time (id, latest) values (1, 0) on conflict (id) do nothing")
@@ -115,7 +116,7 @@ class Database(ABC):
         ahead = max(self.now() - now, 0.0)
         with self.locked("") as run:
             later = "expires > ? or digest in (select digest from service_issued where issued > ?)"
-            run(f"update service_token set revoked = 1 where {later}", (now + YEAR, now))
+            run(f"update service_token set revoked = 1 where {later}", (now + YEAR, now + NOTED_EVERY))
             for table in ("service_reservation", "service_request"):
                 run(f"update {table} set expires = ? where expires > ?", (now, now + YEAR))
             run("update service_alert set due = 0")
