@@ -63,6 +63,17 @@ def test_a_server_that_is_not_there(tmp_path: Path, postgres: Server) -> None:
     assert "secret" not in str(refused.value)
 
 
+def test_a_server_that_lets_nobody_in_is_quoted(postgres: Server) -> None:
+    for url in (postgres.url("nosuch"), postgres.url("nosuch").replace("ledger@", "ledger:secret@")):
+        for create in (True, False):
+            with pytest.raises(StoreError, match='database "nosuch" does not exist') as raised:
+                Ledger.open(url, create=create)
+            said = str(raised.value)
+            assert "cannot be reached" not in said and "secret" not in said and not raised.value.uncertain
+    with pytest.raises(StoreError, match='role "nobody" does not exist'):
+        Ledger.open(postgres.url().replace("ledger@", "nobody@"))
+
+
 def test_databases_that_are_no_ledger_or_a_newer_one(url: str, postgres: Server) -> None:
     with pytest.raises(StoreError, match="no ledger here"):
         Ledger.open(url, create=False)

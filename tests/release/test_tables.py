@@ -16,7 +16,7 @@ import pytest
 
 import dpcompose.release as release
 from campaigns.release import tables
-from dpcompose.errors import DomainError, MissingExtraError, PlanError, UnsupportedError
+from dpcompose.errors import DomainError, EngineError, MissingExtraError, PlanError, UnsupportedError
 from dpcompose.release import parquet
 from dpcompose.release.aggregate import exact
 from dpcompose.release.embedded import of_parquet
@@ -131,6 +131,45 @@ def test_a_postgresql_url(postgres_url: str) -> None:
     question = release.Count(by="city", keys=tables.CITIES, spend=SPEND)
     assert integers(made, question) == integers(here, question)
     made.close()
+
+
+@pytest.mark.parametrize("source", ["a URL", "a table of ibis"])
+def test_a_lost_connection_to_postgresql_is_made_anew_before_the_charge(postgres_url: str, source: str) -> None:
+    import psycopg
+
+    rows = [(f"p{number}", 1) for number in range(200)]
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS lost")
+        connection.execute("CREATE TABLE lost (person text, visits int)")
+        connection.cursor().executemany("INSERT INTO lost VALUES (%s, %s)", rows)
+
+    def cut() -> None:
+        with psycopg.connect(postgres_url, autocommit=True) as connection:
+            ours = "datname = current_database() AND pid <> pg_backend_pid()"
+            assert connection.execute(f"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE {ours}")
+
+    found: Any = postgres_url if source == "a URL" else ibis.connect(postgres_url).table("lost")
+    name = "lost" if source == "a URL" else None
+    made = release.table(found, name=name, unit="person", max_rows_per_unit=1)
+    ledger = world.ledger()
+    session = world.session_of(made, ledger)
+    for number in range(3):
+        answer = session.count(spend=SPEND, key=str(number))
+        assert abs(answer.value - 200) < 100
+        cut()
+    assert session.count(spend=SPEND, key="after").value > 0
+    assert [entry.kind for entry in ledger.entries("world")].count("granted") == 4  # one for each
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("DROP TABLE lost")
+        connection.execute("CREATE VIEW lost AS SELECT 'x' AS person, 1 AS visits")
+    cut()
+    with pytest.raises(UnsupportedError, match="replaced"):  # connected again, it is looked at again
+        session.count(spend=SPEND, key="replaced")
+    made.close()
+    with pytest.raises(EngineError, match="before the charge"):  # what was closed stays closed
+        session.count(spend=SPEND, key="closed")
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("DROP VIEW lost")
 
 
 def test_numbers_of_any_size_on_postgresql(postgres_url: str) -> None:

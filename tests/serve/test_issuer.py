@@ -102,6 +102,14 @@ HOSTILE = {
         f"{encoded({'alg': 'RS256', 'kid': 'rsa', 'crit': ['x'], 'x': 1})}.{token().split('.', 1)[1]}"
     ),
     "a key of its own": lambda: token(OTHER, header={"jwk": OTHER.as_dict(private=False)}),
+    "a token to sign out with": lambda: token(header={"typ": "logout+jwt"}),
+    "a token to sign out with, as a media type": lambda: token(header={"typ": "application/Logout+JWT"}),
+    "a token to sign out with, of no type": lambda: token(
+        events={"http://schemas.openid.net/event/backchannel-logout": {}}
+    ),
+    "a type that is a list": lambda: (
+        f"{encoded({'alg': 'RS256', 'kid': 'rsa', 'typ': ['JWT']})}.{token().split('.', 1)[1]}"
+    ),
     "too long": lambda: token(padding="x" * 9000),
     "two parts": lambda: token().rpartition(".")[0],
     "four parts": lambda: f"{token()}.x",
@@ -136,6 +144,8 @@ def office() -> Iterator[Office]:
 
 
 def test_a_token_of_the_issuer_names_who_was_invited(office: Office):
+    for type in ("JWT", "jwt", "at+jwt", "application/at+jwt"):
+        assert office.status(token(header={"typ": type})) == 200
     for key, alg in ((RSA, "RS256"), (RSA, "PS256"), (ELLIPTIC, "ES256")):
         who = office.people.find(token(key, alg))
         assert who is not None and who.actor == "Ada@city" and who.role is Role.ANALYST

@@ -8,6 +8,7 @@ import json
 import logging
 import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -17,10 +18,15 @@ import pytest
 
 httpx = pytest.importorskip("httpx")
 pytest.importorskip("starlette")
+from typer.main import get_command
+
 from dpcompose import Gaussian
-from dpcompose.errors import DomainError, OverdrawnError
+from dpcompose.cli.app import app
+from dpcompose.errors import DomainError, OverdrawnError, TamperedError
 from dpcompose.serve import Role
 from dpcompose.serve.alert import Alerts
+from dpcompose.serve.refusal import refusal
+from tests.cli.runner import invoke
 from tests.serve.conftest import Town
 
 
@@ -119,6 +125,80 @@ def test_the_unit_is_one_that_systemd_takes(tmp_path: Path):
             found = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
             assert ("nonsense" in found.stderr) == broken and (unit.name in found.stderr) == broken, found.stderr
     assert subprocess.run([*asked, "--ledger", "a b"], capture_output=True, check=False).returncode == 2
+
+
+VALUES = {
+    "--ledger": ["/var/lib/dpcompose/city.db"],
+    "--people": ["/var/lib/dpcompose/people.db"],
+    "--host": ["::1"],
+    "--port": ["9000"],
+    "--issuer": ["https://login.example/a%20city"],
+    "--audience": ["budgets"],
+    "--checkpoints": ["checkpoints.txt"],
+    "--trust": ["one.example+1234abcd+AQ==", "two.example+1234abcd+AQ=="],
+    "--rate": ["50.0"],
+    "--alert": ["https://hook.example/x?a=$1&b=%2F"],
+    "--alert-at": ["0.5"],
+    "--log": [],
+}
+ENDING = ("--invite", "--subject", "--revoke", "--trust-clock", "--demo")
+
+
+def test_the_unit_has_every_option_that_was_typed():
+    options = {each.opts[0] for each in get_command(app).commands["serve"].params}  # type: ignore[attr-defined]
+    assert options - {"--unit", "--help"} == {*VALUES, *ENDING}
+    typed = [word for name, values in VALUES.items() for value in values or [""] for word in (name, value) if word]
+    made = invoke(["serve", "--unit", *typed])
+    (line,) = [each for each in made.stdout.splitlines() if each.startswith("ExecStart=")]
+    words = line.replace("%%", "%").replace("$$", "$").partition(" serve ")[2].split()
+    assert sorted(words) == sorted(typed) and line.count("%") == 4 and line.count("$") == 2
+    for name in ENDING:
+        value = [] if name in ("--trust-clock", "--demo") else ["x"]
+        said = invoke(["serve", "--unit", "--ledger", "city.db", name, *value])
+        assert said.exit_code == 2 and name in said.stderr, name
+    for name in ("--issuer", "--audience", "--alert"):
+        assert (
+            invoke(["serve", "--unit", "--ledger", "city.db", "--audience", "b", name, 'https://a b"']).exit_code == 2
+        )
+
+
+@pytest.mark.parametrize("full", ["ledger", "people"])
+def test_a_full_disk_is_named_in_the_log_once(tmp_path: Path, full: str, caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.WARNING)
+    town = Town(url=str(tmp_path / "city.db"))
+    if full == "ledger":
+        town.ledger.store._writer.execute("pragma max_page_count = 1")  # type: ignore[attr-defined]
+    else:
+        database: Any = town.people.database
+        while not database._idle.empty():
+            database._idle.get().close()
+        limited = sqlite3.connect(database.path, check_same_thread=False, isolation_level=None)
+        limited.execute("pragma max_page_count = 1")
+        database._idle.put(limited)
+    answers = [
+        town.ask(
+            "charge",
+            town.tokens[Role.ANALYST],
+            scope="city",
+            mechanism="Gaussian(50.0)",
+            key=f"{key}",
+            description={"a": "b" * 9000},
+        )
+        if full == "ledger"
+        else town.ask("invite", town.tokens[Role.KEEPER], scope="city", name="N" * 90, role="analyst")
+        for key in range(150)
+    ]
+    failed = [each for each in answers if each.status_code == 503]
+    assert failed and not any(str(tmp_path) in each.text or "full" in each.text for each in failed)
+    said = [each.getMessage() for each in caplog.records if each.name == "dpcompose.serve"]
+    assert (
+        len(said) == 1 and "the disk is full" in said[0] and ("city.db" if full == "ledger" else "people.db") in said[0]
+    )
+
+
+def test_a_ledger_that_was_tampered_with_is_named_in_the_log(town: Town, caplog: pytest.LogCaptureFixture):
+    answer = refusal(TamperedError(["entry 7 of city has another hash"]))
+    assert answer.status_code == 409 and b"entry 7" not in answer.body and "entry 7 of city" in caplog.text
 
 
 @pytest.mark.slow

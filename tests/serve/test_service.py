@@ -96,6 +96,10 @@ def test_tokens_expire_are_revoked_and_are_kept_nowhere(town: Town, caplog: pyte
     assert town.ask("revoke", keeper, scope="city/health", name="Ben").json() == {"revoked": 1}
     assert town.ask("left", again, scope="city/health").status_code == 401
     assert town.ask("left", token, scope="city/health").status_code == 401
+    assert town.ask("revoke", keeper, scope="city/health", name="Ben").json() == {"revoked": 0}  # asked again
+    for name, scope in (("Bne", "city/health"), ("ben", "city/health"), ("Ben", "city")):
+        wrong = town.ask("revoke", keeper, scope=scope, name=name)
+        assert wrong.status_code == 422 and "as they were invited" in wrong.json()["reason"]
     assert town.ask("revoke", keeper, scope="city", name="Ada").status_code == 422  # the last keeper
     kept = town.people.database
     assert isinstance(kept, SQLiteDatabase)

@@ -11,6 +11,7 @@ from dpcompose import Gaussian
 from dpcompose.account import open_scope
 from dpcompose.errors import (
     ApprovalError,
+    DomainError,
     DPComposeError,
     KeyReusedError,
     OverdrawnError,
@@ -184,6 +185,38 @@ def test_a_charge_above_a_threshold_needs_a_second_person(town: Town):
         ada.charge(LARGE, key="third")
     grace.threshold({})
     assert receipt == ada.charge(LARGE, key="large")
+
+
+@pytest.mark.parametrize("other", ["Zoe\u0308", "ZO\u00cb", "zoe\u0308", "\uff3ao\u00eb"])
+def test_one_name_in_two_spellings_is_one_person(town: Town, other: str):
+    town.person("Grace", Role.KEEPER).threshold({"rho": "0.001"})
+    asked = town.person("Zo\u00eb").request(LARGE, key="large", reason="a map")
+    keeper = town.person("Somebody", Role.KEEPER)
+    with town.people.database.transaction() as run:  # as an earlier version took it
+        run("update service_token set name = ? where name = 'Somebody'", (other,))
+    with pytest.raises(ApprovalError, match="second person"):
+        keeper.decide(asked["request"], approve=True)
+    if other != "ZO\u00cb" and not other.startswith("\uff3a"):
+        with pytest.raises(DomainError, match="NFC"):
+            town.people.invite(other, Role.KEEPER, "city")
+    another = town.person("Zoe", Role.KEEPER)
+    assert another.decide(asked["request"], approve=True)["state"] == "approved"
+
+
+@pytest.mark.parametrize(
+    "name", ["", " ", "A@b", "A\u2800", "\u3164", "A\u034fda", "A\u200bda", "A" * 101, "A\ud800", 5]
+)
+def test_a_name_that_does_not_show_is_nobodys(town: Town, name: Any):
+    with pytest.raises(DomainError):
+        town.people.invite(name, Role.ANALYST, "city")
+
+
+def test_slots_are_opened_also_when_a_time_is_to_be_noted(town: Town):
+    keeper = town.people.find(town.tokens[Role.KEEPER])
+    assert keeper is not None
+    town.now += 120
+    asked: dict[str, Any] = {"kind": "slots", "filter": "concentrated", "parameters": {"rho": "0.0001", "delta": "0"}}
+    assert town.service.open(keeper, "city/slots", {**asked, "slots": 1}) == {"scope": "city/slots"}
 
 
 def test_a_keeper_of_less_changes_nothing_that_a_keeper_of_more_has_set(town: Town):

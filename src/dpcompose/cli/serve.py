@@ -23,6 +23,7 @@ LedgerUrl = Annotated[str | None, typer.Option("--ledger", metavar="URL", envvar
 
 
 def serve(
+    context: typer.Context,
     ledger: LedgerUrl = None,
     people: Annotated[
         str | None, option("The identities: the PostgreSQL database of the ledger, or else people.db.", "URL")
@@ -39,6 +40,7 @@ def serve(
     revoke: Annotated[
         list[str] | None, option("Revoke the tokens of a name and end; may be repeated.", "NAME[:SCOPE]")
     ] = None,
+    trust_clock: Annotated[bool, typer.Option("--trust-clock", help="Undo a time that was ahead, and end.")] = False,
     issuer: Annotated[str | None, option("An OpenID Connect issuer whose tokens are taken too.", "URL")] = None,
     audience: Annotated[str | None, option("The name of this service at the issuer.", "NAME")] = None,
     checkpoints: Annotated[
@@ -65,10 +67,12 @@ def serve(
         kept = people or _people_of(ledger)
         believed = None if issuer is None else Issuer(issuer, audience or "")
         if unit:
-            stdout(_unit(ledger, kept))
+            stdout(_unit(context, ledger, kept))
             return
-        if invite or revoke:
-            _change(Identities.open(kept, issuer=believed), invite or [], subject, revoke or [])
+        if invite or revoke or trust_clock:
+            _change(
+                Identities.open(kept, issuer=believed), invite or [], subject, revoke or [], trust_clock=trust_clock
+            )
             return
         if demo:
             service = _demo()
@@ -79,10 +83,7 @@ def serve(
             service = Service(Ledger.open(ledger, create=False), Identities.open(kept, issuer=believed), shown)
         from dpcompose.serve.listening import run
 
-        if log:
-            _log_requests()
-        if alert is not None:
-            _start_alerts(service, alert, alert_at)
+        _observe(service, log=log, alert=alert, share=alert_at)
         run(application(service, rate=rate), host=host, port=port)
 
 
@@ -95,26 +96,37 @@ def _demo() -> Service:
     return service
 
 
-def _start_alerts(service: Service, webhook: str, share: float) -> None:
+def _observe(service: Service, *, log: bool, alert: str | None, share: float) -> None:
     from dpcompose.serve.alert import Alerts
 
-    Alerts(service.ledger, service.people.database, webhook, share).start()
+    if log:
+        logging.basicConfig(format="%(message)s", level=logging.WARNING)
+        logging.getLogger("dpcompose.serve.requests").setLevel(logging.INFO)
+    if alert is not None:
+        Alerts(service.ledger, service.people.database, alert, share).start()
 
 
-def _log_requests() -> None:
-    logging.basicConfig(format="%(message)s", level=logging.WARNING)
-    logging.getLogger("dpcompose.serve.requests").setLevel(logging.INFO)
-
-
-def _unit(ledger: str | None, people: str) -> str:
+def _unit(context: typer.Context, ledger: str | None, people: str) -> str:
+    """The unit of a service with the options that were typed."""
     from importlib.resources import files
 
-    if ledger is None or not all(each.isprintable() and not set(each) & set(" %\"'\\$") for each in (ledger, people)):
-        raise DomainError("--ledger", ledger, "a ledger, and people, without spaces, quotes, % and $ in their names")
+    if ledger is None:
+        raise DomainError("--ledger", None, "a ledger to serve")
+    words = ["--ledger", ledger, "--people", people]
+    for each in context.command.params:
+        name, value = each.opts[0], context.params[str(each.name)]
+        if name in ("--unit", "--ledger", "--people", "--log") or not value or value == each.get_default(context):
+            continue
+        if name in ("--invite", "--subject", "--revoke", "--trust-clock", "--demo"):
+            raise DomainError("--unit", name, "the options of a service that goes on")
+        words += [word for one in (value if name == "--trust" else [value]) for word in (name, str(one))]
+    for word in words:
+        if not word.isprintable() or set(word) & set(" \"'\\"):
+            raise DomainError("--unit", word, "names and addresses without spaces, quotes and backslashes")
     form = (files("dpcompose.serve") / "templates" / "dpcompose.service").read_text("utf-8")
     found = Path(sys.argv[0]).resolve()
     command = str(found) if found.name == "dpcompose" else f"{sys.executable} -m dpcompose"
-    return form.format(command=command, ledger=ledger, people=people)
+    return form.format(command=command, options=" ".join(words).replace("%", "%%").replace("$", "$$"))
 
 
 def _published(file: Path | None, trust: list[str]) -> Published | None:
@@ -131,7 +143,11 @@ def _people_of(ledger: str | None) -> str:
     return ledger if on_server and ledger else "people.db"
 
 
-def _change(people: Identities, invite: list[str], subject: str | None, revoke: list[str]) -> None:
+def _change(
+    people: Identities, invite: list[str], subject: str | None, revoke: list[str], *, trust_clock: bool
+) -> None:
+    if trust_clock:
+        stdout(f"{people.database.trust_clock():.0f} s were undone\n")
     for each in invite:
         stdout(f"{_invited(people, each, subject)}\n")
     for each in revoke:

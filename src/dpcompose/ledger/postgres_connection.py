@@ -203,11 +203,15 @@ def require_tables(connection: psycopg.Connection[Any], url: str) -> None:
 
 
 def failure(url: str, error: psycopg.Error, *, uncertain: bool) -> StoreError:
-    """The error in words; nothing of the connection string is repeated."""
+    """The error in words; nothing of the connection string is repeated but what the server itself says of it."""
     cause = _CAUSES.get(error.sqlstate or "")
     if cause is not None:
         said = f": {error.diag.message_primary}" if error.sqlstate == "P0001" else ""
         return StoreError(url, f"{cause[0]}{said}", cause[1])
+    if error.sqlstate is None and not uncertain and "FATAL:" in str(error):  # it answered, and let nobody in
+        said = str(error).rpartition("FATAL:")[2].strip().partition("\n")[0]
+        remedy = "Check the address: the database has to be there, and open to this user"
+        return StoreError(url, f"the server refuses the connection: {said}", remedy)
     if error.sqlstate is None or error.sqlstate.startswith(("08", "57P")):
         remedy = "Ask again with the same key" if uncertain else "Check that the server runs, then ask again"
         return StoreError(url, "the server cannot be reached, or ended the connection", remedy, uncertain=uncertain)

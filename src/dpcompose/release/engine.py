@@ -157,6 +157,9 @@ class Engine(ABC):
     def require(self, backend: Any) -> None:
         """Raise DomainError if the connection takes different texts for equal, or cannot say all of them."""
 
+    def reconnect(self, backend: Any) -> None:  # noqa: B027
+        """Connect again where the connection was lost, and not closed; an embedded engine has none to lose."""
+
     @abstractmethod
     def rows(self, asked: EngineStatement) -> Sequence[tuple[Any, ...]]:
         """The rows of a small result as plain Python values."""

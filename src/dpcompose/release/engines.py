@@ -245,6 +245,10 @@ class OnPostgreSQL(Engine):
             if found != "UTF8":
                 raise DomainError(name, found, "UTF8", "Copy the table to a database in UTF8, or set the client to it")
 
+    def reconnect(self, backend: Any) -> None:
+        if backend.con.broken:
+            backend.__dict__.get("dpcompose_connect", backend.reconnect)()
+
     def rows(self, asked: EngineStatement) -> Sequence[tuple[Any, ...]]:
         asked.backend._run_pre_execute_hooks(asked.expression)
         with asked.backend._safe_raw_sql(asked.words) as cursor:

@@ -199,7 +199,13 @@ def _postgresql(url: str) -> Any:
     import ibis
     import psycopg
 
-    return ibis.postgres.from_connection(psycopg.connect(url, autocommit=True))
+    def connect() -> None:
+        backend.con = psycopg.connect(url, autocommit=True)
+        backend._post_connect()
+
+    backend: Any = ibis.postgres.from_connection(psycopg.connect(url, autocommit=True))
+    backend.dpcompose_connect = connect
+    return backend
 
 
 def _spark(url: str) -> Any:

@@ -263,13 +263,17 @@ class Table(Transformations):
             return
         backend, now = self.data.get_backend(), None
         with without_warnings(), turn(backend):
-            try:
-                self.engine.require(backend)
-                now = self.engine.relation(self.base, backend)
-            except DPComposeError:
-                raise
-            except Exception:
-                pass
+            for connect in (None, self.engine.reconnect):  # a connection may have been lost since the last question
+                try:
+                    if connect is not None:
+                        connect(backend)
+                    self.engine.require(backend)
+                    now = self.engine.relation(self.base, backend)
+                    break
+                except DPComposeError:
+                    raise
+                except Exception:
+                    continue
         if now is None:
             raise EngineError(self.engine.name, charged=False)
         if now != self.relation or not (now.plain or now.name in trusted):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from unicodedata import normalize
 
 from dpcompose.errors import ApprovalError, DomainError, KeyReusedError, ReservationError, UnsupportedError
 from dpcompose.ledger import Amounts
@@ -149,7 +150,7 @@ class Agreements:
                 raise ApprovalError(scope, f"this request was {found.state} before")
             if not tree.now < found.expires:
                 raise ApprovalError(scope, "this request has expired")
-            if found.name.casefold() == who.name.casefold():
+            if _folded(found.name) == _folded(who.name):
                 raise ApprovalError(scope, "a second person decides; this request has your name")
             return approval.decide(tree.run, found, decision, by=who.actor, expires=tree.now + approval.LASTS).shown()
 
@@ -182,6 +183,11 @@ class Agreements:
 
 def _sum(amounts: Sequence[Mapping[str, int]]) -> Amounts:
     return Amounts({name: sum(each.get(name, 0) for each in amounts) for name in amounts[0]})
+
+
+def _folded(name: str) -> str:
+    """One text for all spellings of a name: small and capital letters, letters with their marks apart, wide letters."""
+    return normalize("NFKC", normalize("NFKC", name).casefold())
 
 
 def _may_see(who: Identity, scope: str, path: str, actor: str) -> bool:

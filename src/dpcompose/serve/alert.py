@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
-from dpcompose.errors import DomainError, DPComposeError
+from dpcompose.errors import DomainError, DPComposeError, StoreError
 from dpcompose.ledger import Balance, Ledger
 from dpcompose.ledger.entry import GRANTED
 from dpcompose.ledger.scope import paths_down_to
@@ -70,7 +70,7 @@ class Alerts:
             try:
                 self.look()
             except Exception as error:  # the next look is another chance
-                _log.warning("alerts: %s", type(error).__name__)
+                _log.warning("alerts: %s", error if isinstance(error, StoreError) else type(error).__name__)
 
     def look(self) -> int:
         """Note the crossings since the last look, try to tell what is not told; how many were told."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import time
@@ -17,9 +18,14 @@ from tempfile import mkdtemp
 from typing import Any, Protocol
 from weakref import finalize
 
-from dpcompose.errors import MissingExtraError, StoreError
+from dpcompose.errors import MissingExtraError
+from dpcompose.ledger.sqlite_connection import failure
+from dpcompose.serve.people_file import PeopleFile
 from dpcompose.serve.tables import TABLES
 
+_log = logging.getLogger("dpcompose.serve")
+YEAR = 366 * 86400.0
+"""Nothing that is given here lasts longer."""
 NOTED_EVERY = 60.0
 """Seconds between two notes of the time: so far may a clock that is set back reach."""
 _WRITTEN = "select pg_logical_emit_message(true, 'dpcompose', '')"
@@ -41,11 +47,14 @@ class Database(ABC):
 
     Args:
         clock: Seconds since 1970.
+        running: Seconds since some moment, by a clock that nobody sets.
     """
 
     clock: Callable[[], float] = time.time
+    running: Callable[[], float] = time.monotonic
     _latest: float = 0.0
     _noted: float = 0.0
+    _noted_at: float = 0.0
 
     @staticmethod
     def open(url: str | Path, *, clock: Callable[[], float] = time.time) -> Database:
@@ -62,7 +71,10 @@ class Database(ABC):
         with found.transaction() as run:
             for table in TABLES:
                 run(table)
-        found.now()
+        if (ahead := found.now() - found.clock()) > NOTED_EVERY:
+            _log.warning(
+                "this clock is %.0f s behind a time that was seen; dpcompose serve --trust-clock undoes it", ahead
+            )
         return found
 
     @abstractmethod
@@ -78,15 +90,39 @@ class Database(ABC):
         """Let go of the connections; nothing is read or written any more."""
 
     def now(self) -> float:
-        """The time, which never runs back: a token that expired stays so when a clock is set back."""
-        now = self._latest = max(self.clock(), self._latest)
+        """The time, which never runs back: a token that expired stays so when a clock is set back.
+
+        It runs on where the clock was ahead once, so that what begins meanwhile ends when it should.
+        """
+        now, running = self.clock(), self.running()
+        if self._noted - now > NOTED_EVERY:
+            now = self._noted + running - self._noted_at
+        now = self._latest = max(now, self._latest)
         if now >= self._noted + NOTED_EVERY:
             with self.transaction() as run:
                 run("insert into service_time (id, latest) values (1, 0) on conflict (id) do nothing")
                 run("update service_time set latest = ? where latest < ?", (now, now))
                 ((now,),) = run("select latest from service_time")
             self._noted = self._latest = max(now, self._latest)
+            self._noted_at = running
         return self._latest
+
+    def trust_clock(self) -> float:
+        """Take the clock for right, though a later time was seen: the seconds between the two.
+
+        Tokens that were given in the time that is still to come are revoked, and what would last too long ends now.
+        """
+        now = self.clock()
+        ahead = max(self.now() - now, 0.0)
+        with self.locked("") as run:
+            later = "expires > ? or digest in (select digest from service_issued where issued > ?)"
+            run(f"update service_token set revoked = 1 where {later}", (now + YEAR, now + NOTED_EVERY))
+            for table in ("service_reservation", "service_request"):
+                run(f"update {table} set expires = ? where expires > ?", (now, now + YEAR))
+            run("update service_alert set due = 0")
+            run("update service_time set latest = ?", (now,))
+        self._latest, self._noted, self._noted_at = now, now, self.running()
+        return ahead
 
 
 @dataclass(eq=False)
@@ -104,32 +140,40 @@ class SQLiteDatabase(Database):
             folder = mkdtemp(prefix="dpcompose-")
             finalize(self, rmtree, folder, ignore_errors=True)
             self.path = f"{folder}/people.db"
+        with self._failures(uncertain=False):
+            self._file = PeopleFile(Path(self.path).resolve(), self._connected)
 
     @contextmanager
     def transaction(self, *, write: bool = True) -> Generator[Run]:
-        try:
+        with self._failures(uncertain=False):
             connection = self._connection()
-        except sqlite3.Error:
-            raise StoreError(self.path, "the people of the service cannot be opened") from None
 
         def run(statement: str, values: Sequence[object] = ()) -> list[Row]:
-            try:
+            with self._failures(uncertain=False):
                 return connection.execute(statement, values).fetchall()
-            except sqlite3.Error:
-                raise StoreError(self.path, "the people of the service cannot be read or written") from None
 
         try:
             if write:
                 run("begin immediate")
+            before = connection.total_changes
             yield run
             if write:
-                run("commit")
+                with self._failures(uncertain=True):
+                    self._file.commit(connection) if connection.total_changes > before else run("commit")
         except BaseException:
             if connection.in_transaction:
                 connection.rollback()
             raise
         finally:
             self._idle.put(connection)
+
+    @contextmanager
+    def _failures(self, *, uncertain: bool) -> Generator[None]:
+        """Turn what the driver raises into StoreError, which names the cause."""
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise failure(self.path, error, uncertain=uncertain) from None
 
     @contextmanager
     def locked(self, root: str, *, shared: bool = False) -> Generator[Run]:
@@ -140,17 +184,21 @@ class SQLiteDatabase(Database):
         self._closed = True
         while not self._idle.empty():
             self._idle.get().close()
+        self._file.close()
 
     def _connection(self) -> sqlite3.Connection:
-        if self._closed or (self._noted and not os.path.exists(self.path)):
-            raise sqlite3.OperationalError("closed")
+        if self._closed or not os.path.exists(self.path):
+            raise sqlite3.OperationalError("the file was closed, or is gone")
         try:
             return self._idle.get_nowait()
         except Empty:
-            connection = sqlite3.connect(self.path, timeout=10.0, check_same_thread=False, isolation_level=None)
-            connection.execute("pragma journal_mode=wal")
-            connection.execute(f"pragma synchronous={self.synchronous}")
-            return connection
+            return self._connected()
+
+    def _connected(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, timeout=10.0, check_same_thread=False, isolation_level=None)
+        connection.execute("pragma journal_mode=wal")
+        connection.execute(f"pragma synchronous={self.synchronous}")
+        return connection
 
 
 @dataclass(eq=False)

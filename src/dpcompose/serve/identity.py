@@ -13,15 +13,14 @@ from secrets import token_urlsafe
 
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.ledger.text import line_of_text, scope_path
-from dpcompose.serve.database import Database, Row
+from dpcompose.serve.database import YEAR, Database, Row
 from dpcompose.serve.issuer import Issuer
 from dpcompose.serve.permission import Role
 
-_NAME = re.compile(r"[^\x00-\x20\x7f-\x9f@\ud800-\udfff](?:[^\x00-\x1f\x7f-\x9f@\ud800-\udfff]{0,98}[^\s@])?")
+LONGEST_NAME = 100
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 WEEK = 7 * 86400.0
 """Whoever is to stay as the last keeper has a token for so long, or as long as the one that is revoked."""
-YEAR = 366 * 86400.0
 
 
 @dataclass(frozen=True)
@@ -107,8 +106,8 @@ class Identities:
         self._keep(_of_subject(self.issuer, line_of_text("subject", subject)), name, role, subtree, seconds)
 
     def _keep(self, digest: str, name: str, role: Role, subtree: str, seconds: float) -> None:
-        if not (isinstance(name, str) and _NAME.fullmatch(name)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("name", name, "a name of at most 100 characters, without @")
+        if "@" in line_of_text("name", name) or not len(name) <= LONGEST_NAME:
+            raise DomainError("name", name, f"a name of at most {LONGEST_NAME} characters, without @")
         if not 0 < seconds <= YEAR:
             raise DomainError("seconds", seconds, "more than 0, at most a year")
         where, now = scope_path(subtree) if subtree else "", self.database.now()
@@ -121,6 +120,8 @@ class Identities:
                 "insert into service_token (digest, name, role, subtree, expires) values (?, ?, ?, ?, ?)",
                 (digest, name, Role(role).value, where, now + seconds),
             )
+            run("delete from service_issued where digest = ?", (digest,))
+            run("insert into service_issued (digest, issued) values (?, ?)", (digest, now))
 
     def find(self, token: str) -> Identity | None:
         """Whose token it is; None for one that was never given, has expired or was revoked."""
@@ -151,6 +152,7 @@ class Identities:
         """Revoke every token of a name in a subtree, and say how many there were.
 
         Raises:
+            DomainError: Nobody of that name was invited for exactly that subtree.
             UnsupportedError: If nobody could keep that subtree afterwards.
         """
         now = self.database.now()
@@ -158,6 +160,10 @@ class Identities:
             live = run(
                 "select name, role, subtree, expires from service_token where revoked = 0 and expires > ?", (now,)
             )
+            if not run("select 1 from service_token where name = ? and subtree = ?", (name, subtree)):
+                raise DomainError(
+                    "name", name, f"a name and scope as they were invited; here {subtree or 'every scope'}"
+                )
             gone = [each for each in live if each[0] == name and each[2] == subtree]
             until = max((expires for _, role, _, expires in gone if role == Role.KEEPER), default=0.0)
             keepers = [

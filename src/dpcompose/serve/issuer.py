@@ -18,6 +18,8 @@ from dpcompose.ledger.text import each_once
 ALGORITHMS = {"RS256": "RSA", "PS256": "RSA", "ES256": "EC"}
 """Those that are taken, each with the type of its keys; none whose key is a secret, which what is published is not."""
 
+TYPES = ("jwt", "at+jwt")
+"""Types of tokens, where one is stated: others, such as logout+jwt, say something else than who asks."""
 LEEWAY = 60.0
 """Seconds by which the issuer's clock may be ahead."""
 FRESH, STALE, AGAIN = 3600.0, 86400.0, 30.0
@@ -78,7 +80,7 @@ class Issuer:
         audiences = cast("list[Any]", audience) if isinstance(audience, list) else [audience]
         begins = [_time(claims.get(name, now)) for name in ("nbf", "iat")]
         holds = now < _time(claims.get("exp"), unknown=0.0) and all(at <= now + LEEWAY for at in begins)
-        known = claims.get("iss") == self.url and self.audience in audiences
+        known = claims.get("iss") == self.url and self.audience in audiences and "events" not in claims
         return subject if holds and known and isinstance(subject, str) and 0 < len(subject) <= 255 else None
 
     def _key(self, kid: str) -> Mapping[str, Any] | None:
@@ -155,7 +157,8 @@ def _header(token: str) -> dict[str, Any] | None:
         found = json.loads(_bytes(token.partition(".")[0]), object_pairs_hook=each_once)
     except (ValueError, RecursionError):
         return None
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
+    header = _mapping(found)
+    return header if str(header.get("typ", "JWT")).lower().removeprefix("application/") in TYPES else None
 
 
 def _bytes(text: str) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from starlette.responses import JSONResponse, Response
 
 from dpcompose.errors import (
@@ -13,11 +15,18 @@ from dpcompose.errors import (
     TamperedError,
     UnknownScopeError,
 )
+from dpcompose.serve.gate import RateLimit
+
+_log = logging.getLogger("dpcompose.serve")
+_causes = RateLimit(1 / 60, 1)
+"""Each cause is logged once a minute, however many ask meanwhile."""
 
 
 def refusal(error: DPComposeError) -> Response:
     """An error of the library as a status and one sentence."""
     kind = type(error).__name__
+    if isinstance(error, StoreError | TamperedError) and _causes.admits(str(error)):
+        _log.error("%s", error)  # whoever asks is not told what, nor where
     match error:
         case StoreError():
             said = "the ledger cannot be reached; ask again with the same key"

@@ -27,6 +27,7 @@ from dpcompose.serve.identity import YEAR, Identities, Identity
 from dpcompose.serve.permission import Role
 from dpcompose.serve.published import Published
 from dpcompose.serve.reading import Verifier, page
+from dpcompose.serve.refused import RecordedCharge, Refusals
 from dpcompose.serve.terms import Terms
 
 MOST_ACCOUNTS = 1024
@@ -60,6 +61,7 @@ class Service:
     published: Published | None = None
     _accounts: dict[str, Account] = field(default_factory=dict[str, Account])
     _soon: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    _refusals: Refusals = field(default_factory=Refusals)
 
     def account(self, path: str) -> Account:
         """The account on a scope, remembered: a scope never changes, and a charge checks that."""
@@ -130,13 +132,11 @@ class Service:
             if len(self._soon) >= MOST_ACCOUNTS:
                 self._soon.clear()
             self._soon.add((scope, fields["mechanism"]))
-        return account, found
+        return account, RecordedCharge(**vars(found), refusals=self._refusals)
 
     def soon_priced(self, scope: str, mechanism: object) -> bool:
         """Whether a mechanism is priced in no time: a single simple one, or one that was here before."""
-        if not isinstance(mechanism, str):
-            return False
-        return _SIMPLE.fullmatch(mechanism) is not None or (scope, mechanism) in self._soon
+        return isinstance(mechanism, str) and (bool(_SIMPLE.fullmatch(mechanism)) or (scope, mechanism) in self._soon)
 
     def redeem(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """Redeem a receipt of the identity that asks; the nonce is made by the process that draws."""

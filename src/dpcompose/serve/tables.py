@@ -5,6 +5,7 @@ TABLES = (
     """create table if not exists service_token (
     digest text primary key, name text not null, role text not null, subtree text not null,
     expires double precision not null, revoked integer not null default 0)""",
+    """create table if not exists service_issued (digest text primary key, issued double precision not null)""",
     """create table if not exists service_reservation (
     id text primary key, root text not null, scope text not null, actor text not null, asked text not null,
     held text not null, used text not null, expires double precision not null, ended integer not null default 0)""",

@@ -5,6 +5,7 @@ No promise of privacy hangs on them: that no cap is exceeded is the ledger's, wh
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,6 +22,8 @@ from dpcompose.serve.identity import Identity
 from dpcompose.serve.quota import Quota, quotas_of
 from dpcompose.serve.reservation import Reservation, end_expired, reservations_of, reserved_again
 from dpcompose.serve.turns import Turns
+
+_log = logging.getLogger("dpcompose.serve")
 
 
 @dataclass
@@ -192,10 +195,11 @@ class Terms:
                 with self.ledger.moment() as moment:
                     noted = self._admitted(run, moment, asked, now)
                 receipt = commit(noted)
-        except StoreError:
+        except StoreError as error:
             if receipt is None:
                 raise
-        return receipt  # what was counted meanwhile is counted again
+            _log.error("a charge stands, and what it used is counted later: %s", error)
+        return receipt
 
     def _admitted(self, run: Run, moment: Moment, asked: Asked, now: float) -> dict[str, Any]:
         root = root_of(asked.scope)
@@ -227,11 +231,11 @@ class Terms:
         Raises:
             ApprovalError, QuotaError, ReservedError: They do not.
         """
-        root, above = root_of(path), path.rpartition("/")[0]
+        root, above, now = root_of(path), path.rpartition("/")[0], self.database.now()
         with self.turns.alone(root) as run:
             with self.ledger.moment() as moment:
                 if moment.snapshot.node(path) is None:
-                    self._may_open(Tree.caught_up(run, moment, root, self.database.now()), who, above, cost)
+                    self._may_open(Tree.caught_up(run, moment, root, now), who, above, cost)
             commit()
 
     @staticmethod
