@@ -1,4 +1,4 @@
-"""One caller holds nobody else back: long work, endless headers, connections that say nothing, an issuer that is away."""
+"""One caller holds no other back: long work, endless headers, connections that say nothing, an issuer that is away."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ import uvicorn
 
 from dpcompose import Gaussian
 from dpcompose.ledger.verification import Replay
-from dpcompose.serve import Role, Service, listening
-from dpcompose.serve.issuer import FRESH, STALE
+from dpcompose.serve import Role, listening, pages
+from dpcompose.serve.issuer import FRESH
 from dpcompose.serve.listening import JoinedAnswers
 from dpcompose.serve.web import application
 from tests.serve.conftest import Town
-from tests.serve.test_issuer import RSA, Office, encoded
+from tests.serve.test_issuer import Office, encoded
 from tests.serve.test_issuer import token as issued
 
 HEAD = b"GET /style.css HTTP/1.1\r\nhost: x\r\n"
@@ -64,7 +64,8 @@ def received(client: socket.socket) -> bytes:
 
 def asking(method: str, path: str, token: str, **fields: Any) -> bytes:
     body = json.dumps(fields) if fields else ""
-    return f"{method} {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\ncontent-length: {len(body)}\r\n\r\n{body}".encode()
+    head = f"{method} {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\ncontent-length: {len(body)}"
+    return f"{head}\r\n\r\n{body}".encode()
 
 
 def status(client: socket.socket) -> int:
@@ -207,16 +208,13 @@ def test_many_at_once_are_told_to_wait(town: Town, monkeypatch: pytest.MonkeyPat
     assert sum(each.startswith(b"HTTP/1.1 200 ") for each in answers) == 8 and followed.most == 1
 
 
-@pytest.mark.parametrize("page", [False, True], ids=["price", "page"])
-def test_prices_that_nobody_waits_for_hold_nobody_back(town: Town, page: bool):
+def test_prices_that_nobody_waits_for_hold_nobody_back(town: Town):
     ada, ben = town.tokens[Role.ANALYST], town.people.invite("Ben", Role.ANALYST, "city")
-    long = asking("POST", "/v1/price", ada, scope="city", **LONG)
-    if page:
-        typed = str(httpx.QueryParams({"scope": "city", "mechanism": " * ".join(["Gaussian(5.0).sampled(0.01)", "9"])}))
-        long = f"GET /?{typed} HTTP/1.1\r\nhost: x\r\ncookie: dpcompose={ada}\r\n\r\n".encode()
     with serving(town.app) as port:
-        for _ in range(66):
-            connected(port, long).close()
+        for number in range(66):
+            route = ("price", "charge", "reserve", "request")[number % 4]
+            fields = {**LONG, "key": f"{number}", "seconds": 60, "reason": "why"}
+            connected(port, asking("POST", f"/v1/{route}", ada, scope="city", **fields)).close()
         for number in range(5):
             charge = asking("POST", "/v1/charge", ben, scope="city", mechanism="Gaussian(900.0)", key=f"{number}")
             with connected(port, charge) as client:
@@ -224,3 +222,141 @@ def test_prices_that_nobody_waits_for_hold_nobody_back(town: Town, page: bool):
         with connected(port, asking("POST", "/v1/price", ada, scope="city", mechanism="Laplace(90.0) * 3")) as client:
             client.settimeout(60)  # a process starts for it
             assert status(client) == 200
+    assert [each.actor for each in town.ledger.entries("city") if each.kind == "granted"] == ["Ben@city"] * 5
+
+
+def test_a_price_that_takes_too_long_is_given_up(town: Town, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("dpcompose.serve.queue.LONGEST", 1.0, raising=False)
+    with serving(town.app) as port:
+        sent = asking("POST", "/v1/price", town.tokens[Role.ANALYST], scope="city", **LONG)
+        with connected(port, sent) as client:
+            answer = client.recv(65536)
+    assert answer.startswith(b"HTTP/1.1 503 ") and b"retry-after: " in answer
+
+
+def test_pages_have_their_turn(town: Town, monkeypatch: pytest.MonkeyPatch):
+    now = [0, 0]
+
+    def slow(*_: Any, **__: Any) -> str:
+        now[0] += 1
+        now[1] = max(now)
+        time.sleep(0.1)
+        now[0] -= 1
+        return "page"
+
+    monkeypatch.setattr(pages, "page_for", slow)
+    head = f"GET /?mechanism=x HTTP/1.1\r\nhost: x\r\ncookie: dpcompose={town.tokens[Role.KEEPER]}\r\n\r\n"
+    with serving(town.app) as port, ExitStack() as stack:
+        clients = [stack.enter_context(connected(port, head.encode())) for _ in range(10)]
+        assert sorted(status(client) for client in clients) == [200] * 8 + [429] * 2
+    assert now[1] == 1
+
+
+def test_one_identity_does_not_watch_for_all(town: Town):
+    town = Town(watch=60.0)
+    asked = f"GET /events HTTP/1.1\r\nhost: x\r\ncookie: dpcompose={town.tokens[Role.KEEPER]}\r\n\r\n".encode()
+    other = asked.replace(town.tokens[Role.KEEPER].encode(), town.tokens[Role.AUDITOR].encode())
+    with serving(town.app) as port, ExitStack() as stack:
+        clients = [stack.enter_context(connected(port, asked)) for _ in range(pages.MOST_OF_EACH + 1)]
+        assert sorted(status(client) for client in clients)[-1] == 503
+        assert status(stack.enter_context(connected(port, other))) == 200
+
+
+class Away(Office):
+    """A service whose issuer does not answer until it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go, self.entered = threading.Event(), threading.Event()
+        self.read = self.provider.read
+        self.issuer.read = self.waits
+        self.ada = self.people.invite("Ada", Role.ANALYST, "city")
+        self.app = application(self.service, failures=5.0)
+
+    def waits(self, url: str) -> bytes:
+        self.entered.set()
+        assert self.go.wait(20)
+        return self.read(url)
+
+    def charges(self, tokens: list[str], *, others: Callable[[], None]) -> list[int]:
+        """The statuses of charges at once, of which the first is a charge with a token of the service itself."""
+
+        async def ask() -> list[int]:
+            transport = httpx.ASGITransport(app=self.app, raise_app_exceptions=False)
+            async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as client:
+
+                def post(token: str, key: str) -> Any:
+                    fields = {"scope": "city", "mechanism": "Gaussian(900.0)", "key": key}
+                    headers = {"authorization": f"Bearer {token}"}
+                    return asyncio.ensure_future(client.post("/v1/charge", json=fields, headers=headers))
+
+                late = [post(token, f"{number}") for number, token in enumerate(tokens)]
+                await asyncio.to_thread(self.entered.wait, 10)
+                first = await asyncio.wait_for(post(self.ada, "first"), 10)
+                others()
+                return [each.status_code for each in [first, *await asyncio.gather(*late)]]
+
+        return asyncio.run(ask())
+
+
+@pytest.fixture
+def away() -> Iterator[Away]:
+    office = Away()
+    yield office
+    office.go.set()
+    office.direct.close()
+
+
+def unknown(number: int = 0) -> str:
+    return f"{encoded({'alg': 'RS256', 'kid': f'nobody{number}'})}.{issued().split('.', 1)[1]}"
+
+
+def test_a_stranger_does_not_hold_a_tree_while_the_issuer_is_asked(away: Away):
+    assert away.charges([unknown()], others=away.go.set) == [200, 401]
+
+
+def test_an_issuer_that_is_away_is_away_for_its_own_tokens_alone(away: Away):
+    away.provider.down = True
+    found = away.charges([issued(), *map(unknown, range(8))], others=away.go.set)
+    assert found[0] == 200 and set(found[1:]) == {503, 429}  # strangers are counted, as those with any other token
+    assert found.count(429) == 9 - 5
+
+
+def test_one_asks_the_issuer_and_the_others_go_on(away: Away):
+    away.go.set()
+    assert away.people.find(issued()) is not None
+    away.go.clear()
+    away.ticks += FRESH
+    away.entered.clear()
+    thread = threading.Thread(target=away.people.find, args=(unknown(),), daemon=True)
+    thread.start()
+    assert away.entered.wait(10)
+    found: list[Any] = []
+    other = threading.Thread(target=lambda: found.append(away.people.find(issued())), daemon=True)
+    other.start()
+    other.join(10)
+    assert found and found[0].actor == "Ada@city"
+    away.go.set()
+    thread.join(10)
+
+
+def test_an_issuer_that_answers_in_drops_is_given_up(monkeypatch: pytest.MonkeyPatch):
+    """Each drop came in time, and the whole never."""
+    from dpcompose.serve import issuer
+
+    class Drops:
+        status_code = 200
+
+        def iter_bytes(self) -> Iterator[bytes]:
+            for _ in range(1000):
+                time.sleep(0.01)
+                yield b" "
+
+    @contextmanager
+    def stream(*_: Any, **__: Any) -> Iterator[Drops]:
+        yield Drops()
+
+    monkeypatch.setattr(httpx, "stream", stream)
+    monkeypatch.setattr(issuer, "LONGEST", 0.1, raising=False)
+    with pytest.raises(ValueError, match="too long"):
+        issuer._get("https://login.example")
