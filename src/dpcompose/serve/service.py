@@ -210,9 +210,8 @@ class Service:
     def verify(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """Follow every entry of the own tree, or, with `after`, some of them."""
         root = root_of(self.ledger.balance(scope).scope.path)
-        if fields.get("after") is not None:
-            return self.verifier.follow(who.actor, root, fields)
-        return self.verifier.follow_all(root)
+        at_once = fields.get("after") is None
+        return self.verifier.follow_all(root) if at_once else self.verifier.follow(who.actor, root, fields)
 
     def checkpoint(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """The checkpoint of the tree that a keeper published."""
