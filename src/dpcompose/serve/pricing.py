@@ -13,6 +13,7 @@ from multiprocessing.pool import Pool
 from typing import Any
 
 from dpcompose.account import Account
+from dpcompose.errors import UnsupportedError
 from dpcompose.ledger import Amounts
 from dpcompose.mechanism.text import parse
 from dpcompose.serve.queue import heed
@@ -59,5 +60,8 @@ def _yield_to_charges() -> None:
 
 def _compute(account: Account, mechanism: str, delta: str | Fraction | None) -> Computed:
     start = time.perf_counter()
-    quote = account.quote(parse(mechanism), delta)
-    return time.perf_counter() - start, quote.cost, quote.description
+    try:
+        quote = account.quote(parse(mechanism), delta)
+        return time.perf_counter() - start, quote.cost, quote.description
+    except MemoryError:
+        raise UnsupportedError("a price of this mechanism", "it needs too much memory", "Charge its parts") from None
