@@ -51,12 +51,13 @@ class Direct:
             "server": ("testserver", 80),
         }
         found: list[dict[str, Any]] = []
-        read, ended = 0, False
+        read, ended, answered = 0, False, asyncio.Event()
 
         async def receive() -> dict[str, Any]:
             nonlocal read, ended
             read += 1
-            if ended:
+            if ended:  # whoever asked stays for the answer
+                await answered.wait()
                 return {"type": "http.disconnect"}
             piece = next(pieces, None)
             ended = piece is None
@@ -64,6 +65,8 @@ class Direct:
 
         async def send(message: dict[str, Any]) -> None:
             found.append(message)
+            if message["type"] == "http.response.body" and not message.get("more_body", False):
+                answered.set()
 
         async def asked() -> None:
             try:

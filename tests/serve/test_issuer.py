@@ -129,7 +129,8 @@ class Office:
         ledger = Ledger.open("memory:")
         open_scope(ledger, "city", filter=budget(), actor="keeper")
         self.people.admit("ada-17", "Ada", Role.ANALYST, "city")
-        self.direct = Direct(application(Service(ledger, self.people), failures=1e9))
+        self.service = Service(ledger, self.people)
+        self.direct = Direct(application(self.service, failures=1e9))
 
     def status(self, token: str) -> int:
         headers = {"authorization": f"Bearer {token}"}

@@ -11,9 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-from dpcompose.account import Account
+from dpcompose.account import Account, account
 from dpcompose.errors import StoreError
-from dpcompose.serve import Role
+from dpcompose.mechanism.text import parse
+from dpcompose.serve import Role, service
 from tests.serve.conftest import Town
 
 SMALL, LARGE, WRONG = "Gaussian(100.0)", "Gaussian(0.5)", "Gaussian(0"
@@ -149,20 +150,56 @@ def test_rates_are_counted_once_for_each_charge():
 
 
 def test_nobody_waits_for_a_price_that_takes_long(monkeypatch: pytest.MonkeyPatch):
-    town, priced = Town(), Account.asked
-    token, slow = town.tokens[Role.ANALYST], "Laplace(100.0) * 3"
+    town, slow = Town(), "Laplace(100.0) * 3"
+    token, go, seconds = town.tokens[Role.ANALYST], Event(), [0.3]
 
-    def asked(account: Account, mechanism: Any, **given: Any) -> Any:
-        time.sleep(0.3)
-        return priced(account, mechanism, **given)
+    def computed(*asked: Any) -> Any:
+        assert go.wait(20)
+        return seconds[0], *in_this_process(*asked)[1:]
 
     assert town.service.soon_priced("city", SMALL) and not town.service.soon_priced("city/health", slow)
     assert not any(town.service.soon_priced("city", each) for each in (None, [], "Gaussian(1.0).sampled(0.1)"))
-    with monkeypatch.context() as patch:
-        patch.setattr(Account, "asked", asked)
-        start = time.monotonic()
-        answers = at_once(town, [(token, charge(f"slow {at}", slow)) for at in range(6)], busy=False)
-        assert {each.status_code for each in answers} == {200} and time.monotonic() - start < 6 * 0.3
-        assert not town.service.soon_priced("city/health", slow)
-    assert town.ask("charge", token, **charge("again", slow)).status_code == 200
-    assert town.service.soon_priced("city/health", slow)
+    monkeypatch.setattr(service, "computed", computed)
+
+    async def ask() -> list[httpx.Response]:
+        transport = httpx.ASGITransport(app=town.app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as client:
+
+            def post(fields: dict[str, Any]) -> Any:
+                headers = {"authorization": f"Bearer {token}"}
+                return asyncio.ensure_future(client.post("/v1/charge", json=fields, headers=headers))
+
+            late = [post(charge(f"slow {at}", slow)) for at in range(6)]
+            await asyncio.sleep(0.05)
+            quick = await asyncio.wait_for(post(charge("quick")), 10)
+            assert not any(each.done() for each in late)
+            go.set()
+            return [quick, *await asyncio.gather(*late)]
+
+    assert {each.status_code for each in asyncio.run(ask())} == {200}
+    assert not town.service.soon_priced("city/health", slow)
+    seconds[0] = 0.001
+    assert town.ask("charge", token, **charge("delta", slow, delta="1e-9")).status_code == 200
+    assert town.service.soon_priced("city/health", slow, "1e-9") and not town.service.soon_priced("city/health", slow)
+
+
+def test_a_price_that_is_forgotten_is_computed_outside_of_a_batch(monkeypatch: pytest.MonkeyPatch):
+    """Asked for its price first, a slow mechanism looked quick when it was charged, and held its tree the next time."""
+    town, slow, priced = Town(), "(Laplace(50.0) + Laplace(100.0)) * 2", account.chain_cost
+    token = town.tokens[Role.ANALYST]
+
+    def price(*chain: Any, **more: Any) -> Any:
+        time.sleep(0.02)
+        return priced(*chain, **more)
+
+    monkeypatch.setattr(account, "chain_cost", price)
+    monkeypatch.setattr(service, "computed", in_this_process, raising=False)
+    for name in ("price", "charge"):
+        assert town.ask(name, token, **charge("first", slow)).status_code == 200
+    assert not town.service.soon_priced("city/health", slow)
+
+
+def in_this_process(priced: Account, mechanism: str, delta: Any) -> Any:
+    start = time.monotonic()
+    quote = priced.quote(parse(mechanism), delta)
+    return time.monotonic() - start, quote.cost, quote.description

@@ -153,28 +153,46 @@ class Account:
             UnsupportedError: If a filter on the chain has no price for it.
             DomainError: If delta is outside its domain.
         """
-        return dict(self._quote(mechanism, delta).cost)
+        return dict(self.quote(mechanism, delta).cost)
 
-    def _quote(self, mechanism: Priced, delta: NumericLiteral | None) -> _Quote:
+    def remembered(self, mechanism: Priced, delta: NumericLiteral | None) -> Quote | None:
+        """The quote of a mechanism, if it is among the last ones."""
         for known in tuple(self._quotes):
             if known.mechanism is mechanism and known.delta == delta and type(known.delta) is type(delta):
                 return known
+        return None
+
+    def remember(self, quote: Quote) -> Quote:
+        """Keep a quote among the last ones."""
+        if isinstance(quote.mechanism, Composable):  # of anything else it is not known that it never changes
+            self._quotes.append(quote)
+        return quote
+
+    def quote(self, mechanism: Priced, delta: NumericLiteral | None) -> Quote:
+        """The price of a mechanism, and the words of an entry about it; see `price`."""
+        known = self.remembered(mechanism, delta)
+        if known is not None:
+            return known
         if not any(each.filter is not None for each in self.chain):
             what, remedy = f"a charge of {self.scope!r}", "Open a scope with a filter below it"
             raise UnsupportedError(what, "no filter bounds it, there or above", remedy)
         cost = chain_cost(self.chain, mechanism, delta=delta, adjacency=self.adjacency)
-        found = _Quote(self, mechanism, delta, Amounts.of(cost))
-        if isinstance(mechanism, Composable):  # of anything else it is not known that it never changes
-            self._quotes.append(found)
-        return found
+        return self.remember(Quote(self, mechanism, delta, Amounts.of(cost)))
+
+    def detached(self) -> Account:
+        """A copy for another process: it prices, and has no ledger to charge."""
+        copy = object.__new__(Account)
+        vars(copy).update(ledger=None, scope=self.scope, chain=self.chain, odometer=self.odometer)
+        return copy
 
     @cached_property
-    def _quotes(self) -> deque[_Quote]:
+    def _quotes(self) -> deque[Quote]:
         """The last that were asked for: a training run charges one object many times, a service a few."""
         return deque(maxlen=MOST_QUOTES)
 
     @cached_property
-    def _scopes(self) -> tuple[Scope, ...]:
+    def scopes(self) -> tuple[Scope, ...]:
+        """Those of the chain."""
         return tuple(each.scope for each in self.chain)
 
     def left(self) -> dict[str, Amount]:
@@ -226,11 +244,7 @@ class Account:
         description: Mapping[str, Any] | None = None,
     ) -> Charge:
         """The charge that `charge` asks of the ledger, for `charge_together`."""
-        quote = self._quote(mechanism, delta)
-        note = as_mapping("description", description)
-        recorded = description_text({**quote.description, "note": note}) if note else quote.recorded
-        named = line_of_text("actor", actor), line_of_text("key", key)
-        return Charge(self.scope, quote.cost, recorded, *named, self._scopes)
+        return self.quote(mechanism, delta).charge(actor=actor, key=key, description=description)
 
     def redeem(self, receipt: Receipt, *, actor: str, nonce: str | None = None) -> None:
         """Use up a receipt before any noise is drawn, wherever the ledger is; see `Ledger.redeem`."""
@@ -276,7 +290,7 @@ class Account:
 
 
 @dataclass(frozen=True, eq=False)
-class _Quote:
+class Quote:
     """A mechanism's price on an account, and the words of an entry about it.
 
     Args:
@@ -284,16 +298,20 @@ class _Quote:
         mechanism: The mechanism.
         delta: See `Account.price`.
         cost: The price.
+        described: The description, where it was computed already.
     """
 
     account: Account
     mechanism: Priced
     delta: NumericLiteral | None
     cost: Amounts
+    described: Mapping[str, Any] | None = None
 
     @cached_property
     def description(self) -> Mapping[str, Any]:
         """Its text, and what an odometer and the sum along the path will need."""
+        if self.described is not None:
+            return self.described
         mechanism, adjacency = self.mechanism, self.account.adjacency
         text = serialize(mechanism) if isinstance(mechanism, Composable) else None
         found: dict[str, Any] = {"version": VERSION, "mechanism": text, "adjacency": adjacency.value}
@@ -316,6 +334,13 @@ class _Quote:
     def recorded(self) -> str:
         """The description as it is stored."""
         return description_text(self.description)
+
+    def charge(self, *, actor: str, key: str, description: Mapping[str, Any] | None = None) -> Charge:
+        """The charge that `Account.charge` asks of the ledger, at this price."""
+        note = as_mapping("description", description)
+        recorded = description_text({**self.description, "note": note}) if note else self.recorded
+        named = line_of_text("actor", actor), line_of_text("key", key)
+        return Charge(self.account.scope, self.cost, recorded, *named, self.account.scopes)
 
 
 def charge_together(asked: Sequence[tuple[Account, Charge]]) -> list[Receipt | DPComposeError]:

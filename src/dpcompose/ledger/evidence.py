@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -46,8 +46,16 @@ class Evidence:
     earlier: Checkpoint | None = None
 
 
-def inclusion_proof(snapshot: Snapshot, sequence: int, checkpoint: Checkpoint) -> str:
+def inclusion_proof(
+    snapshot: Snapshot, sequence: int, checkpoint: Checkpoint, progress: Callable[[], object] = bool
+) -> str:
     """The text that shows, to who has the signer's key, that an entry is under the checkpoint.
+
+    Args:
+        snapshot: The log.
+        sequence: The number of the entry.
+        checkpoint: The signed one.
+        progress: Called before each entry is read; an error of it ends the proof.
 
     Raises:
         DomainError: The checkpoint does not reach that entry.
@@ -57,7 +65,7 @@ def inclusion_proof(snapshot: Snapshot, sequence: int, checkpoint: Checkpoint) -
         raise DomainError(
             "entry", sequence, f"an entry of {checkpoint.root!r} under the checkpoint, 1 to {checkpoint.size}"
         )
-    leaves = _leaves(snapshot, checkpoint)
+    leaves = _leaves(snapshot, checkpoint, progress)
     (record,) = snapshot.records(checkpoint.root, after=sequence - 1, limit=1)
     path = _lines(inclusion_path(leaves, sequence - 1))
     extra = b64encode(record.body.encode()).decode()
@@ -81,9 +89,11 @@ def consistency_proof(snapshot: Snapshot, earlier: Checkpoint, later: Checkpoint
     return f"{CONSISTENCY}\n{path}\n{earlier.note}{later.note}"
 
 
-def _leaves(snapshot: Snapshot, checkpoint: Checkpoint) -> list[bytes]:
-    records = snapshot.records(checkpoint.root, after=0, limit=checkpoint.size)
-    leaves = [leaf_hash(record.body) for record in records]
+def _leaves(snapshot: Snapshot, checkpoint: Checkpoint, progress: Callable[[], object] = bool) -> list[bytes]:
+    leaves: list[bytes] = []
+    for record in snapshot.records(checkpoint.root, after=0, limit=checkpoint.size):
+        progress()
+        leaves.append(leaf_hash(record.body))
     if len(leaves) < checkpoint.size or root_hash(leaves) != checkpoint.root_hash:
         raise _other_log(checkpoint)
     return leaves

@@ -29,11 +29,13 @@ class Call:
         caller: The address.
         token: As it was sent.
         fields: The body.
+        who: Whose token it is, where an issuer had to say so before.
     """
 
     caller: str
     token: str
     fields: Fields
+    who: Identity | None = None
 
 
 @dataclass(frozen=True)
@@ -50,14 +52,15 @@ class Charges:
         """The outcome of each charge of a tree, in their order."""
         found: list[Outcome] = []
         asked: dict[int, tuple[Account, Charge]] = {}
-        people = self.gate.service.people.find_all({call.token for call in calls})
+        people = self.gate.service.people.find_all({call.token for call in calls if call.who is None})
         for place, call in enumerate(calls):
             try:
-                who = self.gate.admitted(call.caller, people[call.token])
+                who = call.who or self.gate.admitted(call.caller, people[call.token])
                 found.append(who)
                 scope = self.gate.allowed("charge", who, call.fields)
-                if call.fields.get("reservation") is None:
-                    asked[place] = self.gate.service.asked(who, scope, call.fields)
+                quote = self.gate.service.quick_quote(scope, call.fields)
+                if quote is not None and call.fields.get("reservation") is None:
+                    asked[place] = self.gate.service.asked(who, quote, call.fields)
             except Exception as error:  # of this charge alone; raised where it was asked
                 found[place:] = [error]
         for place, receipt in zip(asked, self._committed(root, list(asked.values())), strict=False):

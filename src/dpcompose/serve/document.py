@@ -114,8 +114,8 @@ STATUSES = {
     "409": "The ledger, or a term, refuses; nothing was spent.",
     "413": "A body that is too large.",
     "422": "A value outside its domain.",
-    "429": "Too many requests.",
-    "503": "The ledger cannot be reached; `uncertain` says whether a charge may have been made.",
+    "429": "Too many requests, or too many that wait for their turn.",
+    "503": "The ledger cannot be reached; `uncertain` says whether a charge may have been made. Or it took too long.",
 }
 _ERROR: Schema = {
     "type": "object",

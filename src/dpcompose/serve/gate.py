@@ -9,15 +9,21 @@ from threading import Lock
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 
+from dpcompose.errors import StoreError
 from dpcompose.ledger.text import scope_path
 from dpcompose.serve.asked import Answer, Fields
 from dpcompose.serve.identity import Identity
 from dpcompose.serve.permission import PERMISSIONS
+from dpcompose.serve.queue import Queue
 from dpcompose.serve.service import HANDLERS, Service
 from dpcompose.serve.workers import Workers
 
 LARGEST_BODY = 65536
+TOO_MANY = "too many requests without a valid token; wait a minute"
+Work = Response | Callable[[], Response]
+"""An answer, or the work that gives it and may take long."""
 
 
 @dataclass
@@ -57,12 +63,26 @@ class Gate:
         limit: For each identity.
         failures: For each address, of requests without a valid token.
         workers: Who wait for the disk.
+        queue: Where whatever may take long waits for its turn.
     """
 
     service: Service
     limit: RateLimit
     failures: RateLimit
     workers: Workers = field(default_factory=Workers)
+    queue: Queue = field(default_factory=Queue)
+
+    async def run(self, request: Request, caller: str | Identity, work: Callable[[Identity], Work]) -> Response:
+        """The answer to whoever has a token. Work that may take long has its turn, and ends when they leave."""
+
+        def begin() -> tuple[Identity, Work]:
+            who = self.identified(caller_of(request), caller) if isinstance(caller, str) else caller
+            return who, work(who)
+
+        who, found = await self.workers.run(begin)
+        if isinstance(found, Response):
+            return found
+        return await self.queue.run(request, f"{who.role}:{who.actor}", self.workers, found)
 
     def identified(self, caller: str, token: str) -> Identity:
         """Whose token it is.
@@ -70,7 +90,16 @@ class Gate:
         Raises:
             HTTPException: 401 for nobody's, 429 for one that asks too often.
         """
-        return self.admitted(caller, self.service.people.find(token))
+        try:
+            return self.admitted(caller, self.service.people.find(token))
+        except StoreError:
+            if self.is_foreign(token) and not self.failures.admits(caller):  # a stranger asks with a name of no key
+                raise HTTPException(429, TOO_MANY) from None
+            raise
+
+    def is_foreign(self, token: str) -> bool:
+        """Whether only an issuer can say whose token it is."""
+        return self.service.people.issuer is not None and "." in token
 
     def admitted(self, caller: str, found: Identity | None) -> Identity:
         """Whoever was found by a token.
@@ -80,7 +109,7 @@ class Gate:
         """
         if found is None:  # whoever has a token is let in, whatever comes from the same address
             if not self.failures.admits(caller):
-                raise HTTPException(429, "too many requests without a valid token; wait a minute")
+                raise HTTPException(429, TOO_MANY)
             raise HTTPException(401, "a valid token is needed")
         if not self.limit.admits(f"{found.role}:{found.actor}"):
             raise HTTPException(429, "too many requests; wait a second")

@@ -24,7 +24,7 @@ LEEWAY = 60.0
 """Seconds by which the issuer's clock may be ahead."""
 FRESH, STALE, AGAIN = 3600.0, 86400.0, 30.0
 """Seconds after which keys are asked for again, are no longer believed, and until they are asked for once more."""
-LONGEST_TOKEN, LARGEST_ANSWER = 8192, 262144
+LONGEST_TOKEN, LARGEST_ANSWER, LONGEST = 8192, 262144, 5.0
 
 
 @dataclass(eq=False)
@@ -87,15 +87,20 @@ class Issuer:
         """The key of that name, asked for again if it is not known or the keys are old, but not again and again."""
         if self._is_fresh() and (key := self._keys.get(kid)) is not None:
             return key
-        with self._lock:
-            now = self.clock()
-            waits = self._asked is not None and now - self._asked < AGAIN
-            if not (self._is_fresh() and kid in self._keys) and not waits:
-                self._asked = now
-                self._fetch(now)
-            if self._got is None or now - self._got > STALE:
-                raise StoreError(self.url, "the issuer of identities cannot be reached", "Ask again later")
-            return self._keys.get(kid)
+        now = self.clock()
+        if self._lock.acquire(blocking=False):  # one asks; meanwhile the others go on with the keys that are known
+            try:
+                waits = self._asked is not None and now - self._asked < AGAIN
+                if not (self._is_fresh() and kid in self._keys) and not waits:
+                    self._asked = now
+                    self._fetch(now)
+            finally:
+                self._lock.release()
+        elif kid not in self._keys:
+            raise StoreError(self.url, "the issuer of identities is being asked", "Ask again in a second")
+        if self._got is None or now - self._got > STALE:
+            raise StoreError(self.url, "the issuer of identities cannot be reached", "Ask again later")
+        return self._keys.get(kid)
 
     def _is_fresh(self) -> bool:
         return self._got is not None and self.clock() - self._got < FRESH
@@ -187,9 +192,9 @@ def _get(url: str) -> bytes:
     with httpx.stream("GET", url, timeout=5.0, follow_redirects=False) as response:
         if response.status_code != 200:
             raise ValueError(response.status_code)
-        found = b""
+        found, start = b"", time.monotonic()
         for piece in response.iter_bytes():
             found += piece
-            if len(found) > LARGEST_ANSWER:
+            if len(found) > LARGEST_ANSWER or time.monotonic() - start > LONGEST:
                 raise ValueError("too long")
     return found

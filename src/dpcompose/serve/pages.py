@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from hmac import compare_digest
-from threading import BoundedSemaphore
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 from starlette.exceptions import HTTPException
@@ -25,7 +26,7 @@ from dpcompose.serve.refusal import refusal
 
 _log = logging.getLogger("dpcompose.serve")
 COOKIE = "dpcompose"
-MOST_WATCHERS = 500
+MOST_WATCHERS, MOST_OF_EACH = 500, 20
 ACTIONS = ("open", "invite", "request", "decide")
 """The routes that a form of the page may ask, as the identity that is signed in."""
 
@@ -43,7 +44,7 @@ class Pages:
     gate: Gate
     watch: float = 600.0
     every: float = 1.0
-    _watchers: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(MOST_WATCHERS))
+    _watchers: Counter[str] = field(default_factory=Counter[str])
 
     async def page(self, request: Request) -> Response:
         """The dashboard of who is signed in."""
@@ -51,14 +52,13 @@ class Pages:
         try:
             if token is None:
                 return Response(login_page(""), media_type="text/html")
-            caller, asked = caller_of(request), dict(request.query_params)
+            asked = dict(request.query_params)
 
-            def answer() -> Response:
-                who = self.gate.identified(caller, token)
+            def page(who: Identity) -> Response:
                 page = page_for(self.gate.service, who, asked, form=form_of(token))
                 return Response(page, media_type="text/html")
 
-            return await self.gate.workers.run(answer)
+            return await self.gate.run(request, token, lambda who: partial(page, who))
         except HTTPException as error:
             if error.status_code != 401:
                 raise
@@ -69,11 +69,10 @@ class Pages:
     async def act(self, request: Request) -> Response:
         """A form of the page, answered by the page."""
         require_own(request)
-        caller, token = caller_of(request), request.cookies.get(COOKIE, "")
+        token = request.cookies.get(COOKIE, "")
         fields = dict(parse_qsl((await body_of(request)).decode("utf-8", "replace"), keep_blank_values=True))
 
-        def answer() -> Response:
-            who = self.gate.identified(caller, token)
+        def answer(who: Identity) -> Response:
             if not compare_digest(fields.get("form", "").encode(), form_of(token).encode()):
                 raise HTTPException(403, "send the form from the page of this service")
             said, status = self._acted(who, fields)
@@ -82,7 +81,7 @@ class Pages:
             return Response(page, status, media_type="text/html")
 
         try:
-            return await self.gate.workers.run(answer)
+            return await self.gate.run(request, token, lambda who: partial(answer, who))
         except DPComposeError as error:
             return refusal(error)
 
@@ -102,31 +101,35 @@ class Pages:
 
     async def download(self, request: Request) -> Response:
         """A checkpoint or a proof as a file."""
-        caller, token, fields = caller_of(request), request.cookies.get(COOKIE, ""), dict(request.query_params)
+        token, fields = request.cookies.get(COOKIE, ""), dict(request.query_params)
         what = fields.get("what", "")
         if what not in ("proof", "checkpoint"):
             raise HTTPException(404, "there is a proof and a checkpoint to download")
+
+        def answer(who: Identity) -> Response:
+            found = self.gate.answered(what, who, fields)
+            name = f"entry{int(fields['entry'])}.proof" if what == "proof" else "checkpoint.txt"
+            headers = {"content-disposition": f'attachment; filename="{name}"'}
+            return Response(found[what], media_type="text/plain; charset=utf-8", headers=headers)
+
         try:
-            found: Answer = await self.gate.workers.run(
-                lambda: self.gate.answered(what, self.gate.identified(caller, token), fields)
-            )
+            return await self.gate.run(request, token, lambda who: partial(answer, who))
         except DPComposeError as error:
             return refusal(error)
-        name = f"entry{int(fields['entry'])}.proof" if what == "proof" else "checkpoint.txt"
-        headers = {"content-disposition": f'attachment; filename="{name}"'}
-        return Response(found[what], media_type="text/plain; charset=utf-8", headers=headers)
 
     async def events(self, request: Request) -> Response:
         """Server-sent events: that something changed, never what."""
         caller, token = caller_of(request), request.cookies.get(COOKIE, "")
         who: Identity = await self.gate.workers.run(lambda: self.gate.identified(caller, token))
-        if not self._watchers.acquire(blocking=False):
+        watching = self._watchers[f"{who.role}:{who.actor}"]
+        if not (watching < MOST_OF_EACH and self._watchers.total() < MOST_WATCHERS):
             raise HTTPException(503, "too many look at once; reload the page to see what changed")
         return StreamingResponse(self._changes(who, token), media_type="text/event-stream")
 
     async def _changes(self, who: Identity, token: str) -> AsyncIterator[str]:
-        seen, loop = "", asyncio.get_running_loop()
+        seen, loop, name = "", asyncio.get_running_loop(), f"{who.role}:{who.actor}"
         end = loop.time() + self.watch
+        self._watchers[name] += 1
         try:
             yield "retry: 2000\n\n"
             while True:
@@ -141,7 +144,7 @@ class Pages:
         except DPComposeError as error:
             _log.warning("watching ended: %s", type(error).__name__)
         finally:
-            self._watchers.release()
+            self._watchers[name] -= 1
 
     def _state(self, who: Identity, token: str) -> str | None:
         """A text that is another one after each change; None if the token is no longer good."""

@@ -13,6 +13,7 @@ from dpcompose.ledger.evidence import inclusion_proof
 from dpcompose.ledger.scope import root_of
 from dpcompose.ledger.signed_note import VerifierKey
 from dpcompose.ledger.store import is_at_or_below
+from dpcompose.serve.queue import heed
 
 
 @dataclass(frozen=True)
@@ -67,5 +68,5 @@ class Published:
         if number:
             for record in moment.snapshot.records(root, after=number - 1, limit=1):
                 if record.sequence == number and is_at_or_below(record.scope, scope):
-                    return inclusion_proof(moment.snapshot, number, self.checkpoint(root))
+                    return inclusion_proof(moment.snapshot, number, self.checkpoint(root), heed)
         raise DomainError("entry", entry, f"the number of an entry of {scope!r}")

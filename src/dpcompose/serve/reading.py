@@ -12,6 +12,7 @@ from dpcompose.ledger import Entry, Ledger
 from dpcompose.ledger.scope import root_of
 from dpcompose.ledger.verification import DisagreementError, Replay, differences
 from dpcompose.serve.asked import Answer, Fields
+from dpcompose.serve.queue import heed
 
 WINDOW = 5000
 """Numbers of a tree that one request for entries looks at."""
@@ -83,10 +84,27 @@ class Verifier:
             replay = self._running.pop((actor, root), None) if after else Replay(root)
         if replay is None or replay.last.sequence != after:
             raise DomainError("after", after, "where this server stopped for you", "Begin again at 0")
+        found = self._followed(replay, root)
+        if "followed" in found:
+            with self._lock:
+                self._running[actor, root] = replay
+                while len(self._running) > RUNNING:
+                    self._running.popitem(last=False)
+        return found
+
+    def follow_all(self, root: str) -> Answer:
+        """Follow the entries of a tree to the last one."""
+        replay = Replay(root)
+        while "followed" in (found := self._followed(replay, root)):
+            pass
+        return found
+
+    def _followed(self, replay: Replay, root: str) -> Answer:
         with self.ledger.moment() as moment:
             end = moment.snapshot.head(root)
             try:
-                for record in moment.snapshot.records(root, after=after, limit=FOLLOWED):
+                for record in moment.snapshot.records(root, after=replay.last.sequence, limit=FOLLOWED):
+                    heed()
                     replay.follow(record)
             except DisagreementError:
                 return {"agrees": False, "entries": end.sequence}
@@ -96,8 +114,4 @@ class Verifier:
                 own = (node for node in nodes if root_of(node.scope.path) == root)
                 agrees = replay.last == end and not list(differences(replay.balances, own))
                 return {"agrees": agrees, "done": True, "entries": end.sequence, "hash": end.hash}
-        with self._lock:
-            self._running[actor, root] = replay
-            while len(self._running) > RUNNING:
-                self._running.popitem(last=False)
         return {"agrees": True, "done": False, "followed": replay.last.sequence, "entries": end.sequence}

@@ -47,4 +47,5 @@ def refusal(error: DPComposeError) -> Response:
 def error_answer(status: int, kind: str, reason: str, **fields: object) -> Response:
     """A status and one sentence, as JSON."""
     printable = " ".join(reason.split()).encode("utf-8", "backslashreplace").decode()
-    return JSONResponse({"error": kind, "reason": printable, **fields}, status)
+    headers = {"retry-after": "1"} if status in (429, 503) else None
+    return JSONResponse({"error": kind, "reason": printable, **fields}, status, headers)

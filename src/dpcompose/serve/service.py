@@ -8,14 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, wraps
 from hashlib import sha256
-from time import monotonic
 from types import MappingProxyType
 from typing import Any, cast
 
 from dpcompose.account import Account
-from dpcompose.account.account import charge_together
+from dpcompose.account.account import Quote, charge_together
 from dpcompose.account.opening import BudgetArguments
-from dpcompose.errors import DomainError, DPComposeError, ScopeExistsError, TamperedError, UnsupportedError
+from dpcompose.errors import DomainError, DPComposeError, ScopeExistsError, UnsupportedError
 from dpcompose.ledger import Amount, Amounts, Entry, Ledger, Receipt
 from dpcompose.ledger.entry import GRANTED, REFUSED
 from dpcompose.ledger.requests import Charge
@@ -25,12 +24,15 @@ from dpcompose.serve.agreement import Agreements
 from dpcompose.serve.asked import LONGEST_MECHANISM, Answer, Asked, Fields, delta, number, require_texts, text
 from dpcompose.serve.identity import YEAR, Identities, Identity
 from dpcompose.serve.permission import Role
+from dpcompose.serve.pricing import computed
 from dpcompose.serve.published import Published
 from dpcompose.serve.reading import Verifier, page
 from dpcompose.serve.refused import RecordedCharge, Refusals
 from dpcompose.serve.terms import Terms
 
 MOST_ACCOUNTS = 1024
+PRICING, READING = ("price", "charge", "reserve", "request"), ("verify", "proof", "balances", "entries", "history")
+"""The routes that may take long: those that price, and those that read many entries."""
 SOON = 0.005
 """Seconds that pricing may take while other charges wait for it."""
 _SIMPLE = re.compile(
@@ -60,7 +62,7 @@ class Service:
     people: Identities
     published: Published | None = None
     _accounts: dict[str, Account] = field(default_factory=dict[str, Account])
-    _soon: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    _soon: set[tuple[str, str, str]] = field(default_factory=set[tuple[str, str, str]])
     _refusals: Refusals = field(default_factory=Refusals)
 
     def account(self, path: str) -> Account:
@@ -85,15 +87,32 @@ class Service:
     @cached_property
     def agreements(self) -> Agreements:
         """The answers about those terms."""
-        return Agreements(self.terms, self._priced, own_key)
+        return Agreements(self.terms, lambda scope, fields: self.quote(scope, fields).cost, own_key)
 
-    def _priced(self, scope: str, fields: Fields) -> Amounts:
-        mechanism = parsed(text(fields, "mechanism", most=LONGEST_MECHANISM))
-        return Amounts.of(self.account(scope).price(mechanism, delta=delta(fields)))
+    def quick_quote(self, scope: str, fields: Fields) -> Quote | None:
+        """The price of a mechanism that is remembered, or computed in no time; None for any other."""
+        mechanism, named = parsed(text(fields, "mechanism", most=LONGEST_MECHANISM)), delta(fields)
+        account = self.account(scope)
+        if self.soon_priced(scope, fields["mechanism"], fields.get("delta")):
+            return account.quote(mechanism, named)
+        return account.remembered(mechanism, named)
+
+    def quote(self, scope: str, fields: Fields) -> Quote:
+        """The price of a mechanism; one that may take long is computed by another process."""
+        found = self.quick_quote(scope, fields)
+        if found is not None:
+            return found
+        account, typed, named = self.account(scope), fields["mechanism"], delta(fields)
+        seconds, cost, described = computed(account, typed, named)
+        if seconds < SOON:
+            if len(self._soon) >= MOST_ACCOUNTS:
+                self._soon.clear()
+            self._soon.add((scope, typed, str(fields.get("delta"))))
+        return account.remember(Quote(account, parsed(typed), named, cost, described))
 
     def price(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """The price of a mechanism here."""
-        return {"cost": self._priced(scope, fields).texts()}
+        return {"cost": self.quote(scope, fields).cost.texts()}
 
     def charge(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """Charge a mechanism at the server's price, as the identity that asks."""
@@ -104,12 +123,13 @@ class Service:
             return self._charged(who, scope, fields)
 
     def _charged(self, who: Identity, scope: str, fields: Fields) -> Answer:
-        account, charge = self.asked(who, scope, fields)
+        quote = self.quote(scope, fields)
+        account, charge = self.asked(who, quote, fields)
         reserved = None if fields.get("reservation") is None else own_key(who, text(fields, "reservation"))
         named = {name: fields[name] for name in ("mechanism", "delta") if fields.get(name) is not None}
 
         def commit(noted: Answer) -> Receipt:
-            asked = self.asked(who, scope, fields, noted) if noted else (account, charge)
+            asked = self.asked(who, quote, fields, noted) if noted else (account, charge)
             (found,) = charge_together([asked])
             if isinstance(found, DPComposeError):
                 raise found
@@ -118,25 +138,28 @@ class Service:
         return receipted(self.terms.charged(Asked(who, scope, charge.key, charge.cost, named, reserved), commit))
 
     def asked(
-        self, who: Identity, scope: str, fields: Fields, noted: Mapping[str, Any] = NOTHING
+        self, who: Identity, quote: Quote, fields: Fields, noted: Mapping[str, Any] = NOTHING
     ) -> tuple[Account, Charge]:
         """A charge as the ledger is asked for it, with what the service notes in its entry."""
-        mechanism = parsed(text(fields, "mechanism", most=LONGEST_MECHANISM))
         described: Any = {} if fields.get("description") is None else fields["description"]
         if not isinstance(described, dict) or any(name in described for name in _NOTED):
             raise DomainError("description", described, f"a mapping without the names {', '.join(_NOTED)}")
-        account, key, given = self.account(scope), own_key(who, text(fields, "key")), delta(fields)
-        description, start = {**cast("Answer", described), **noted}, monotonic()
-        found = account.asked(mechanism, actor=who.actor, key=key, delta=given, description=description)
-        if monotonic() - start < SOON:
-            if len(self._soon) >= MOST_ACCOUNTS:
-                self._soon.clear()
-            self._soon.add((scope, fields["mechanism"]))
-        return account, RecordedCharge(**vars(found), refusals=self._refusals)
+        key, description = own_key(who, text(fields, "key")), {**cast("Answer", described), **noted}
+        charge = quote.charge(actor=who.actor, key=key, description=description)
+        return quote.account, RecordedCharge(**vars(charge), refusals=self._refusals)
 
-    def soon_priced(self, scope: str, mechanism: object) -> bool:
+    def soon_priced(self, scope: str, mechanism: object, typed_delta: object = None) -> bool:
         """Whether a mechanism is priced in no time: a single simple one, or one that was here before."""
-        return isinstance(mechanism, str) and (bool(_SIMPLE.fullmatch(mechanism)) or (scope, mechanism) in self._soon)
+        if not isinstance(mechanism, str):
+            return False
+        return _SIMPLE.fullmatch(mechanism) is not None or (scope, mechanism, str(typed_delta)) in self._soon
+
+    def takes_long(self, name: str, scope: str, fields: Fields) -> bool:
+        """Whether a route may take long to answer: it reads many entries, or a mechanism is to be priced first."""
+        try:
+            return name in READING or (name in PRICING and self.quick_quote(scope, fields) is None)
+        except (DPComposeError, RecursionError, OverflowError, ZeroDivisionError):
+            return False  # the answer says why
 
     def redeem(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """Redeem a receipt of the identity that asks; the nonce is made by the process that draws."""
@@ -172,11 +195,6 @@ class Service:
         found = page(self.ledger, scope, fields, lambda entry: entry.actor == who.actor)
         return {"entries": [shown(each) for each in found.entries], "before": found.before}
 
-    def entries_of(self, scope: str) -> list[Entry]:
-        """The entries at or below a scope, the newest first."""
-        with self.ledger.moment() as moment:
-            return list(moment.entries(scope))[::-1]
-
     def balances(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """The amounts spent at a scope and below it."""
         found = self.ledger.balances(scope)
@@ -193,15 +211,10 @@ class Service:
         return {"entries": [shown(each) | {"body": each.body} for each in found.entries], "before": found.before}
 
     def verify(self, who: Identity, scope: str, fields: Fields) -> Answer:
-        """Follow every entry of the ledger, or, with `after`, some of the own tree; only the head of that is told."""
+        """Follow every entry of the own tree, or, with `after`, some of them."""
         root = root_of(self.ledger.balance(scope).scope.path)
-        if fields.get("after") is not None:
-            return self.verifier.follow(who.actor, root, fields)
-        try:
-            heads = dict(self.ledger.verify().anchor.heads)
-        except TamperedError:
-            return {"agrees": False}
-        return {"agrees": True, "entries": heads[root].sequence, "hash": heads[root].hash}
+        at_once = fields.get("after") is None
+        return self.verifier.follow_all(root) if at_once else self.verifier.follow(who.actor, root, fields)
 
     def checkpoint(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """The checkpoint of the tree that a keeper published."""

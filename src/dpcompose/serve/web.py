@@ -6,7 +6,8 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
 from starlette.applications import Starlette
@@ -22,7 +23,8 @@ from dpcompose.ledger.text import each_once, scope_path
 from dpcompose.serve.asked import Fields
 from dpcompose.serve.charges import Call, Charges
 from dpcompose.serve.document import document
-from dpcompose.serve.gate import Gate, RateLimit, body_of, caller_of
+from dpcompose.serve.gate import Gate, RateLimit, Work, body_of, caller_of
+from dpcompose.serve.identity import Identity
 from dpcompose.serve.observed import Observed
 from dpcompose.serve.pages import Pages
 from dpcompose.serve.permission import PERMISSIONS
@@ -121,18 +123,27 @@ class Web:
         body = b"" if is_read else await body_of(request)
         token = token.removeprefix("Bearer ") if token.startswith("Bearer ") else ""
         if name == "charge" and (fields := self._quick_charge(body)) is not None:
-            found = await self.charges.run(root_of(fields["scope"]), Call(caller, token, fields))
+            foreign = self.gate.is_foreign(token)  # an issuer that is slow keeps nobody else waiting
+            who = await self.gate.workers.run(partial(self.gate.identified, caller, token)) if foreign else None
+            found = await self.charges.run(root_of(fields["scope"]), Call(caller, token, fields, who))
             if isinstance(found, Response):
                 return found
-            return await self.gate.workers.run(lambda: JSONResponse(self.gate.answered(name, found, fields)))
+            return await self.gate.run(request, found, partial(self._work, name, lambda: fields))
+        read = partial(dict[str, Any], request.query_params) if is_read else partial(_fields, body)
+        return await self.gate.run(request, token, partial(self._work, name, read))
 
-        def answer() -> Response:
-            who = self.gate.identified(caller, token)
-            if not PERMISSIONS[name].allows(who.role):
-                raise HTTPException(403, "your role may not ask this")
-            return JSONResponse(self.gate.answered(name, who, dict(request.query_params) if is_read else _fields(body)))
+    def _work(self, name: str, read: Callable[[], Fields], who: Identity) -> Work:
+        """The answer of a route, or the work that gives it."""
+        if not PERMISSIONS[name].allows(who.role):
+            raise HTTPException(403, "your role may not ask this")
+        fields = read()
 
-        return await self.gate.workers.run(answer)
+        def work() -> Response:
+            return JSONResponse(self.gate.answered(name, who, fields))
+
+        if self.gate.service.takes_long(name, self.gate.allowed(name, who, fields), fields):
+            return work
+        return work()
 
     def _quick_charge(self, body: bytes) -> Fields | None:
         """The fields of a charge for which others may wait."""
@@ -141,7 +152,8 @@ class Web:
         try:
             fields = _fields(body)
             scope = scope_path(fields.get("scope"))
-            return fields if self.gate.service.soon_priced(scope, fields.get("mechanism")) else None
+            soon = self.gate.service.soon_priced(scope, fields.get("mechanism"), fields.get("delta"))
+            return fields if soon else None
         except (HTTPException, DPComposeError):
             return None
 

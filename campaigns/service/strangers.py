@@ -1,0 +1,249 @@
+"""Callers who leave, never end or never begin: whoever else charges is answered, and the service stays small.
+
+    python -m campaigns.service.strangers --rounds 200
+
+A server in a process of its own takes tokens of an issuer that does not answer. In each round one of these is drawn:
+requests that take long and are abandoned, headers without an end, connections that stay half open, tokens with a name
+of no key. After each an analyst charges the same tree and must be answered, headers must be refused and half-open
+connections closed, each within a time limit. In the end the server has few files open and has grown by little, and the
+log holds each acknowledged charge once. Each control takes one limit away and must be caught.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import multiprocessing
+import os
+import random
+import socket
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from campaigns.service.kills import problems_of
+from dpcompose import Laplace
+from dpcompose.account import open_scope
+from dpcompose.adaptive import BasicFilter
+from dpcompose.ledger import Ledger, Receipt
+from dpcompose.serve import Identities, Role, Service
+
+CONTROLS = ("headers without an end", "connections without an end", "work without a turn", "an issuer asked in a batch")
+PATIENCE, TIME = 1.0, 10.0
+"""Seconds that the server waits for a request, and that anything here may take."""
+MEMORY, FILES = 150_000, 40
+"""Kilobytes by which the server may grow, and files that it may have open."""
+LONG = " + ".join(f"Gaussian({5 + at / 7}).sampled(0.01)" for at in range(60))
+COST = Laplace(1000.0)
+
+
+def serve(ledger: str, people: str, port: int, control: str) -> None:
+    """The server; by a control, without one of its limits."""
+    from dpcompose.serve import listening
+    from dpcompose.serve.gate import Gate
+    from dpcompose.serve.issuer import Issuer
+    from dpcompose.serve.web import application
+
+    logging.disable()
+    listening.PATIENCE = 3600.0 if control == CONTROLS[1] else PATIENCE
+    if control == CONTROLS[0]:
+        listening.LARGEST_HEAD = 1 << 40
+    if control == CONTROLS[2]:
+        Service.takes_long = _never
+        sys.modules["dpcompose.serve.service"].computed = _here  # pyright: ignore[reportAttributeAccessIssue]
+    if control == CONTROLS[3]:
+        Gate.is_foreign = _never
+    issuer = Issuer("https://login.example/city", "budgets", read=_silent)
+    service = Service(Ledger.open(ledger, create=False), Identities.open(people, issuer=issuer))
+    listening.run(application(service, rate=1e9), host="127.0.0.1", port=port)
+
+
+def _never(*_: object) -> bool:
+    return False
+
+
+def _here(account: Any, mechanism: str, delta: Any) -> Any:
+    from dpcompose.mechanism.text import parse
+
+    quote = account.quote(parse(mechanism), delta)
+    return 1.0, quote.cost, quote.description
+
+
+def _silent(url: str) -> bytes:
+    time.sleep(2 * TIME)
+    raise OSError(url)
+
+
+class Attack:
+    """Connections to one server, as somebody who means no good."""
+
+    def __init__(self, port: int, draw: random.Random, tokens: dict[Role, str], process: int) -> None:
+        self.port, self.draw, self.tokens, self.process = port, draw, tokens, process
+        self.attacks: list[Callable[[], str]] = [self.abandoned, self.headers, self.half_open, self.unknown_key]
+
+    def connected(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=TIME)
+
+    def sent(self, method: str, path: str, token: str, fields: Any = None) -> socket.socket:
+        body = "" if fields is None else json.dumps(fields)
+        head = f"{method} {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\ncookie: dpcompose={token}\r\n"
+        client = self.connected()
+        client.sendall(f"{head}content-length: {len(body)}\r\n\r\n{body}".encode())
+        return client
+
+    def abandoned(self) -> str:
+        """Requests that take long, left at once."""
+        for _ in range(66):
+            method, path, role = self.draw.choice(
+                [
+                    ("POST", "/v1/price", Role.ANALYST),
+                    ("POST", "/v1/charge", Role.ANALYST),
+                    ("GET", "/v1/verify?scope=city", Role.AUDITOR),
+                    ("GET", "/v1/entries?scope=city", Role.AUDITOR),
+                    ("GET", "/?scope=city", Role.AUDITOR),
+                ]
+            )
+            fields = {"scope": "city", "mechanism": LONG, "delta": "1e-7", "key": str(self.draw.random())}
+            self.sent(method, path, self.tokens[role], fields if method == "POST" else None).close()
+        return ""
+
+    def headers(self) -> str:
+        """Headers, a path, trailers or nothing, without an end."""
+        start, more = self.draw.choice(
+            [
+                (b"GET / HTTP/1.1\r\n", b"x: " + b"y" * 1000 + b"\r\n"),
+                (b"GET / HTTP/1.1\r\nx: ", b"y" * 1000),
+                (b"GET /", b"y" * 1000),
+                (b"", b"\r\n" * 500),
+                (b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1\r\n{\r\n0\r\nx: ", b"y" * 1000),
+            ]
+        )
+        with self.connected() as client, suppress(ConnectionError):
+            client.sendall(start)
+            for _ in range(10_000):
+                client.sendall(more)
+            return f"ten megabytes after {start!r} were taken"
+        return ""
+
+    def half_open(self) -> str:
+        """Connections whose request does not end."""
+        start = self.draw.choice([b"", b"GET / HT", b"POST /login HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\ntok"])
+        with ExitStack() as stack:
+            clients = [stack.enter_context(self.connected()) for _ in range(20)]
+            with suppress(ConnectionError):
+                for client in clients:
+                    client.sendall(start)
+            for client in clients:
+                try:
+                    with suppress(ConnectionError):
+                        while client.recv(65536):
+                            pass
+                except TimeoutError:
+                    return f"a connection with {start!r} stays open"
+        return ""
+
+    def unknown_key(self) -> str:
+        """Tokens that name no key, of nobody."""
+        header = "eyJhbGciOiJSUzI1NiIsImtpZCI6Im5vYm9keSJ9"  # RS256, nobody
+        for _ in range(self.draw.randrange(1, 10)):
+            fields = {"scope": "city", "mechanism": "Laplace(1000.0)", "key": "k"}
+            self.sent("POST", "/v1/charge", f"{header}.e30.x", fields).close()
+        return ""
+
+    def charged(self, key: str) -> Receipt | None:
+        """A charge of an analyst who has nothing to do with that; its receipt, or None if there was no answer."""
+        fields = {"scope": "city", "mechanism": "Laplace(1000.0)", "key": key, "description": {"name": key}}
+        try:
+            with self.sent("POST", "/v1/charge", self.tokens[Role.KEEPER], fields) as client:
+                answer = client.recv(65536)
+        except OSError:
+            return None
+        return Receipt.read(json.loads(answer.partition(b"\r\n\r\n")[2])["receipt"]) if b" 200 " in answer else None
+
+    def size(self) -> tuple[int, int]:
+        """Kilobytes of the server, and its open files."""
+        status = Path(f"/proc/{self.process}/status").read_text()
+        return int(status.partition("VmRSS:")[2].split()[0]), len(os.listdir(f"/proc/{self.process}/fd"))
+
+
+@contextmanager
+def serving(ledger: str, people: str, control: str) -> Iterator[tuple[int, int]]:
+    """A server; its port and process."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = multiprocessing.get_context("spawn").Process(target=serve, args=(ledger, people, port, control))
+    process.start()
+    try:
+        for _ in range(600):
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+                break
+            time.sleep(0.05)
+        yield port, process.pid or 0
+    finally:
+        process.kill()
+        process.join()
+
+
+def run(rounds: int, *, seed: int = 0, control: str = "") -> tuple[Counter[str], list[str]]:
+    """Rounds of attacks: how often each was drawn, and every promise that was not kept. A control ends at the first."""
+    draw, counts, found = random.Random(seed), Counter[str](), list[str]()
+    told: list[tuple[str, Receipt]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        url, file = f"{folder}/city.db", f"{folder}/people.db"
+        with Ledger.open(url) as ledger:
+            account = open_scope(ledger, "city", filter=BasicFilter, epsilon=1000, delta="1e-3", actor="keeper")
+            for number in range(200):
+                account.charge(COST, actor="Eve", key=f"{number}", description={"name": f"{number}"})
+            people = Identities.open(file)
+            invited = {Role.ANALYST: "Eve", Role.AUDITOR: "Cleo"}
+            tokens = {role: people.invite(name, role, "city") for role, name in invited.items()}
+            tokens[Role.KEEPER] = people.invite("Ada", Role.ANALYST, "city")  # who only charges
+            people.database.close()
+            with serving(url, file, control) as (port, process):
+                attack = Attack(port, draw, tokens, process)
+                before = attack.size()[0] if attack.charged("first") else 0
+                for number in range(rounds):
+                    one = draw.choice(attack.attacks) if not control else attack.attacks[_CAUGHT_BY[control]]
+                    counts[one.__name__] += 1
+                    problem, receipt = one(), attack.charged(f"round {number}")
+                    found += [problem] if problem else []
+                    if receipt is None:
+                        found.append(f"after {one.__name__} a charge was not answered")
+                    else:
+                        told.append((f"round {number}", receipt))
+                    if control and found:
+                        return counts, found
+                time.sleep(2 * PATIENCE)
+                grown, files = attack.size()
+                if grown - before > MEMORY or files > FILES:
+                    found.append(f"the server grew by {grown - before} kB and has {files} files open")
+            found += problems_of(ledger, "city", told)
+    return counts, found
+
+
+_CAUGHT_BY = {CONTROLS[0]: 1, CONTROLS[1]: 2, CONTROLS[2]: 0, CONTROLS[3]: 3}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    counts, problems = run(asked.rounds, seed=asked.seed)
+    print(f"{asked.rounds} rounds: {dict(counts)}; {len(problems)} problems {problems[:3]}", flush=True)
+    for control in CONTROLS:
+        caught = run(3, seed=asked.seed, control=control)[1]
+        print(f"control, {control}: {caught[0] if caught else 'NOT CAUGHT'}", flush=True)
+        problems += [] if caught else [control]
+    return bool(problems)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
