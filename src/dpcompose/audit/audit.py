@@ -82,7 +82,8 @@ def audit(
         progress: Told the state after every batch.
 
     Raises:
-        DomainError: If an argument is outside its domain, or the claim promises nothing.
+        DomainError: If an argument is outside its domain, the claim promises nothing, or no call ever answers and
+            the claim is not refuted.
     """
     alpha, most = check.open_probability("alpha", alpha), check.count("samples", samples, least=1)
     points(claim, adjacency=adjacency)
@@ -94,7 +95,13 @@ def audit(
     if resume is not None:
         journal = Journal.opened(resume, head, coins, pairs, named=seed is not None)
     arms = tuple(
-        Arm(pair, curves[pair.distance], None if features is None else tuple(features), tuple(learners))
+        Arm(
+            pair,
+            curves[pair.distance],
+            tuple(features or ()),
+            tuple(learners),
+            subject.features if features is None else None,
+        )
         for pair in pairs
         if pair.distance in curves
     )
@@ -107,6 +114,9 @@ def audit(
         journal.close()
     proof = written.sealed(journal.header, journal.seed, game.batches, samples=game.samples, log_wealth=game.log_wealth)
     refuted = game.log_wealth >= game.goal and bool(checked(written.text_of(proof))["refuted"])
+    if game.silent and not refuted:
+        calls = f"{game.samples:,} calls, none of which answers (the first: {game.silent})"
+        raise DomainError("subject", subject.name, f"a mechanism that answers; nothing was audited: {calls}")
     return Found(
         verdict=_verdict(refuted, _law(law, replayed), claim, adjacency),
         epsilon=Bound(rungs.lower, math.inf),
@@ -120,6 +130,7 @@ def audit(
         certificate=proof,
         moments=tuple(game.moments),
         peak=game.peak,
+        unread=tuple(f"{name} ({number:,} in one call)" for name, number in sorted(game.unread.items())),
         freshness=subject.fresh.value if isinstance(subject, Subject) else Fresh.CALL.value,
     )
 
@@ -149,7 +160,7 @@ def _played(
             outcomes = subject.draw(game.arms[batch.arm].pair, batch.coins)
             each = (time.monotonic() - start) / len(batch.coins)
             with _undisturbed():
-                journal.write(game.pay(batch, outcomes, subject, kept=journal.kept))
+                journal.write(game.pay(batch, outcomes, kept=journal.kept))
             if progress is not None:
                 progress(game.moments[-1])
 
