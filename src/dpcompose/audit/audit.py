@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dpcompose.audit import certificate as written
-from dpcompose.audit.arm import Arm
+from dpcompose.audit.arm import FIRST, Arm
 from dpcompose.audit.check import check as checked
 from dpcompose.audit.claim import Point, certified, points
 from dpcompose.audit.coin import Chain
@@ -82,8 +82,8 @@ def audit(
         progress: Told the state after every batch.
 
     Raises:
-        DomainError: If an argument is outside its domain, the claim promises nothing, or no call ever answers and
-            the claim is not refuted.
+        DomainError: If an argument is outside its domain, the claim promises nothing, or more than a few calls fail
+            alike and none answers.
     """
     alpha, most = check.open_probability("alpha", alpha), check.count("samples", samples, least=1)
     points(claim, adjacency=adjacency)
@@ -114,10 +114,7 @@ def audit(
         journal.close()
     proof = written.sealed(journal.header, journal.seed, game.batches, samples=game.samples, log_wealth=game.log_wealth)
     refuted = game.log_wealth >= game.goal and bool(checked(written.text_of(proof))["refuted"])
-    if game.silent and not refuted:
-        calls = f"{game.samples:,} calls, none of which answers (the first: {game.silent})"
-        raise DomainError("subject", subject.name, f"a mechanism that answers; nothing was audited: {calls}")
-    return Found(
+    found = Found(
         verdict=_verdict(refuted, _law(law, replayed), claim, adjacency),
         epsilon=Bound(rungs.lower, math.inf),
         delta=rungs.delta,
@@ -132,7 +129,18 @@ def audit(
         peak=game.peak,
         unread=tuple(f"{name} ({number:,} in one call)" for name, number in sorted(game.unread.items())),
         freshness=subject.fresh.value if isinstance(subject, Subject) else Fresh.CALL.value,
+        silent="" if refuted else game.silent,
     )
+    if found.samples > FIRST:
+        require_answers(found, subject)
+    return found
+
+
+def require_answers(found: Found, subject: Source) -> None:
+    """Raise DomainError if no call answered, and all failed alike: nothing was audited."""
+    if found.silent:
+        calls = f"{found.samples:,} calls, none of which answers ({found.silent})"
+        raise DomainError("subject", subject.name, f"a mechanism that answers; nothing was audited: {calls}")
 
 
 def _restored(game: Game, journal: Journal, subject: Source) -> None:

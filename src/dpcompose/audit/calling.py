@@ -29,7 +29,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from dpcompose.audit.outcome import LOOKED, TEXT, Outcome, read
+from dpcompose.audit.outcome import ADDRESS, LOOKED, TEXT, Outcome, read
 from dpcompose.audit.outcome_text import MALFORMED, outcome_of, text_of_outcome
 
 MOST_PARTS = 32
@@ -197,7 +197,7 @@ async def _collected(value: AsyncIterator[Any]) -> list[Any]:
 
 def _text(error: BaseException) -> str:
     try:
-        return str(error)[:TEXT]
+        return ADDRESS.sub("", str(error)[:TEXT])
     except Exception:
         return "no text"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,8 @@ from dpcompose.audit.wealth import Member, step
 
 EXPLORED = 16
 """One batch in so many is of a pair in its turn, whatever is known of it."""
+ALIKE = 0.95
+"""The part of the calls of a batch, about one pair, that fail alike where nothing is audited."""
 Entry = dict[str, Any]
 
 
@@ -57,7 +60,8 @@ class Game:
         lost: How often the rows of the next batch were in flight when a run was interrupted: that is bound with its
             stakes, so that it has coins of its own, which no lost row has met.
         unread: What was not looked at, and the most of it in one outcome.
-        silent: What the first call did, in words, as long as no call answered.
+        failed: What the calls did that did not answer, in words; those of a batch that are alike, but not the others.
+        answered: Whether any call answered.
     """
 
     arms: tuple[Arm, ...]
@@ -72,7 +76,8 @@ class Game:
     batches: list[Entry] = field(default_factory=list[Entry])
     moments: list[Moment] = field(default_factory=list[Moment])
     unread: dict[str, int] = field(default_factory=dict[str, int])
-    silent: str = "no call"
+    failed: Counter[str] = field(default_factory=Counter[str])
+    answered: bool = False
 
     def bind(self, most: int) -> Batch:
         """Choose a pair and stakes from the past, bind them, and toss the coins."""
@@ -126,7 +131,9 @@ class Game:
 
     def _look(self, outcomes: Outcomes) -> None:
         table = table_of(outcomes)
-        self.silent = self.silent and table.silent
+        failures = table.failures.most_common(1)
+        self.failed.update(dict(failures))
+        self.answered = self.answered or sum(table.failures.values()) < len(outcomes)
         for name, number in table.unread.items():
             self.unread[name] = max(self.unread.get(name, 0), number)
 
@@ -182,6 +189,12 @@ class Game:
     def unseen(self, alpha: float) -> float:
         """The probability below which an isolating event would not be seen."""
         return min(unseen(arm.rows, alpha, arm.points[-1]) for arm in self.arms)
+
+    @property
+    def silent(self) -> str:
+        """What nearly all calls did, in words, where none answered and they failed alike; else empty."""
+        alike = self.failed.total() >= ALIKE * self.samples and not self.answered
+        return next((each for each, _ in self.failed.most_common(1)), "no call") if alike else ""
 
     @property
     def event(self) -> str:

@@ -7,7 +7,6 @@ import marshal
 import math
 import re
 import struct
-from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -15,7 +14,7 @@ from decimal import Decimal
 from hashlib import blake2b
 from itertools import islice
 from numbers import Number
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,21 +31,17 @@ NUMBERS = 8
 """Numbers in a text that are columns of their own."""
 BESIDE = " beside "
 """How the places of what comes beside an answer begin: prints, standard error, warnings, log records, a message."""
-LABELS = ("name", "names", "index", "columns", "column_names", "dtype", "dtypes", "schema", "categories", "ordered",
-          "attrs", "type")  # fmt: skip
-"""What pandas, polars and pyarrow keep of a table or a series beside its values."""
+NESTED = 12
+"""Levels that are kept of the labels of a table."""
+LABELS = ("name", "names", "dtype", "categories", "ordered", "type")
+TABLE_LABELS = (*LABELS, "index", "columns", "column_names", "dtypes", "schema", "attrs")
+"""What pandas, polars and pyarrow keep of a series or an index beside its values, and of a table."""
 _TABLES = ("pandas", "polars", "pyarrow")
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,}")
+ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,}")
+"""Where an object lies, which is no answer."""
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _BARE = {float, int, bool, str, bytes, list, tuple, dict, set, type(None), np.ndarray, np.float64, np.int64}
 """Types whose instances have no attributes of their own."""
-
-
-@runtime_checkable
-class _Array(Protocol):
-    """An array, a series or a frame of any library."""
-
-    def __array__(self) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)
@@ -126,31 +121,31 @@ def read(value: Any, place: str = "", depth: int = DEPTH) -> Any:
     found: list[tuple[str, float]] = []
     kinds: list[str] = []
     letters: list[tuple[str, str]] = []
-    unread = Counter[str]()
+    unread: dict[str, int] = {}
     room = LETTERS
     parts = _walk(value, place, depth)
     for at, number, kind, text in islice(parts, PARTS):
         if kind == _UNREAD:
-            unread[at] += int(number or 0)
+            unread[at] = unread.get(at, 0) + int(number or 0)
             continue
         if isinstance(text, str):
             if text:
-                unread[f"letters of texts after the first {LETTERS}, but for a hash"] += max(
-                    0, len(text) - max(0, room)
-                )
                 letters += [(at, text[:room])] if room > 0 else []
                 room -= len(text)
             continue
         if number is not None and len(found) < LEAVES + FURTHER:
             found.append((at, number))
         elif number is not None:
-            unread[_MANY] += 1
+            unread[_MANY] = unread.get(_MANY, 0) + 1
         if kind == _BEYOND:
             continue
         if len(kinds) < 4 * LEAVES:
             kinds.append(kind)
         digest.update(f"{at}|{kind}|".encode("utf-8", "surrogatepass") + text)
-    unread[f"parts after the first {PARTS:,}"] += sum(1 for _ in islice(parts, 1))
+    if room < 0:
+        unread[f"letters of texts after the first {LETTERS}, but for a hash"] = -room
+    if next(parts, None) is not None:
+        unread[f"parts after the first {PARTS:,}"] = 1
     further = found[LEAVES:]
     places = tuple(place for place, _ in further)
     if len(_places) < LEAVES:
@@ -158,7 +153,7 @@ def read(value: Any, place: str = "", depth: int = DEPTH) -> Any:
     numbers = struct.pack(f"<{len(further)}d", *(number for _, number in further))
     code = code_of(digest.digest())
     kind = ",".join(dict.fromkeys(kinds))
-    return Reading(kind, tuple(found[:LEAVES]), code, (places, numbers), tuple(letters), tuple((+unread).items()))
+    return Reading(kind, tuple(found[:LEAVES]), code, (places, numbers), tuple(letters), tuple(unread.items()))
 
 
 def code_of(text: bytes) -> float:
@@ -192,7 +187,7 @@ def _walk(value: Any, place: str, depth: int) -> Iterator[_Leaf]:
         yield from _collection(cast("Collection[Any]", value), place, depth)
     elif isinstance(value, Iterator):
         yield from _drained(cast("Iterator[Any]", value), place, depth)
-    elif isinstance(value, _Array) and not isinstance(value, type):
+    elif hasattr(cast("type", type(value)), "__array__"):
         own = False
         yield place, None, kind, b""
         yield from _labelled(value, place, depth)
@@ -229,7 +224,8 @@ def _collection(value: Collection[Any], place: str, depth: int) -> Iterator[_Lea
         for index, item in enumerate(items):
             yield from _walk(item, f"{place}[{index}]", depth - 1)
     if len(value) > LOOKED:
-        left, hashed = [*islice(value.items() if isinstance(value, Mapping) else value, LOOKED, None)], ""
+        items = cast("Iterable[Any]", value.items() if isinstance(value, Mapping) else value)
+        left, hashed = [*islice(items, LOOKED, None)], ""
         # Version 2 of the format tells values, not which of them are one object.
         with contextlib.suppress(ValueError):
             text, hashed = marshal.dumps(left, 2), ", but for a hash"
@@ -257,12 +253,12 @@ def _labelled(value: Any, place: str, depth: int) -> Iterator[_Leaf]:
     labels = list[_Leaf]()
     if type(value).__module__.partition(".")[0] not in _TABLES:
         yield f"attributes of a {type(value).__name__}", 1, _UNREAD, b""
-    for name in LABELS:
+    for name in TABLE_LABELS if depth > NESTED else LABELS:
         with contextlib.suppress(Exception):
             label = getattr(value, name)
             if callable(label) and not isinstance(label, type):
                 continue
-            leaves = [*islice(_walk(label, f"{place}.{name}", min(depth - 1, 12)), PARTS)]
+            leaves = [*islice(_walk(label, f"{place}.{name}", min(depth - 1, NESTED)), PARTS)]
             yield f"{place}.{name}.all.code", code_of(repr(leaves).encode()), _BEYOND, b""
             labels += leaves
     yield from _array(np.asarray(value), place, type(value).__name__, depth)
@@ -274,7 +270,7 @@ def _object(value: Any, place: str, depth: int) -> Iterator[_Leaf]:
     kind, text = type(value).__name__, _shown(value).encode()
     yield place, None, kind, text
     yield f"{place}.code", code_of(text), _BEYOND, b""
-    addresses = len(_ADDRESS.findall(repr(value).replace(f" at {id(value):#x}", "")))
+    addresses = len(ADDRESS.findall(repr(value).replace(f" at {id(value):#x}", "")))
     if addresses:
         yield "addresses in the texts of objects", addresses, _UNREAD, b""
     if isinstance(value, type | np.dtype) or (yield from _fields(value, place, depth)):
@@ -291,7 +287,7 @@ def _fields(value: Any, place: str, depth: int) -> Generator[_Leaf, None, bool]:
     """Its attributes, those in slots too; whether there are any."""
     states = object.__getstate__(value)
     found = False
-    for state in states if isinstance(states, tuple) else (states,):
+    for state in cast("tuple[Any, ...]", states) if isinstance(states, tuple) else (states,):
         fields = cast("dict[Any, Any]", state if isinstance(state, dict) else {})
         found = found or bool(fields)
         for name in islice(fields, LOOKED):
@@ -304,7 +300,7 @@ def _fields(value: Any, place: str, depth: int) -> Generator[_Leaf, None, bool]:
 def _shown(value: Any) -> str:
     """Its `repr`, without the addresses of objects; escaped, what is no Unicode."""
     text = repr(value)
-    text = text if isinstance(value, str) else _ADDRESS.sub("", text)
+    text = text if isinstance(value, str) else ADDRESS.sub("", text)
     return text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -319,8 +315,8 @@ def _text(value: str | bytes | bytearray, place: str, kind: str) -> Iterator[_Le
         yield place, None, kind, b""
         head = letters[:LETTERS]
         yield f"{place}.words", code_of(_NUMBER.sub("#", head).encode("utf-8", "surrogatepass")), _BEYOND, b""
-        for index, number in enumerate(_NUMBER.findall(head)[:NUMBERS]):
-            yield f"{place}.numbers[{index}]", float(number), _BEYOND, b""
+        for index, number in enumerate(map(float, _NUMBER.findall(head)[:NUMBERS])):
+            yield f"{place}.numbers[{index}]", number if abs(number) < 1e100 else math.inf, _BEYOND, b""
     yield place, None, kind, letters
 
 
@@ -337,7 +333,7 @@ def _array(value: np.ndarray, place: str, kind: str, depth: int) -> Iterator[_Le
     if step > 1:
         yield "items of an array, but for their sum", flat.size - len(flat[::step]), _UNREAD, b""
     if flat.dtype.kind == "c":
-        for part, numbers in ("", flat.real), (".imag", flat.imag):
+        for part, numbers in ("", np.real(flat)), (".imag", np.imag(flat)):
             yield from _array(numbers, f"{place}{part}", kind, depth)
         return
     if plain and flat.size > LEAVES:
@@ -362,7 +358,7 @@ def _number(value: Any) -> float | None:
         case timedelta():
             return value.total_seconds()
         case datetime():
-            return (value.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds()  # noqa: DTZ001
+            return (value.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds()
         case date():
             return float(value.toordinal())
         case None:

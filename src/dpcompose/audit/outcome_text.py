@@ -104,7 +104,7 @@ def _value(answer: Any) -> Any:
             return None
         case str():
             return _number(answer)
-        case [str(kind), leaves, code, dict() as missed, *beyond]:
+        case [str(kind), leaves, code, missed, *beyond]:
             first = tuple((str(place), _number(number)) for place, number in leaves)
             unread = tuple((str(name), int(number)) for name, number in cast("dict[str, int]", missed).items())
             if not beyond:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -141,9 +142,11 @@ class Table:
         return found
 
     @cached_property
-    def silent(self) -> str:
-        """What the first call did, in words, if no call answered; else empty."""
-        return "" if self.plain or any(each.answered for each in self._rows) else _worded(self._rows[0])
+    def failures(self) -> Counter[str]:
+        """What the calls did that did not answer, alike ones together."""
+        return Counter(
+            () if self.plain else (f"{_worded(row)} {row.value.code}" for row in self._rows if not row.answered)
+        )
 
     def _coded(self, text: Callable[[Outcome], str]) -> Reals:
         codes: dict[str, float] = {}

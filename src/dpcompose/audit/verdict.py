@@ -76,6 +76,7 @@ class Found:
         freshness: How the subject was called.
         peak: The largest ln of the wealth at any look.
         unread: What was not looked at in the answers, and how many of it in one.
+        silent: What all calls did, in words, where none answered and nothing was audited.
         description: What is known of the declared law, and of the calls by which the code describes itself.
     """
 
@@ -93,3 +94,4 @@ class Found:
     peak: float = 0.0
     description: str = ""
     unread: tuple[str, ...] = ()
+    silent: str = ""

@@ -14,7 +14,7 @@ import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -71,7 +71,7 @@ class Worker:
                             break
                 else:
                     notes = self._told()
-                    self.notes |= set[str](map(str, notes)) if isinstance(notes, list) else set[str]()
+                    self.notes |= notes if isinstance(notes, set) else set[str]()
         except BaseException:
             self.close()
             raise
@@ -102,12 +102,9 @@ class Worker:
             self._waiting += part
         self._first = False
         try:
-            told = json.loads(self._waiting[8:size])
-            told = (
-                [str(each) for each in told["notes"]]
-                if isinstance(told, dict) and "notes" in told
-                else outcome_of(told)
-            )
+            told: Any = json.loads(self._waiting[8:size])
+            notes = isinstance(told, dict) and "notes" in told
+            told = set(map(str, cast("dict[str, list[Any]]", told)["notes"])) if notes else outcome_of(told)
         except MALFORMED:
             return self._ended(Outcome(raised="process ended"))
         del self._waiting[:size]

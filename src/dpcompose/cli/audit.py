@@ -79,6 +79,7 @@ def mechanism(
 ) -> None:
     """Audit one mechanism against a claim."""
     with error_boundary():
+        from dpcompose.audit.audit import require_answers
         from dpcompose.audit.usual import usual_pairs
         from dpcompose.report import picture
 
@@ -94,6 +95,7 @@ def mechanism(
             subject, chosen, claim=claim, alpha=alpha, samples=samples, seconds=seconds_of(seconds), seed=seed_of(seed),
             resume=resume,
         )  # fmt: skip
+        require_answers(found, subject)
         show(found, subject, repr(claim), alpha, json)
         if certificate is not None:
             from dpcompose.audit.certificate import text_of
