@@ -109,7 +109,7 @@ def audit(
     game = Game(arms, Chain.opened(journal.seed, journal.header), -math.log(alpha) + MARGIN, rungs, converse)
     try:
         _restored(game, journal, subject)
-        _played(game, journal, subject, most=most, ends=time.monotonic() + seconds, progress=progress)
+        play(game, journal, subject, most=most, ends=time.monotonic() + seconds, progress=progress)
     finally:
         journal.close()
     proof = written.sealed(journal.header, journal.seed, game.batches, samples=game.samples, log_wealth=game.log_wealth)
@@ -153,9 +153,9 @@ def _restored(game: Game, journal: Journal, subject: Source) -> None:
         raise DomainError("resume", repr(error), "a journal of an audit with the same arguments") from None
 
 
-def _played(
+def play(
     game: Game, journal: Journal, subject: Source, *, most: int, ends: float,
-    progress: Callable[[Moment], None] | None,
+    progress: Callable[[Moment], None] | None = None,
 ) -> None:  # fmt: skip
     """Bind, toss, draw and pay, until the claim is refuted or the audit ends."""
     each = 0.0  # seconds of a row, as the last batch had it

@@ -187,7 +187,7 @@ def _walk(value: Any, place: str, depth: int) -> Iterator[_Leaf]:
         yield from _collection(cast("Collection[Any]", value), place, depth)
     elif isinstance(value, Iterator):
         yield from _drained(cast("Iterator[Any]", value), place, depth)
-    elif hasattr(cast("type", type(value)), "__array__"):
+    elif hasattr(value.__class__, "__array__"):
         own = False
         yield place, None, kind, b""
         yield from _labelled(value, place, depth)
