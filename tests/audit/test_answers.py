@@ -154,7 +154,7 @@ def test_the_verdict_names_what_was_not_looked_at(name: str, fresh: Fresh) -> No
     found = audit(Subject(lambda rows: UNREAD[name](), fresh=fresh), [PAIR], claim=BlackBox(1.0), samples=24)
     assert any(each.startswith(name) for each in found.unread)
     page = audit_page(found, subject="subject", claim="claim", alpha=1e-6)
-    assert any(each.startswith(f"Not looked at: {name}") for each in page.remarks)
+    assert any(each.startswith(f"Not looked at: {name}") for each in page.notes)
 
 
 def test_nothing_is_missed_in_common_answers() -> None:

@@ -174,16 +174,19 @@ def test_a_killed_audit_goes_on_from_its_journal(tmp_path: Path) -> None:
 
 
 def test_a_mechanism_that_ends_its_process_does_not_end_the_audit() -> None:
-    status, text = _run("noisy.py:ends --epsilon 1 --samples 48 --seconds 5")
+    Path("pairs.json").write_text('[{"zero": [], "one": [1.0]}]')
+    status, text = _run("noisy.py:ends --epsilon 1 --samples 48 --seconds 5 --pairs pairs.json")
     assert status == 2 and "process ended" in text and "nothing was audited" in text
-    status, text = _run("noisy.py:ends_sometimes --epsilon 1 --samples 48 --seconds 5")
+    status, text = _run("noisy.py:ends_sometimes --epsilon 1 --samples 24 --pairs pairs.json")
     assert status == 0 and "ended its process" not in text and "NOT REFUTED" in text
 
 
 @pytest.mark.parametrize("fresh", ["worker", "call", "process"])
-@pytest.mark.parametrize("samples", [4, 60])
+@pytest.mark.parametrize("samples", [4, 30])
 def test_a_mechanism_that_never_answers_is_bad_input(fresh: str, samples: int) -> None:
-    status, text = _run(f"noisy.py:typo --epsilon 1 --samples {samples} --fresh {fresh} --certificate c.json")
+    Path("pairs.json").write_text('[{"zero": [], "one": [1.0]}]')
+    line = f"noisy.py:typo --epsilon 1 --samples {samples} --fresh {fresh} --pairs pairs.json --certificate c.json"
+    status, text = _run(line)
     assert status == 2 and "nothing was audited" in text and "ModuleNotFoundError" in text
     assert "NOT REFUTED" not in text and not Path("c.json").exists()
 
@@ -200,11 +203,12 @@ time.sleep(0.6)
 
 @pytest.mark.parametrize("fresh", ["worker", "call"])
 def test_a_limit_leaves_no_library_half_imported(fresh: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("pairs.json").write_text('[{"zero": [], "one": [1.0]}]')
     Path("registry.py").write_text("names = []\n")
     Path("slow_library.py").write_text(REGISTERED)
     for name in ("registry", "slow_library"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    status, text = _run(f"noisy.py:slow_import --epsilon 1 --samples 60 --limit 0.1 --fresh {fresh}")
+    status, text = _run(f"noisy.py:slow_import --epsilon 1 --samples 60 --limit 0.1 --fresh {fresh} --pairs pairs.json")
     assert status == 0 and "already registered" not in text and "NOT REFUTED" in text
 
 

@@ -212,6 +212,14 @@ def _scalar(value: Any, place: str, kind: str) -> Iterator[_Leaf]:
 def _collection(value: Collection[Any], place: str, depth: int) -> Iterator[_Leaf]:
     kind = type(value).__name__
     yield f"{place}.length", float(len(value)), kind, b""
+    if len(value) > LOOKED:
+        items = cast("Iterable[Any]", value.items() if isinstance(value, Mapping) else value)
+        left, hashed = [*islice(items, LOOKED, None)], ""
+        # Version 2 of the format tells values, not which of them are one object.
+        with contextlib.suppress(ValueError):
+            text, hashed = marshal.dumps(left, 2), ", but for a hash"
+            yield f"{place}.others.code", code_of(text), kind, text
+        yield f"items of a collection after the first {LOOKED:,}{hashed}", len(left), _UNREAD, b""
     if isinstance(value, Mapping):
         value = cast("Mapping[Any, Any]", value)
         for key in islice(value, LOOKED):
@@ -223,14 +231,6 @@ def _collection(value: Collection[Any], place: str, depth: int) -> Iterator[_Lea
         items = sorted(map(_shown, islice(value, LOOKED))) if isinstance(value, Set) else islice(value, LOOKED)
         for index, item in enumerate(items):
             yield from _walk(item, f"{place}[{index}]", depth - 1)
-    if len(value) > LOOKED:
-        items = cast("Iterable[Any]", value.items() if isinstance(value, Mapping) else value)
-        left, hashed = [*islice(items, LOOKED, None)], ""
-        # Version 2 of the format tells values, not which of them are one object.
-        with contextlib.suppress(ValueError):
-            text, hashed = marshal.dumps(left, 2), ", but for a hash"
-            yield f"{place}.others.code", code_of(text), kind, text
-        yield f"items of a collection after the first {LOOKED:,}{hashed}", len(left), _UNREAD, b""
 
 
 def _drained(value: Iterator[Any], place: str, depth: int) -> Iterator[_Leaf]:
