@@ -2,7 +2,9 @@
 
     python -m campaigns.audit [--runs 1000] [--samples 100000] [--alpha 0.05] [--only TEXT] [--seed 1] [--share 1/10]
 
-Ten correct mechanisms at the exact boundary of their claims. An alarm is a run whose wealth was ever at least 1/alpha.
+Correct mechanisms at the exact boundary of their claims: ten that answer with numbers, and others that tell a number
+beside a noisy answer (a print, a warning, a log record), or in a part of one that is no plain number (a label of a
+table, a slot, what a generator returns). An alarm is a run whose wealth was ever at least 1/alpha.
 Per mechanism at most alpha of the runs may end so, plus three standard errors; for every mechanism the control, the
 same with its claim a little smaller, must be found more often than that. Exit status 1 otherwise.
 """
@@ -10,17 +12,21 @@ same with its claim a little smaller, must be found more often than that. Exit s
 from __future__ import annotations
 
 import argparse
+import logging
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from dpcompose import BlackBox, Gaussian, RandomizedResponse
-from dpcompose.audit import Pair, Subject, Transcripts, Verdict, audit
+from dpcompose.audit import Learner, Pair, Subject, Transcripts, Verdict, audit
+from dpcompose.audit.learned import LEARNERS
 from dpcompose.audit.subject import Source
 from dpcompose.composition import Composable
 from dpcompose.experiment import Experiment, Holds, Query, Repeater
@@ -84,6 +90,90 @@ CASES: dict[str, tuple[Draw, Composable, Composable, int]] = {
 }
 
 
+def printed(told: int, noise: float) -> float:
+    print("clipped", told, "rows")
+    return noise
+
+
+def warned(told: int, noise: float) -> float:
+    warnings.warn(f"clipped {told} rows", stacklevel=1)
+    return noise
+
+
+def logged(told: int, noise: float) -> float:
+    logging.getLogger("campaign").warning("clipped %d rows", told)
+    return noise
+
+
+def complained(told: int, noise: float) -> float:
+    sys.stderr.write(f"clipped {told} rows")
+    return noise
+
+
+def raised(told: int, noise: float) -> float:
+    if noise < 0:
+        raise ValueError(f"clipped {told} rows")
+    return noise
+
+
+def indexed(told: int, noise: float) -> Any:
+    return pd.DataFrame({"sum": [noise]}, index=[f"top {told}"])
+
+
+def columned(told: int, noise: float) -> Any:
+    return pd.DataFrame({"sum": [noise], f"top {told}": ["x"]})
+
+
+def named(told: int, noise: float) -> Any:
+    return pd.Series([noise], name=told)
+
+
+def categories(told: int, noise: float) -> Any:
+    return {"noise": noise, "kind": pd.Categorical(["a"], categories=["a", str(told)])}
+
+
+class Slots:
+    __slots__ = ("noise", "told")
+
+    def __init__(self, told: int, noise: float) -> None:
+        self.told, self.noise = told, noise
+
+    def __repr__(self) -> str:
+        return "Slots"
+
+
+async def awaited(told: int, noise: float) -> list[float]:
+    return [noise, told]
+
+
+def returned(told: int, noise: float) -> Generator[float, None, int]:
+    yield noise
+    return told
+
+
+def imaginary(told: int, noise: float) -> complex:
+    return complex(noise, told)
+
+
+def keyed(told: int, noise: float) -> dict[Any, float]:
+    return {(told if noise > 0 else str(told)): noise}
+
+
+def late(told: int, noise: float) -> Any:
+    return np.array([noise, *[None] * 80, told], dtype=object)
+
+
+CALLED: dict[str, Callable[[int, float], Any]] = {
+    "print": printed, "warning": warned, "log record": logged, "standard error": complained, "exception": raised,
+    "index of a table": indexed, "column of a table": columned, "name of a series": named, "category": categories,
+    "slot": Slots, "coroutine": awaited, "return of a generator": returned, "imaginary part": imaginary,
+    "key": keyed, "late object": late,
+}  # fmt: skip
+"""How a number is told that has noise enough, beside other noise."""
+MOST_CALLED = 1500
+"""Rows of a mechanism that is called for each."""
+
+
 @dataclass(frozen=True)
 class Case:
     """One mechanism and a claim."""
@@ -91,11 +181,18 @@ class Case:
     source: Callable[[int], Source]
     pair: Pair
     claim: Composable
+    most: int = sys.maxsize
+    learners: Sequence[Learner] = ()
 
 
 def subject(draw: Draw, seed: int) -> Source:
     rng = np.random.default_rng(seed)
     return Subject(draw, batch=lambda data, n: draw(rng, data, n))  # pyright: ignore[reportArgumentType]
+
+
+def called(tell: Callable[[int, float], Any], seed: int) -> Source:
+    rng = np.random.default_rng(seed)
+    return Subject(lambda data: tell(int(geometric(rng, data, 1)[0]), float(exact(rng.laplace(size=1))[0])))
 
 
 def cases() -> dict[str, tuple[Case, Case]]:
@@ -108,6 +205,12 @@ def cases() -> dict[str, tuple[Case, Case]]:
             return subject(draw, seed)
 
         found[name] = Case(source, pair, claim), Case(source, pair, small)
+    for name, tell in CALLED.items():
+
+        def told(seed: int, tell: Callable[[int, float], Any] = tell) -> Source:
+            return called(tell, seed)
+
+        found[name] = tuple(Case(told, Pair(0.0, 1.0), BlackBox(claim), MOST_CALLED, LEARNERS) for claim in (1.0, 0.25))  # pyright: ignore[reportArgumentType]
     rounds = RandomizedResponse(0.5)
     game = Experiment(Repeater(Query(rounds, ("Bob",), (), Holds("Bob"))), family=[rounds], rounds=2)
     views = (lambda seed: Transcripts(game, seed=seed)), Transcripts(game).pair
@@ -119,7 +222,9 @@ def alarms(case: Case, *, runs: Iterable[int], samples: int, alpha: float, seed:
     """The runs whose wealth was ever at least 1/alpha."""
     found = 0
     for run in runs:
-        asked: dict[str, Any] = {"claim": case.claim, "alpha": alpha, "samples": samples, "ladder": False}
+        most = min(samples, case.most)
+        asked: dict[str, Any] = {"claim": case.claim, "alpha": alpha, "samples": most, "ladder": False}
+        asked["learners"] = case.learners
         each = audit(case.source(1_000_003 * seed + run), [case.pair], **asked)
         found += each.verdict is Verdict.REFUTED or each.peak >= -math.log(alpha)
     return found

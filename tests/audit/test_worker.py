@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import os
+import pickle
 import random
+import struct
+import sys
+import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -93,6 +98,74 @@ def test_what_always_fails_is_told() -> None:
     subject = Subject(lambda rows: rows.missing, fresh=Fresh.WORKER)
     audit(subject, [Pair(0, 1)], claim=BlackBox(1.0), samples=24)
     assert any("all calls of a batch raised AttributeError" in note for note in subject.notes)
+
+
+def pipe_to_the_audit() -> int:
+    """Of the process that a mechanism is called in: its frames tell."""
+    frame = sys._getframe()  # pyright: ignore[reportPrivateUsage]
+    while frame.f_code.co_name not in ("_serve", "in_process"):
+        assert frame.f_back is not None
+        frame = frame.f_back
+    return frame.f_locals["told" if frame.f_code.co_name == "_serve" else "writing"]
+
+
+class Bomb:
+    """What a process would write so that whoever unpickles it runs a command."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (self.path,)
+
+
+@pytest.mark.parametrize("fresh", [Fresh.WORKER, Fresh.PROCESS])
+def test_what_a_process_writes_is_read_as_data(fresh: Fresh, tmp_path: Path) -> None:
+    """A mechanism writes a pickle into the pipe to the audit, framed as an answer is."""
+
+    def call(world: int) -> float:
+        text = pickle.dumps(Bomb(str(tmp_path / f"ran in {os.getpid()}")))
+        os.write(pipe_to_the_audit(), struct.pack("<q", len(text)) + text if fresh is Fresh.WORKER else text)
+        os._exit(0)
+
+    rows = Subject(call, fresh=fresh, limit=0.5).draw(Pair(0, 1), COINS[:2]).tolist()
+    assert [row.raised for row in rows] == ["process ended"] * 2 and not [*tmp_path.iterdir()]
+
+
+FORGED = [b"", b"[", b"\xff", b"{}", b'{"value": 1}', b'{"notes": 3}', b'["kind", 3, "00"]', b"[" * 100_000, b'"zz"']
+
+
+@pytest.mark.parametrize("text", FORGED, ids=range(len(FORGED)))
+def test_forged_answers_are_a_process_that_ended(text: bytes) -> None:
+    def call(world: int) -> float:
+        os.write(pipe_to_the_audit(), struct.pack("<q", len(text)) + text)
+        time.sleep(9)
+        return 0.0
+
+    assert {row.raised for row in drawn(call, coins=COINS[:2])} == {"process ended"}
+
+
+@pytest.mark.parametrize("length", [-(2**62), -9, 2**62])
+def test_a_forged_length_is_a_process_that_ended(length: int) -> None:
+    def call(world: int) -> float:
+        os.write(pipe_to_the_audit(), struct.pack("<q", length))
+        os._exit(0)
+
+    assert {row.raised for row in drawn(call, coins=COINS[:2])} == {"process ended"}
+
+
+def test_an_alarm_waits_for_an_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "slowly_imported.py").write_text("import time; time.sleep(0.3); whole = True")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def call(world: int) -> float:
+        import slowly_imported  # pyright: ignore[reportMissingImports]
+
+        return float(slowly_imported.whole)
+
+    monkeypatch.delitem(sys.modules, "slowly_imported", raising=False)
+    drawn_here = Subject(call, limit=0.05).draw(Pair(0, 1), COINS)
+    assert [getattr(each, "value", each) for each in drawn_here.tolist()][1:] == [1.0] * 3
 
 
 def leak(rows: Any) -> float:

@@ -39,6 +39,21 @@ def ends(rows):
     os._exit(0)
 
 
+def ends_sometimes(rows):
+    if _rng.random() < 0.5:
+        os._exit(0)
+    return 0.0
+
+
+def typo(rows):
+    import no_such_library
+
+
+def slow_import(rows):
+    import slow_library
+    return count(rows)
+
+
 def described(rows, noise):
     return noise.laplace(sum(min(1.0, max(0.0, row)) for row in rows), scale=1.0)
 
@@ -159,8 +174,52 @@ def test_a_killed_audit_goes_on_from_its_journal(tmp_path: Path) -> None:
 
 
 def test_a_mechanism_that_ends_its_process_does_not_end_the_audit() -> None:
-    status, text = _run("noisy.py:ends --epsilon 1 --samples 48 --seconds 5")
-    assert status == 0 and "process ended" in text and "NOT REFUTED" in text
+    Path("pairs.json").write_text('[{"zero": [], "one": [1.0]}]')
+    status, text = _run("noisy.py:ends --epsilon 1 --samples 48 --seconds 5 --pairs pairs.json")
+    assert status == 2 and "process ended" in text and "nothing was audited" in text
+    status, text = _run("noisy.py:ends_sometimes --epsilon 1 --samples 24 --pairs pairs.json")
+    assert status == 0 and "ended its process" not in text and "NOT REFUTED" in text
+
+
+@pytest.mark.parametrize("fresh", ["worker", "call", "process"])
+@pytest.mark.parametrize("samples", [4, 30])
+def test_a_mechanism_that_never_answers_is_bad_input(fresh: str, samples: int) -> None:
+    Path("pairs.json").write_text('[{"zero": [], "one": [1.0]}]')
+    line = f"noisy.py:typo --epsilon 1 --samples {samples} --fresh {fresh} --pairs pairs.json --certificate c.json"
+    status, text = _run(line)
+    assert status == 2 and "nothing was audited" in text and "ModuleNotFoundError" in text
+    assert "NOT REFUTED" not in text and not Path("c.json").exists()
+
+
+REGISTERED = """
+import time
+import registry
+if registry.names:
+    raise ValueError("private_pca is already registered")
+registry.names.append("private_pca")
+time.sleep(0.6)
+"""
+
+
+@pytest.mark.parametrize("fresh", ["worker", "call"])
+def test_a_limit_leaves_no_library_half_imported(fresh: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("pairs.json").write_text('[{"zero": [], "one": [1.0]}]')
+    Path("registry.py").write_text("names = []\n")
+    Path("slow_library.py").write_text(REGISTERED)
+    for name in ("registry", "slow_library"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    status, text = _run(f"noisy.py:slow_import --epsilon 1 --samples 60 --limit 0.1 --fresh {fresh} --pairs pairs.json")
+    assert status == 0 and "already registered" not in text and "NOT REFUTED" in text
+
+
+@pytest.mark.parametrize(
+    "end", ["import os; os._exit(0)", "import sys; sys.exit(0)", "import os; os.execv('/bin/true', ['true'])"]
+)
+def test_a_module_that_ends_its_process_is_no_audit(end: str) -> None:
+    Path("ending.py").write_text(end + "\ndef f(rows): return 0.0\n")
+    line = [sys.executable, "-m", "dpcompose", "audit", "ending.py:f", "--epsilon", "1", "--samples", "24"]
+    ended = subprocess.run(line, check=False, capture_output=True, text=True)
+    assert ended.returncode == 2 and "a module that can be imported" in ended.stderr
 
 
 def test_a_description_is_replayed() -> None:

@@ -1,64 +1,93 @@
 """The stakes of a certificate bet again on new draws: whoever made up its counts wins nothing by them.
 
-Nothing is chosen: every stake is as it was bound, coins and rows are new. The wealth is one of Theorem 2 by itself.
+Its stakes come first, as they were bound; coins and rows are new. They end where the first audit was decided, and luck
+decides whether new draws are too by then: so the bets go on, with stakes that the new rows teach, until the wealth
+reaches 1/alpha or a limit of rows. All of it is one wealth of Theorem 2, however long it goes on: a true claim is
+refuted with probability at most alpha.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from dpcompose.audit.arm import Arm
+from dpcompose.audit.audit import play
 from dpcompose.audit.cells import Cells
 from dpcompose.audit.claim import Point
 from dpcompose.audit.coin import Chain
 from dpcompose.audit.feature import Feature, named
-from dpcompose.audit.learned import remade
+from dpcompose.audit.game import Game
+from dpcompose.audit.journal import Journal
+from dpcompose.audit.learned import LEARNERS, remade
+from dpcompose.audit.lower import Ladder
+from dpcompose.audit.outcome import Outcomes
 from dpcompose.audit.pair import Pair
 from dpcompose.audit.stakes import Stakes
 from dpcompose.audit.subject import Source
+from dpcompose.audit.tried import Converse
 from dpcompose.audit.wealth import Member, step
 from dpcompose.errors import DomainError
+from dpcompose.numerics import check
+
+TIMES, LEAST = 10, 4096
+"""New rows for each row of a certificate, and the fewest, after which the bets end."""
 
 
 def again(
-    certificate: dict[str, Any], subject: Source, pairs: Sequence[Pair], *, features: Sequence[Feature] = ()
-) -> float:
-    """ln of the wealth that the stakes of a certificate, which `check` has read, make on new draws.
+    certificate: dict[str, Any], subject: Source, pairs: Sequence[Pair], *, features: Sequence[Feature] = (),
+    samples: int | None = None, seconds: float = math.inf,
+) -> float:  # fmt: skip
+    """ln of the wealth that the stakes of a certificate, which `check` has read, make on new draws, with later bets.
 
     Args:
         certificate: The certificate.
         subject: What answers.
         pairs: The pairs of the audit, in their order.
         features: Features of the user's own, by which the audit bet. The certificate itself says what was learned.
+        samples: The most rows; None: ten times those of the certificate, and at least 4,096.
+        seconds: The longest time; a batch that began is ended.
 
     Raises:
-        DomainError: If a pair or a feature of the certificate is missing.
+        DomainError: If a pair or a feature of the certificate is missing, or `samples` is no number of rows.
     """
-    header = certificate["header"]
-    claims = {claim["distance"]: [_point(each) for each in claim["points"]] for claim in header["claims"]}
-    chain, goal = Chain.opened(os.urandom(32), header), -math.log(float(header["alpha"]))
-    wealth = 0.0
+    header, ends = certificate["header"], time.monotonic() + seconds
+    most = max(LEAST, TIMES * certificate["samples"]) if samples is None else check.count("samples", samples, least=1)
+    claims = {claim["distance"]: tuple(map(_point, claim["points"])) for claim in header["claims"]}
+    alpha, seed = float(header["alpha"]), os.urandom(32)
+
+    def look(rows: Outcomes) -> tuple[Feature, ...]:
+        return *subject.features(rows), *features
+
+    chain, goal, wealth, used = Chain.opened(seed, header), -math.log(alpha), 0.0, 0
+    arms: dict[int, Arm] = {}
     for batch in certificate["batches"]:
         bound = batch["stakes"]
-        if not bound["members"]:
+        if not bound["members"] or wealth >= goal or used >= most or time.monotonic() >= ends:
             continue
         place: int = bound["pair"]
         if not place < len(pairs) or pairs[place].distance != bound["distance"]:
             raise DomainError("pairs", place, "the pairs of the audit, in their order")
-        coins = chain.coins(bound, bound["rows"])
-        rows = subject.draw(pairs[place], coins)
-        known = {each.name: each for each in (*subject.features(rows), *features)}
+        arm = arms.setdefault(place, Arm(pairs[place], claims[bound["distance"]], None, LEARNERS, look))
+        coins = chain.coins(bound, min(bound["rows"], most - used))
+        rows = subject.draw(arm.pair, coins)
+        known = {each.name: each for each in look(rows)}
         members = [_member(each, known) for each in bound["members"]]
         places = [member.cells.place(member.feature.score(rows)) for member in members]
-        paid = step(wealth, members, claims[bound["distance"]], coins, places, goal)
-        wealth, chain = paid.log_wealth, chain.after(bound, paid.rows)
-        if wealth >= goal:
-            break
-    return wealth
+        paid = step(wealth, members, arm.points, coins, places, goal)
+        wealth, used, chain = paid.log_wealth, used + paid.rows, chain.after(bound, paid.rows)
+        arm.learn(rows[: paid.rows], coins[: paid.rows])
+    if not arms:
+        return wealth
+    ladder, converse = Ladder.of(claims[1], alpha, climbed=False), tuple(map(Converse, arms.values()))
+    game = Game(tuple(arms.values()), chain, goal, ladder, converse, log_wealth=wealth, samples=used)
+    play(game, Journal(header, seed), subject, most=most, ends=ends)
+    return game.log_wealth
 
 
 def _point(written: dict[str, str]) -> Point:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -82,12 +82,14 @@ class Arm:
         points: The points of the claim at its distance.
         features: What is read from its outcomes; None until the first ones are drawn.
         learners: What makes further features.
+        look: From outcomes to what is read of them, anew whenever cells are cut; None: the same features always.
     """
 
     pair: Pair
     points: tuple[Point, ...]
     features: tuple[Feature, ...] | None
     learners: tuple[Learner, ...] = ()
+    look: Callable[[Outcomes], tuple[Feature, ...]] | None = None
     rows: int = 0
     books: list[Book] = field(default_factory=list[Book])
     evidence: float = 0.0
@@ -153,6 +155,7 @@ class Arm:
     def _cut_anew(self) -> None:
         outcomes, coins = _joined(self._outcomes), np.concatenate(self._coins)
         self._outcomes, self._coins, self._cut = [outcomes], [coins], len(coins)
+        self.features = self.features if self.look is None else self.look(outcomes)
         self.books = [Book.of(feature, outcomes, coins, 0) for feature in self.features or ()]
         half = len(coins) // 2
         for learner in self.learners if half else ():

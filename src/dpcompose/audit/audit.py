@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dpcompose.audit import certificate as written
-from dpcompose.audit.arm import Arm
+from dpcompose.audit.arm import FIRST, Arm
 from dpcompose.audit.check import check as checked
 from dpcompose.audit.claim import Point, certified, points
 from dpcompose.audit.coin import Chain
@@ -82,7 +82,8 @@ def audit(
         progress: Told the state after every batch.
 
     Raises:
-        DomainError: If an argument is outside its domain, or the claim promises nothing.
+        DomainError: If an argument is outside its domain, the claim promises nothing, or more than a few calls fail
+            alike and none answers.
     """
     alpha, most = check.open_probability("alpha", alpha), check.count("samples", samples, least=1)
     points(claim, adjacency=adjacency)
@@ -94,7 +95,13 @@ def audit(
     if resume is not None:
         journal = Journal.opened(resume, head, coins, pairs, named=seed is not None)
     arms = tuple(
-        Arm(pair, curves[pair.distance], None if features is None else tuple(features), tuple(learners))
+        Arm(
+            pair,
+            curves[pair.distance],
+            tuple(features or ()),
+            tuple(learners),
+            subject.features if features is None else None,
+        )
         for pair in pairs
         if pair.distance in curves
     )
@@ -102,12 +109,12 @@ def audit(
     game = Game(arms, Chain.opened(journal.seed, journal.header), -math.log(alpha) + MARGIN, rungs, converse)
     try:
         _restored(game, journal, subject)
-        _played(game, journal, subject, most=most, ends=time.monotonic() + seconds, progress=progress)
+        play(game, journal, subject, most=most, ends=time.monotonic() + seconds, progress=progress)
     finally:
         journal.close()
     proof = written.sealed(journal.header, journal.seed, game.batches, samples=game.samples, log_wealth=game.log_wealth)
     refuted = game.log_wealth >= game.goal and bool(checked(written.text_of(proof))["refuted"])
-    return Found(
+    found = Found(
         verdict=_verdict(refuted, _law(law, replayed), claim, adjacency),
         epsilon=Bound(rungs.lower, math.inf),
         delta=rungs.delta,
@@ -120,8 +127,20 @@ def audit(
         certificate=proof,
         moments=tuple(game.moments),
         peak=game.peak,
+        unread=tuple(f"{name} ({number:,} in one call)" for name, number in sorted(game.unread.items())),
         freshness=subject.fresh.value if isinstance(subject, Subject) else Fresh.CALL.value,
+        silent="" if refuted else game.silent,
     )
+    if found.samples > FIRST:
+        require_answers(found, subject)
+    return found
+
+
+def require_answers(found: Found, subject: Source) -> None:
+    """Raise DomainError if no call answered, and all failed alike: nothing was audited."""
+    if found.silent:
+        calls = f"{found.samples:,} calls, none of which answers ({found.silent})"
+        raise DomainError("subject", subject.name, f"a mechanism that answers; nothing was audited: {calls}")
 
 
 def _restored(game: Game, journal: Journal, subject: Source) -> None:
@@ -134,9 +153,9 @@ def _restored(game: Game, journal: Journal, subject: Source) -> None:
         raise DomainError("resume", repr(error), "a journal of an audit with the same arguments") from None
 
 
-def _played(
+def play(
     game: Game, journal: Journal, subject: Source, *, most: int, ends: float,
-    progress: Callable[[Moment], None] | None,
+    progress: Callable[[Moment], None] | None = None,
 ) -> None:  # fmt: skip
     """Bind, toss, draw and pay, until the claim is refuted or the audit ends."""
     each = 0.0  # seconds of a row, as the last batch had it
@@ -149,7 +168,7 @@ def _played(
             outcomes = subject.draw(game.arms[batch.arm].pair, batch.coins)
             each = (time.monotonic() - start) / len(batch.coins)
             with _undisturbed():
-                journal.write(game.pay(batch, outcomes, subject, kept=journal.kept))
+                journal.write(game.pay(batch, outcomes, kept=journal.kept))
             if progress is not None:
                 progress(game.moments[-1])
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import copy
 import io
+import json
+import logging
 import math
 import os
 import pickle
@@ -15,30 +18,30 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from sysconfig import get_path
-from typing import Any
+from types import FrameType
+from typing import Any, cast
 
 import numpy as np
 
-from dpcompose.audit.outcome import TEXT, Outcome, read
+from dpcompose.audit.outcome import ADDRESS, LOOKED, TEXT, Outcome, read
+from dpcompose.audit.outcome_text import MALFORMED, outcome_of, text_of_outcome
 
 MOST_PARTS = 32
 """Arguments and attributes of an exception that are looked at."""
 WATCHED = 32
 """Calls of every batch around which the global random states are renewed and compared."""
+IMPORTING = 60.0
+"""Seconds that an import within a call may take: one that is interrupted leaves a library half imported."""
 
 
 class TooLong(BaseException):
     """A call took longer than it may; no subject should catch it, and one that does is interrupted again."""
-
-
-def _interrupt(_signal: int, _frame: Any) -> None:
-    raise TooLong
 
 
 @dataclass
@@ -50,13 +53,18 @@ class Calls:
         timed: Whether the time of a call is part of its outcome.
         notes: Sentences about the subject that are no outcomes; added to.
         output: A file to which standard output goes below Python; -1: none.
+        errors: A file to which standard error goes below Python; -1: none.
     """
 
     limit: float
     timed: bool
     notes: set[str]
     output: int = -1
+    errors: int = -1
     _printed: io.StringIO = field(default_factory=io.StringIO)
+    _warned: io.StringIO = field(default_factory=io.StringIO)
+    _logged: list[str] = field(default_factory=list[str])
+    _begins: float = 0.0
     _states: set[int] = field(default_factory=set[int])
     _number: int = 0
 
@@ -67,14 +75,17 @@ class Calls:
         self._number = 0
         states = random.getstate(), np.random.get_state()  # noqa: NPY002
         main = threading.current_thread() is threading.main_thread()
-        before = signal.signal(signal.SIGALRM, _interrupt) if main else None
-        with contextlib.redirect_stdout(self._printed), contextlib.redirect_stderr(self._printed):
+        before = signal.signal(signal.SIGALRM, self._interrupt) if main else None
+        make = logging.getLogRecordFactory()
+        logging.setLogRecordFactory(lambda *given, **named: self._log(make(*given, **named)))
+        with contextlib.redirect_stdout(self._printed), contextlib.redirect_stderr(self._warned):
             try:
                 yield
             finally:
                 if before is not None:
                     signal.setitimer(signal.ITIMER_REAL, 0)
                     signal.signal(signal.SIGALRM, before)
+                logging.setLogRecordFactory(make)
                 random.setstate(states[0])
                 np.random.set_state(states[1])  # noqa: NPY002
 
@@ -85,7 +96,7 @@ class Calls:
         if watched:
             random.seed()
             np.random.seed()  # noqa: NPY002
-        begins = time.perf_counter()
+        self._begins = begins = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -105,35 +116,33 @@ class Calls:
         if watched:
             self._watch(given, dataset)
         warned = tuple(f"{each.category.__name__}: {str(each.message)[:TEXT]}" for each in caught)
-        return Outcome(value, raised, message, warned, printed=self._said(), seconds=took)
+        printed, errors = _said(self._printed, self.output), _said(self._warned, self.errors)
+        logged, self._logged = tuple(self._logged), []
+        return Outcome(value, raised, message, warned, printed=printed, seconds=took, errors=errors, logged=logged)
 
     def _timed(self, call: Callable[[Any], Any], given: Any) -> Any:
         if threading.current_thread() is not threading.main_thread():
-            return read(call(given))
+            return read(_awaited(call(given)))
         signal.setitimer(signal.ITIMER_REAL, self.limit, 0.1)
         try:
-            return read(call(given))
+            return read(_awaited(call(given)))
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
-    def _said(self) -> str:
-        """The text that was printed since the last call."""
-        below = self._written()
-        if not self._printed.tell():
-            return below
-        text = self._printed.getvalue()[:TEXT]
-        self._printed.seek(0)
-        self._printed.truncate()
-        return (text + below)[:TEXT]
+    def _interrupt(self, _signal: int, frame: FrameType | None) -> None:
+        """End the call, but no import that takes place in it: the alarm comes again."""
+        if time.perf_counter() < self._begins + IMPORTING:
+            while frame is not None and frame.f_code is not Calls._timed.__code__:
+                if frame.f_code.co_filename.startswith("<frozen importlib"):
+                    return
+                frame = frame.f_back
+        raise TooLong
 
-    def _written(self) -> str:
-        """The text that went below Python to the file."""
-        if self.output < 0 or not os.lseek(self.output, 0, os.SEEK_END):
-            return ""
-        text = os.pread(self.output, TEXT, 0).decode("utf-8", "replace")
-        os.lseek(self.output, 0, os.SEEK_SET)
-        os.ftruncate(self.output, 0)
-        return text
+    def _log(self, record: logging.LogRecord) -> logging.LogRecord:
+        with contextlib.suppress(Exception):
+            if len(self._logged) < LOOKED:
+                self._logged.append(f"{record.levelname} {record.name}: {record.getMessage()}"[:TEXT])
+        return record
 
     def _watch(self, given: Any, dataset: Dataset) -> None:
         """Say whether a call left a global random state that an earlier one left, or changed its argument."""
@@ -146,9 +155,49 @@ class Calls:
             self.notes.add("it changes the dataset it is given; every call had a copy")
 
 
+def _said(printed: io.StringIO, file: int) -> str:
+    """The text that was printed since the last call, in Python, and below it to a file."""
+    below = _written(file)
+    if not printed.tell():
+        return below
+    text = printed.getvalue()[:TEXT]
+    printed.seek(0)
+    printed.truncate()
+    return (text + below)[:TEXT]
+
+
+def _written(file: int) -> str:
+    if file < 0 or not os.lseek(file, 0, os.SEEK_END):
+        return ""
+    text = os.pread(file, TEXT, 0).decode("utf-8", "replace")
+    os.lseek(file, 0, os.SEEK_SET)
+    os.ftruncate(file, 0)
+    return text
+
+
+def _awaited(value: Any) -> Any:
+    """The answer of a coroutine, and the items of an asynchronous generator, as a caller would wait for them."""
+    if isinstance(value, AsyncIterator):
+        return asyncio.run(_collected(cast("AsyncIterator[Any]", value)))
+    return asyncio.run(_answer(cast("Awaitable[Any]", value))) if isinstance(value, Awaitable) else value
+
+
+async def _answer(value: Awaitable[Any]) -> Any:
+    return await value
+
+
+async def _collected(value: AsyncIterator[Any]) -> list[Any]:
+    found: list[Any] = []
+    async for each in value:
+        found.append(each)
+        if len(found) > LOOKED:
+            break
+    return found
+
+
 def _text(error: BaseException) -> str:
     try:
-        return str(error)[:TEXT]
+        return ADDRESS.sub("", str(error)[:TEXT])
     except Exception:
         return "no text"
 
@@ -271,7 +320,7 @@ def in_process(answer: Callable[[], Outcome], limit: float) -> Outcome:
             random.seed()
             np.random.seed()  # noqa: NPY002
             with os.fdopen(writing, "wb") as pipe:
-                pipe.write(pickle.dumps(answer()))
+                pipe.write(json.dumps(text_of_outcome(answer())).encode())
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
@@ -281,7 +330,10 @@ def in_process(answer: Callable[[], Outcome], limit: float) -> Outcome:
     os.waitpid(child, 0)
     if text is None:
         return Outcome(timeout=True)
-    return pickle.loads(text) if text else Outcome(raised="process ended")
+    try:
+        return outcome_of(json.loads(text))
+    except MALFORMED:
+        return Outcome(raised="process ended")
 
 
 def _received(pipe: int, ends: float) -> bytes | None:

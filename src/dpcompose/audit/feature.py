@@ -12,15 +12,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from dpcompose.audit import bits
-from dpcompose.audit.outcome import LEAVES, Outcomes, Reals
-from dpcompose.audit.table import Table, table_of
+from dpcompose.audit.outcome import BESIDE, LEAVES, Outcomes, Reals
+from dpcompose.audit.table import NO_NUMBERS, Table, table_of
 from dpcompose.errors import DomainError
 from dpcompose.numerics import check
 
 WITH_BITS, STEPS = 2, 7
 """Places of an answer whose bits are looked at; neighboring places that are compared."""
-PLACES, BITS, WHOLES, REDUCED = 4.0, 2.5, 1.0, 2.5
-"""The prior weights of the numbers of an answer, of their bits, of types and whole answers, and of all reductions."""
+PLACES, BITS, WHOLES, REDUCED, CHANNELS = 4.0, 2.5, 1.0, 2.5, 2.0
+"""The prior weights of the numbers of an answer, of their bits, of types and whole answers, of all reductions, and of
+what came beside an answer."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +87,17 @@ def named(name: str) -> Feature:
 
 def _features(table: Table) -> Iterator[Feature]:
     yield from _sharing(WHOLES, [_WHOLE] if table.plain else [_KIND, _WHOLE])
-    places = list(table.columns)[:LEAVES]
-    varied = [place for place in places if not (place.endswith(".length") and np.ptp(table.columns[place]) == 0)]
-    yield from _sharing(PLACES, [_at(place) for place in varied])
+    varied = [
+        place for place, column in table.columns.items() if not (place.endswith(NO_NUMBERS) and np.ptp(column) == 0)
+    ]
+    beside = [place for place in varied if place.startswith(BESIDE)]
+    places = [place for place in varied if place not in beside][:LEAVES]
+    yield from _sharing(PLACES, [_at(place) for place in places])
+    yield from _sharing(CHANNELS, [_at(place) for place in beside[:LEAVES]])
     continuous = [place for place in places if _fractional(table.columns[place])]
     read = bits.READ if len(places) == 1 else bits.ESSENTIAL
     yield from _sharing(BITS, [_bit(name, place) for place in continuous[:WITH_BITS] for name in read])
-    numbers = [place for place in places if not place.endswith((".length", ".seconds"))]
+    numbers = [place for place in places if not place.endswith(NO_NUMBERS)]
     if len(numbers) > 1:
         reductions = [_reduction(name, reduced) for name, reduced in _REDUCED.items()]
         steps = [_step(first, second) for first, second in pairwise(numbers[:STEPS])]

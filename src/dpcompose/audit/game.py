@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,13 +18,15 @@ from dpcompose.audit.lower import Ladder
 from dpcompose.audit.outcome import Outcomes
 from dpcompose.audit.outcome_text import outcomes_of, text_of_outcomes
 from dpcompose.audit.subject import Samples, Source
-from dpcompose.audit.table import words_of
+from dpcompose.audit.table import table_of, words_of
 from dpcompose.audit.tried import Converse, unseen
 from dpcompose.audit.verdict import Moment, Tried
 from dpcompose.audit.wealth import Member, step
 
 EXPLORED = 16
 """One batch in so many is of a pair in its turn, whatever is known of it."""
+ALIKE = 0.95
+"""The part of the calls of a batch, about one pair, that fail alike where nothing is audited."""
 Entry = dict[str, Any]
 
 
@@ -56,6 +59,9 @@ class Game:
         converse: For each arm, the events tried.
         lost: How often the rows of the next batch were in flight when a run was interrupted: that is bound with its
             stakes, so that it has coins of its own, which no lost row has met.
+        unread: What was not looked at, and the most of it in one outcome.
+        failed: What the calls did that did not answer, in words; those of a batch that are alike, but not the others.
+        answered: Whether any call answered.
     """
 
     arms: tuple[Arm, ...]
@@ -69,6 +75,9 @@ class Game:
     samples: int = 0
     batches: list[Entry] = field(default_factory=list[Entry])
     moments: list[Moment] = field(default_factory=list[Moment])
+    unread: dict[str, int] = field(default_factory=dict[str, int])
+    failed: Counter[str] = field(default_factory=Counter[str])
+    answered: bool = False
 
     def bind(self, most: int) -> Batch:
         """Choose a pair and stakes from the past, bind them, and toss the coins."""
@@ -85,20 +94,18 @@ class Game:
         stakes |= {"lost": self.lost} if self.lost else {}
         return Batch(place, members, stakes, self.chain.coins(stakes, rows))
 
-    def pay(self, batch: Batch, outcomes: Outcomes, source: Source, *, kept: bool = False) -> Entry:
+    def pay(self, batch: Batch, outcomes: Outcomes, *, kept: bool = False) -> Entry:
         """Pay a batch, and let its arm learn from it.
 
         Args:
             batch: The batch.
             outcomes: What came for each of its coins.
-            source: What answered.
             kept: Whether to tell what was learned too.
 
         Returns:
             All that `replay` needs to know the batch again: rows as long as the arm keeps them, else counts.
         """
         arm, events = self.arms[batch.arm], self.converse[batch.arm]
-        arm.features = arm.features or source.features(outcomes)
         learned = self._learned(batch, outcomes) if kept else None
         self.ladder.pay(outcomes, batch.coins)
         events.pay(outcomes, batch.coins)
@@ -118,8 +125,17 @@ class Game:
             "learned": learned,
         }
         self._advance(entry)
+        self._look(outcomes)
         arm.learn(outcomes[: paid.rows], batch.coins[: paid.rows])
         return entry
+
+    def _look(self, outcomes: Outcomes) -> None:
+        table = table_of(outcomes)
+        failures = table.failures.most_common(1)
+        self.failed.update(dict(failures))
+        self.answered = self.answered or sum(table.failures.values()) < len(outcomes)
+        for name, number in table.unread.items():
+            self.unread[name] = max(self.unread.get(name, 0), number)
 
     def _learned(self, batch: Batch, outcomes: Outcomes) -> Entry:
         arm, events = self.arms[batch.arm], self.converse[batch.arm]
@@ -147,8 +163,8 @@ class Game:
         self._advance(entry)
         if "outcomes" in known:
             outcomes = outcomes_of(known["outcomes"], stakes["rows"])
-            arm.features = arm.features or source.features(outcomes)
             events.pay(outcomes, coins)
+            self._look(outcomes)
             arm.learn(outcomes[:rows], coins[:rows])
         else:
             events.count([np.array(each, dtype=np.intp) for each in known["events"]])
@@ -173,6 +189,12 @@ class Game:
     def unseen(self, alpha: float) -> float:
         """The probability below which an isolating event would not be seen."""
         return min(unseen(arm.rows, alpha, arm.points[-1]) for arm in self.arms)
+
+    @property
+    def silent(self) -> str:
+        """What nearly all calls did, in words, where none answered and they failed alike; else empty."""
+        alike = self.failed.total() >= ALIKE * self.samples and not self.answered
+        return next((each for each, _ in self.failed.most_common(1)), "no call") if alike else ""
 
     @property
     def event(self) -> str:

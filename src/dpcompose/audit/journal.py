@@ -24,7 +24,7 @@ from dpcompose.audit.outcome import Reading, code_of, read
 from dpcompose.audit.pair import Pair
 from dpcompose.errors import DomainError
 
-FORMAT = "dpcompose-audit-journal-2"
+FORMAT = "dpcompose-audit-journal-3"
 _REMEDY = "Begin another journal, or restore this one"
 _BOUND = {"bound": True}
 _SAME = ("subject", "claim", "claims", "one_point", "alpha")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpcompose.audit.feature import Feature, features_of, named
 from dpcompose.audit.outcome import Outcomes, Reals
 from dpcompose.audit.single import Single
-from dpcompose.audit.table import table_of
+from dpcompose.audit.table import HASHES, table_of
 from dpcompose.errors import DomainError
 
 LEAST, MOST = 128, 8192
@@ -33,7 +33,7 @@ class Discriminant:
 
     def fit(self, outcomes: Outcomes, coins: np.ndarray) -> Feature | None:
         outcomes, coins = outcomes[-MOST:], coins[-MOST:].astype(bool)
-        places = list(table_of(outcomes).columns)
+        places = [place for place in table_of(outcomes).columns if not place.endswith(HASHES)]
         if len(places) < 2 or len(outcomes) < LEAST or coins.all() or not coins.any():
             return None
         rows = _columns(outcomes, places)

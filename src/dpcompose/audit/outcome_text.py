@@ -14,7 +14,9 @@ from dpcompose.audit.outcome import Outcome, Outcomes, Reading, read, rows_of
 
 LARGEST = 1 << 33
 """Bytes of a batch: more are not unpacked."""
-_SEEN = ("raised", "message", "warned", "timeout", "printed")
+MALFORMED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, struct.error)
+"""What is raised for a text that is no outcome."""
+_SEEN = ("raised", "message", "warned", "timeout", "printed", "errors", "logged")
 
 
 def text_of_outcomes(outcomes: Outcomes) -> dict[str, Any]:
@@ -23,7 +25,7 @@ def text_of_outcomes(outcomes: Outcomes) -> dict[str, Any]:
         plain = np.ascontiguousarray(outcomes).astype(outcomes.dtype.newbyteorder("<"))
         return {"dtype": plain.dtype.str, "shape": list(plain.shape), "packed": _packed(plain.tobytes())}
     rows = outcomes if outcomes.dtype == object else rows_of(outcomes.tolist())
-    return {"packed": _packed(json.dumps([_written(each) for each in rows.tolist()]).encode())}
+    return {"packed": _packed(json.dumps([text_of_outcome(each) for each in rows.tolist()]).encode())}
 
 
 def outcomes_of(text: dict[str, Any], rows: int) -> Outcomes:
@@ -43,7 +45,7 @@ def outcomes_of(text: dict[str, Any], rows: int) -> Outcomes:
             raise ValueError("outcomes of another kind, or another number of them")
         return np.frombuffer(unpacked, dtype=dtype).reshape(text["shape"]).astype(dtype.newbyteorder("="))
     found: Outcomes = np.empty(rows, dtype=object)
-    found[:] = [_read(each) for each in json.loads(unpacked)]
+    found[:] = [outcome_of(each) for each in json.loads(unpacked)]
     return found
 
 
@@ -62,7 +64,8 @@ def _unpacked(text: str) -> bytes:
     return found
 
 
-def _written(row: Any) -> Any:
+def text_of_outcome(row: Any) -> Any:
+    """One outcome, for JSON."""
     outcome: Outcome = row if isinstance(row, Outcome) else rows_of([row])[0]
     answer = _answer(outcome.value)
     if outcome.alone:
@@ -80,16 +83,18 @@ def _answer(value: Any) -> Any:
         return _answer(read(value))
     leaves, (places, numbers) = [[place, _hex(number)] for place, number in value.leaves], value.further
     beyond = [list(places), numbers.hex(), [*map(list, value.letters)]] if places or value.letters else []
-    return [value.kind, leaves, _hex(value.code), *beyond]
+    return [value.kind, leaves, _hex(value.code), dict(value.unread), *beyond]
 
 
-def _read(row: Any) -> Outcome:
+def outcome_of(row: Any) -> Outcome:
+    """The outcome of a text; one of `MALFORMED` if it is none."""
     if not isinstance(row, dict):
         return Outcome(_value(row))
     told: dict[str, Any] = cast("dict[str, Any]", row)
     return Outcome(
         _value(told["value"]), str(told["raised"]), str(told["message"]), tuple(map(str, told["warned"])),
         timeout=bool(told["timeout"]), printed=str(told["printed"]), seconds=_number(told["seconds"]),
+        errors=str(told["errors"]), logged=tuple(map(str, told["logged"])),
     )  # fmt: skip
 
 
@@ -99,16 +104,17 @@ def _value(answer: Any) -> Any:
             return None
         case str():
             return _number(answer)
-        case [str(kind), leaves, code, *beyond]:
+        case [str(kind), leaves, code, missed, *beyond]:
             first = tuple((str(place), _number(number)) for place, number in leaves)
+            unread = tuple((str(name), int(number)) for name, number in cast("dict[str, int]", missed).items())
             if not beyond:
-                return Reading(kind, first, _number(code))
+                return Reading(kind, first, _number(code), unread=unread)
             places, numbers, letters = beyond
             further = tuple(map(str, places)), bytes.fromhex(numbers)
             if len(further[1]) != 8 * len(further[0]):
                 raise ValueError("places without numbers")
             texts = tuple((str(place), str(text)) for place, text in letters)
-            return Reading(kind, first, _number(code), further, texts)
+            return Reading(kind, first, _number(code), further, texts, unread)
         case _:
             raise ValueError(f"{answer!r} is no answer")
 

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 import struct
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from dpcompose.audit.outcome import FURTHER, LEAVES, Outcome, Outcomes, Reading, Reals, code_of, read
+from dpcompose.audit.outcome import BESIDE, FURTHER, LEAVES, Outcome, Outcomes, Reading, Reals, code_of, read
 
 LETTER = " letter "
 """Between the place of a text and the number of a letter in it."""
 MOST_WORDS = 4096
 """Codes that are remembered in words."""
+HASHES, NO_NUMBERS = (".code", ".words"), (".code", ".words", ".length", ".seconds")
+"""How the places of hashes end, and of all that is no number of an answer."""
 _NONE = Reading("NoneType", (), 0.0)
 
 
@@ -115,18 +118,35 @@ class Table:
         """A code of everything: equal outcomes have equal codes, and others, but for chance, do not."""
         if self.plain:
             return _mixed(self.outcomes)
-        return self._coded(lambda row: f"{row.value.code!r}|{row.raised}|{row.message}|{row.warned}|{row.printed}")
+        return self._coded(lambda row: f"{row.value.code!r}|{row.raised}|{row.message}|{row.beside}")
 
     @cached_property
     def numbers(self) -> Reals:
-        """The numbers at all places but lengths, shape (n, places)."""
-        kept = [column for place, column in self.columns.items() if not place.endswith((".length", ".seconds"))]
+        """The numbers at all places of the answers but lengths and hashes, shape (n, places)."""
+        found = {place: each for place, each in self.columns.items() if not place.startswith(BESIDE)}
+        kept = [column for place, column in found.items() if not place.endswith(NO_NUMBERS)]
         return np.column_stack(kept) if kept else np.full((len(self.outcomes), 1), math.nan)
 
     @cached_property
     def _rows(self) -> list[Outcome]:
         """Every outcome with a `Reading` as its value."""
         return [_seen(each) for each in self.outcomes.tolist()]
+
+    @cached_property
+    def unread(self) -> dict[str, int]:
+        """What was not looked at, and the most of it in one outcome."""
+        found: dict[str, int] = {}
+        for row in () if self.plain else self._rows:
+            for name, number in row.value.unread:
+                found[name] = max(found.get(name, 0), number)
+        return found
+
+    @cached_property
+    def failures(self) -> Counter[str]:
+        """What the calls did that did not answer, alike ones together."""
+        return Counter(
+            () if self.plain else (f"{_worded(row)} {row.value.code}" for row in self._rows if not row.answered)
+        )
 
     def _coded(self, text: Callable[[Outcome], str]) -> Reals:
         codes: dict[str, float] = {}
@@ -145,8 +165,7 @@ def _worded(row: Outcome) -> str:
         return "no answer in time"
     leaves = ", ".join(f"{place or 'value'} {number:g}" for place, number in row.value.leaves[:3])
     answer = f"raises {row.raised}: {row.message[:60]!r}" if row.raised else f"{row.value.kind} ({leaves})"
-    prints = f", prints {row.printed[:40]!r}" if row.printed else ""
-    return answer + prints + (f", warns {row.warned[0][:60]!r}" if row.warned else "")
+    return answer + "".join(f", {name} {str(seen)[:60]!r}" for name, seen in row.beside.items())
 
 
 def words_of(code: float) -> str:
@@ -156,16 +175,28 @@ def words_of(code: float) -> str:
 
 def _seen(value: Any) -> Outcome:
     outcome = value if isinstance(value, Outcome) else Outcome(value)
-    answer = outcome.value
-    if isinstance(answer, Reading):
+    answer, beside = outcome.value, outcome.beside
+    if isinstance(answer, Reading) and not beside:
         return outcome
-    if answer is None:
+    if isinstance(answer, Reading):
+        reading = answer
+    elif answer is None:
         reading = _NONE
     elif type(answer) is float:
         reading = Reading("float", (("", answer),), code_of(struct.pack("<d", answer)))
     else:
         reading = read(answer)
+    for name, seen in beside.items():
+        each = _read_beside(name, seen)
+        leaves, letters = reading.leaves + each.leaves, reading.letters + each.letters
+        reading = replace(reading, leaves=leaves, letters=letters, unread=reading.unread + each.unread)
     return replace(outcome, value=reading)
+
+
+@lru_cache(maxsize=1024)
+def _read_beside(name: str, seen: str | tuple[str, ...]) -> Reading:
+    """What came beside an answer in one channel."""
+    return read(seen, f"{BESIDE}{name}")
 
 
 def _mixed(outcomes: Outcomes) -> Reals:

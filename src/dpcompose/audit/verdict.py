@@ -75,6 +75,8 @@ class Found:
         moments: The course of the audit.
         freshness: How the subject was called.
         peak: The largest ln of the wealth at any look.
+        unread: What was not looked at in the answers, and how many of it in one.
+        silent: What all calls did, in words, where none answered and nothing was audited.
         description: What is known of the declared law, and of the calls by which the code describes itself.
     """
 
@@ -91,3 +93,5 @@ class Found:
     freshness: str = "call"
     peak: float = 0.0
     description: str = ""
+    unread: tuple[str, ...] = ()
+    silent: str = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import os
 import pickle
 import random
@@ -13,12 +14,13 @@ import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from dpcompose.audit.calling import NOT_ANEW, Calls, Dataset
+from dpcompose.audit.calling import IMPORTING, NOT_ANEW, Calls, Dataset
 from dpcompose.audit.outcome import Outcome, Outcomes
+from dpcompose.audit.outcome_text import LARGEST, MALFORMED, outcome_of, text_of_outcome
 from dpcompose.errors import DomainError
 
 GRACE = 1.0
@@ -50,6 +52,8 @@ class Worker:
     _asking: int = -1
     _telling: int = -1
     _waiting: bytearray = field(default_factory=bytearray)
+    _first: bool = True
+    _patience: float = IMPORTING
 
     def outcomes(self, data: tuple[Any, Any], coins: np.ndarray) -> Outcomes:
         """An outcome for every coin, about the dataset that it picks."""
@@ -84,21 +88,38 @@ class Worker:
             _write(self._asking, text)
 
     def _told(self) -> Any:
-        """The next thing that the process tells; an outcome of its own where it ended or took too long."""
-        ends = time.monotonic() + self.limit + GRACE
-        while not (len(self._waiting) >= 8 and len(self._waiting) >= 8 + _LENGTH.unpack_from(self._waiting)[0]):
+        """The next thing that the process tells, as data; an outcome of its own where it ended or took too long."""
+        limit = self.limit + GRACE + (self._patience if self._first else 0.0)
+        ends = time.monotonic() + limit
+        while (size := self._size()) is None:
             left = ends - time.monotonic()
             ready = left > 0 and select.select([self._telling], [], [], left)[0]
             part = os.read(self._telling, 1 << 16) if ready else b""
             if not part:
-                self.notes.add(ENDED)
-                self.close()
-                return Outcome(raised="process ended") if ready else Outcome(timeout=True)
+                # An import takes its time in the first call of a process, but not again where it never ends.
+                self._patience = self._patience if ready or not self._first else 0.0
+                return self._ended(Outcome(raised="process ended") if ready else Outcome(timeout=True))
             self._waiting += part
-        size = 8 + _LENGTH.unpack_from(self._waiting)[0]
-        told = pickle.loads(bytes(self._waiting[8:size]))
+        self._first = False
+        try:
+            told: Any = json.loads(self._waiting[8:size])
+            notes = isinstance(told, dict) and "notes" in told
+            told = set(map(str, cast("dict[str, list[Any]]", told)["notes"])) if notes else outcome_of(told)
+        except MALFORMED:
+            return self._ended(Outcome(raised="process ended"))
         del self._waiting[:size]
         return told
+
+    def _size(self) -> int | None:
+        """The bytes of the message that waits, with its length; None where it is not whole yet."""
+        size = 8 + _LENGTH.unpack_from(self._waiting)[0] if len(self._waiting) >= 8 else LARGEST
+        size = size if 8 <= size <= LARGEST else 8
+        return size if len(self._waiting) >= size else None
+
+    def _ended(self, outcome: Outcome) -> Outcome:
+        self.notes.add(ENDED)
+        self.close()
+        return outcome
 
     def _begin(self) -> None:
         (asked, asking), (telling, told) = os.pipe(), os.pipe()
@@ -114,7 +135,7 @@ class Worker:
             os._exit(0)
         os.close(asked)
         os.close(told)
-        self._child, self._asking, self._telling = child, asking, telling
+        self._child, self._asking, self._telling, self._first = child, asking, telling, True
         self._waiting.clear()
 
     def _serve(self, asking: int, told: int) -> None:
@@ -126,19 +147,20 @@ class Worker:
         np.random.seed()  # noqa: NPY002
         output = os.memfd_create("printed")
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        errors = os.memfd_create("errors")
         os.dup2(output, 1)
-        os.dup2(output, 2)
+        os.dup2(errors, 2)
         # A second process would draw from the first one's generators again.
         function = (self.again if self.again is not None and self._begun > 1 else self.function)()
-        calls = Calls(self.limit, self.timed, self.notes, output)
+        calls = Calls(self.limit, self.timed, self.notes, output, errors)
         while (text := _read(asking)) is not None:
             asked: tuple[Any, Any, bytes] = pickle.loads(text)
             zero, one, coins = asked
             data: tuple[Dataset, Dataset] = Dataset(zero), Dataset(one)
             with calls.open():
                 for coin in coins:
-                    _write(told, pickle.dumps(calls.outcome(function, data[coin])))
-            _write(told, pickle.dumps(set(self.notes)))
+                    _write(told, json.dumps(text_of_outcome(calls.outcome(function, data[coin]))).encode())
+            _write(told, json.dumps({"notes": sorted(self.notes)}).encode())
 
     def close(self) -> None:
         """End the process, and whatever it began."""

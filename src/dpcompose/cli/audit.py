@@ -79,6 +79,7 @@ def mechanism(
 ) -> None:
     """Audit one mechanism against a claim."""
     with error_boundary():
+        from dpcompose.audit.audit import require_answers
         from dpcompose.audit.usual import usual_pairs
         from dpcompose.report import picture
 
@@ -94,6 +95,7 @@ def mechanism(
             subject, chosen, claim=claim, alpha=alpha, samples=samples, seconds=seconds_of(seconds), seed=seed_of(seed),
             resume=resume,
         )  # fmt: skip
+        require_answers(found, subject)
         show(found, subject, repr(claim), alpha, json)
         if certificate is not None:
             from dpcompose.audit.certificate import text_of
@@ -131,8 +133,11 @@ def _end(found: Found) -> None:
 @app.command()
 def check(
     file: Annotated[Path, typer.Argument(metavar="CERTIFICATE", help="A certificate.", show_default=False)],
-    again: Annotated[str | None, option("Bet its stakes on new draws too.", "MODULE:NAME")] = None,
+    again: Annotated[str | None, option("Bet on new draws too, first by its stakes.", "MODULE:NAME")] = None,
     pairs: Annotated[Path | None, option("The pairs of the audit, for --again.", "FILE")] = None,
+    samples: Annotated[
+        int | None, option("The most new calls, for --again; else ten times the first, at least 4,096.", "N")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Check the arithmetic of a certificate: what it shows, not where its counts came from.
@@ -150,7 +155,7 @@ def check(
             raise DomainError("CERTIFICATE", str(file), f"a file that can be read ({error.strerror})") from None
         except (CertificateError, UnicodeDecodeError) as error:
             raise DomainError("CERTIFICATE", str(file), f"an unchanged certificate ({error})") from None
-        repeated = None if again is None else _again(file, again, pairs, float(found["alpha"]))
+        repeated = None if again is None else _again(file, again, pairs, float(found["alpha"]), samples)
         if json:
             emit_document("audit check", found | {"again": repeated})
         else:
@@ -178,14 +183,14 @@ def _one_line(text: object) -> str:
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in str(text))
 
 
-def _again(file: Path, name: str, pairs: Path | None, alpha: float) -> bool:
-    """Whether the stakes of a certificate win on new draws too."""
+def _again(file: Path, name: str, pairs: Path | None, alpha: float, samples: int | None) -> bool:
+    """Whether the stakes of a certificate, and bets after them, win on new draws too."""
     from dpcompose.audit import again
 
     if pairs is None:
         raise DomainError("--pairs", None, "the file of the audit's pairs, to draw from again")
     subject, chosen = subject_of(loaded(name), name, fresh="worker", timing=False, limit=1.0), read_pairs(pairs)
-    wealth = again(json_reader.loads(file.read_text()), subject, chosen)
+    wealth = again(json_reader.loads(file.read_text()), subject, chosen, samples=samples)
     return wealth >= -math.log(alpha)
 
 

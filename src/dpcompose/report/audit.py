@@ -43,7 +43,8 @@ def audit_page(found: Found, *, subject: str, claim: str, alpha: float, notes: S
         facts.append(Fact("unseen", f"an isolating event of probability below {near(found.unseen)}"))
     tone = "bad" if found.verdict is Verdict.REFUTED else "plain"
     few = () if found.tried else ("No pair had rows enough to say of single events whether a violation is excluded.",)
-    remarks = (*few, *(() if found.verdict is Verdict.REFUTED else (BLIND,)), *notes)
+    missed = () if found.verdict is Verdict.REFUTED else (BLIND, *(f"Not looked at: {each}." for each in found.unread))
+    remarks = (*few, *missed, *notes)
     return Page(
         "The audit",
         f"{_WORDS[found.verdict]} {exactly(alpha)}",
@@ -85,6 +86,7 @@ def audit_document(
             {"event": each.event, "excess": each.excess, "error": each.error, "excluded": each.excluded}
             for each in found.tried
         ],
+        "not_looked_at": list(found.unread),
         "notes": list(notes),
     }
 

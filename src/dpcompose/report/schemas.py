@@ -131,7 +131,7 @@ DOCUMENTS: dict[str, Schema] = {
     ),
     "audit": record(
         verdict=TEXT, subject=TEXT, claim=TEXT, alpha=NUMBER, samples=INTEGER, log_wealth=NUMBER, epsilon=_LOWER,
-        event=TEXT, unseen=NUMBER, freshness=TEXT,
+        event=TEXT, unseen=NUMBER, freshness=TEXT, not_looked_at=listed(TEXT),
         tried=listed(record(event=TEXT, excess=NUMBER, error=NUMBER, excluded=NUMBER)), notes=listed(TEXT),
     ),
     "audit check": record(
