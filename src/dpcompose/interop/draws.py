@@ -1,0 +1,179 @@
+"""Which draws of a loader are behind a step of an optimizer.
+
+Samplers log each draw with its size, optimizers how many records each backward pass had. A step is taken for that of the
+draws that wait for one if the sizes agree and the model saw no tensor that it saw before the last draw: a batch from
+elsewhere, of the same size and copied before the model sees it, is not told apart.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, partial
+from secrets import token_hex
+from typing import Any
+from weakref import WeakSet, WeakValueDictionary, ref
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A batch that a sampler drew.
+
+    Args:
+        size: How many records it has.
+        rate: The probability with which each record is in it.
+        epoch: The pass over the loader that it belongs to; an object of its own for each.
+    """
+
+    size: int
+    rate: float
+    epoch: object
+
+
+class DrawLog:
+    """The draws of a loader that no step has followed yet.
+
+    Args:
+        strict: Whether all draws need a step. Else a step may take the last ones and leave those before them.
+    """
+
+    def __init__(self, strict: bool) -> None:
+        self.strict, self.epochs = strict, 0
+        self.waiting: list[Draw] = []
+        self.taken: list[Draw] = []
+        """The draws that are summed up for the next step that adds noise."""
+        self.spanned: set[object] = set()
+        """The passes that the waiting and the taken draws belong to."""
+        self.partial = 0
+        """How many records of the waiting draw are in the sum already."""
+        self.left_out = False
+        """Whether a draw with records was taken for a backward pass over none."""
+        self._delivered, self._reused, self._ahead = 0, False, False
+        self._queue: deque[Draw] = deque()
+        self._optimizer: Callable[[], Any] = lambda: None
+        self._key = token_hex(8)
+
+    def watch(self, loader: Any, optimizer: Any, module: Any) -> None:
+        """Log what this loader draws and what the model sees."""
+        self._optimizer, self._ahead = ref(optimizer), loader.num_workers > 0
+        _log(loader.batch_sampler, self, "__iter__", _draws)
+        if self._ahead:
+            _log(loader, self, "__iter__", _deliveries)
+        _LOGS[self._key] = self
+        model = getattr(module, "_module", module)
+        model.register_forward_pre_hook(partial(_seen, self._key), with_kwargs=True)
+
+    def begin(self) -> None:
+        """A pass over the loader begins: what workers drew for the one before, and nobody saw, is gone."""
+        self.epochs += 1
+        self._queue.clear()
+
+    def draw(self, draw: Draw) -> None:
+        """Log a draw; with workers it is made ahead, and delivered later."""
+        self._queue.append(draw)
+        if not self._ahead:
+            self.deliver()
+
+    def deliver(self) -> None:
+        """The training gets the next draw."""
+        self._delivered += 1
+        if not self.strict:
+            self.partial = 0
+        elif self.waiting and (self.partial or self._sizes != counts_of(self._optimizer())):
+            self.passed_over()
+        if self._queue:
+            self.waiting.append(self._queue.popleft())
+
+    def passed_over(self) -> None:
+        """A draw was made, and another one before a step followed it."""
+
+    @property
+    def _sizes(self) -> list[int]:
+        return [draw.size for draw in self.waiting]
+
+    def see(self, tensors: list[Any]) -> None:
+        """The model is about to see these: a batch of an earlier draw, if it saw all of them before the last one."""
+        bases = [each if each._base is None else each._base for each in tensors]
+        first = [each.__dict__.setdefault("_first_seen", {}).setdefault(self._key, self._delivered) for each in bases]
+        self._reused |= bool(first) and max(first) < self._delivered
+
+    def take(self, counts: list[int]) -> str:
+        """Take the waiting draws for those of backward passes over so many records; else the reason why not.
+
+        A pass over no records takes its draw too: the step then has noise alone.
+        """
+        reused, self._reused = self._reused, False
+        if not self.strict:
+            self.spanned |= {draw.epoch for draw in self.waiting}
+            self.waiting = self.waiting[-max(len(counts), 1) :]
+        sizes, total = self._sizes, self.partial + sum(counts)
+        if not sizes:
+            return "no batch was drawn since the last step"
+        if reused:
+            return "the model saw a batch of an earlier draw"
+        if len(sizes) == 1 and 0 < total < sizes[0]:
+            self.partial = total
+            return ""
+        if counts != sizes and not (len(sizes) == 1 and counts and total in (0, sizes[0])):
+            return f"{sizes} records were drawn since the last step, and its gradients are those of {counts}"
+        self.left_out |= not total and sum(sizes) > 0
+        self.taken += self.waiting
+        self.waiting, self.partial = [], 0
+        return ""
+
+
+def counts_of(optimizer: Any) -> list[int]:
+    """How many records each backward pass since the last step had."""
+    for parameter in () if optimizer is None else optimizer.params:
+        samples = getattr(parameter, "grad_sample", None)
+        samples = getattr(parameter, "_norm_sample", None) if samples is None else samples
+        if samples is not None:
+            return [len(each) for each in samples] if isinstance(samples, list) else [len(samples)]
+    return []
+
+
+_LOGS: WeakValueDictionary[str, DrawLog] = WeakValueDictionary()
+
+
+def _seen(key: str, module: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+    """What a model runs before its forward pass: by a key, so that the model can be copied and saved as before."""
+    import torch  # pyright: ignore[reportMissingImports]
+
+    if key in _LOGS and module.training and torch.is_grad_enabled():  # pyright: ignore[reportUnknownMemberType]
+        every = (*arguments, *named.values())
+        _LOGS[key].see([each for each in every if isinstance(each, torch.Tensor)])  # pyright: ignore
+
+
+def _draws(base: Any, sampler: Any) -> Iterator[Any]:
+    epoch = object()
+    for log in sampler.draw_logs:
+        log.begin()
+    for batch in base.__iter__(sampler):
+        for log in sampler.draw_logs:
+            log.draw(Draw(len(batch), float(getattr(sampler, "sample_rate", 1.0)), epoch))
+        yield batch
+
+
+def _deliveries(base: Any, loader: Any) -> Iterator[Any]:
+    for batch in base.__iter__(loader):
+        for log in loader.draw_logs:
+            log.deliver()
+        yield batch
+
+
+def _log(thing: Any, log: DrawLog, name: str, method: Callable[..., Any]) -> None:
+    if not hasattr(thing, "draw_logs"):
+        thing.__class__ = with_method(type(thing), name, method)
+        thing.draw_logs = WeakSet()
+    thing.draw_logs.add(log)
+
+
+@cache
+def with_method(base: type[Any], name: str, method: Callable[..., Any]) -> type[Any]:
+    """A class like `base` but for one method, which is called with `base` first."""
+
+    def run(self: Any, *arguments: Any, **named: Any) -> Any:
+        return method(base, self, *arguments, **named)
+
+    return type(base.__name__, (base,), {name: run, "unlogged": base, "__module__": base.__module__})
