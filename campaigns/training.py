@@ -1,4 +1,4 @@
-"""Random training loops under Opacus, each charged at least what was fed: `python -m campaigns.training [--loops 2000]`.
+"""Random training loops under Opacus, each charged at least what was fed: `python -m campaigns.training --loops 2000`.
 
 It needs Opacus: run it in the environment of `make test-interop`, such as
 
@@ -8,14 +8,14 @@ A loop has per-sample gradients or ghost clipping, a Poisson or a shuffled loade
 honest, or it uses a batch again, skips draws, steps on draws it likes, iterates over another loader, feeds all records,
 accumulates, raises in a step, or replaces the hook or the accountant. A stubborn loop catches refusals and goes on.
 
-What was fed is logged where the parameters change: of each step, which draws and which records are in its sum. From this
-log alone the oracle computes what one record costs: a draw that is in the sums of s steps is a Gaussian of shift sqrt(s)
-sampled once; where a draw was left out and training went on, every step is unsampled; batches that no Poisson sampler
-drew cost the record that is in most of them. Composition is by sums of losses on a grid, rounded down (and up, for what
-honest loops may cost), without the library; without sampling by the formula of one Gaussian, with mpmath.
+What was fed is logged where the parameters change: of each step, which draws and which records are in its sum. From
+this log alone the oracle computes what one record costs: a draw that is in the sums of s steps is a Gaussian of shift
+sqrt(s) sampled once; where a draw was left out and training went on, every step is unsampled; batches that no Poisson
+sampler drew cost the record that is in most of them. Composition is by sums of losses on a grid, rounded down (and up,
+for what honest loops may cost), without the library; without sampling by the formula of one Gaussian, with mpmath.
 
 The charge must be at least that, and under add or remove only where every step is on a Poisson sample of its own: other
-batches regroup. Honest loops are charged exactly, and refused nothing.
+batches regroup. Honest loops are refused nothing, and charged exactly where the loader draws Poisson samples.
 
 Control, which must fail: steps that are taken for a fresh draw each, whatever was fed.
 """
@@ -29,6 +29,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -142,6 +143,7 @@ class Loop:
         self.pulled, self.refusals = 0, 0
         self.left_out, self.stubborn, self.fails = False, False, False
         self.used: set[int] = set()
+        self.empty: set[int] = set()
         self.new, self.summed, self.steps = Fed(), Fed(), list[Fed]()
         inner, release = self.optimizer.original_optimizer, self.optimizer.original_optimizer.step
 
@@ -166,6 +168,7 @@ class Loop:
         def numbered(own: Any) -> Iterator[Any]:
             for batch in draw(own):
                 self.pulled += 1
+                self.empty |= set() if batch else {self.pulled}
                 yield batch
 
         with patch.object(type(sampler), "__iter__", numbered):
@@ -191,7 +194,7 @@ class Loop:
             raise RuntimeError("a batch that does not fit into memory")
         self.criterion(output, y).backward()
         if self.poisson and number is not None:
-            self.new.draws.update([number] * bool(len(ids)))
+            self.new.draws.update([number] if len(ids) or number in self.empty else [])
             self.new.numbers.add(number)
         else:
             self.new.others.update(ids.tolist())
@@ -281,10 +284,8 @@ def tried_again(loop: Loop, length: int) -> None:
     for _ in range(length):
         for batch in loop.draws():
             if loop.rng.random() < 0.3:
-                try:
+                with suppress(RuntimeError):
                     loop.step(batch, loop.pulled, raises=True)
-                except RuntimeError:
-                    pass
             loop.step(batch, loop.pulled)
 
 
@@ -411,10 +412,8 @@ def run(rng: random.Random) -> tuple[str, bool]:
     options = {"ghost": rng.random() < 0.4, "poisson": rng.random() < 0.75}
     loop = Loop(rng, noise=rng.choice([0.75, 1.0, 2.0]), **options)
     loop.stubborn = rng.random() < 0.5
-    try:
+    with suppress(UnsupportedError):
         train(loop, rng.choice([1, 2]))
-    except UnsupportedError:
-        pass
     name = f"{train.__name__}, {options}, noise {loop.noise}, {len(loop.steps)} steps, stubborn {loop.stubborn}"
     accountant = loop.engine.accountant
     try:
@@ -464,7 +463,7 @@ def believing() -> Any:
         hook.taken, hook.waiting, hook.spanned = [Draw(0, RATE, None)], [], {None}
         return ""
 
-    return patch.multiple(StepHook, _reason=reason, passed_over=lambda hook: None)
+    return patch.multiple(StepHook, _reason=reason, end_amplification=lambda hook: None)
 
 
 def main() -> None:

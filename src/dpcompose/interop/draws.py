@@ -1,8 +1,8 @@
 """Which draws of a loader are behind a step of an optimizer.
 
-Samplers log each draw with its size, optimizers how many records each backward pass had. A step is taken for that of the
-draws that wait for one if the sizes agree and the model saw no tensor that it saw before the last draw: a batch from
-elsewhere, of the same size and copied before the model sees it, is not told apart.
+Samplers log each draw with its size, optimizers how many records each backward pass had. A step is taken for that on
+the draws that wait for one if the sizes agree and the model saw a tensor that it had not seen before the last draw. A
+batch from elsewhere that has the same size by chance is not told apart.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class DrawLog:
     def watch(self, loader: Any, optimizer: Any, module: Any) -> None:
         """Log what this loader draws and what the model sees."""
         self._optimizer, self._ahead = ref(optimizer), loader.num_workers > 0
-        _log(loader.batch_sampler, self, "__iter__", _draws)
+        _log(loader.batch_sampler, self, _draws)
         if self._ahead:
-            _log(loader, self, "__iter__", _deliveries)
+            _log(loader, self, _deliveries)
         _LOGS[self._key] = self
         model = getattr(module, "_module", module)
         model.register_forward_pre_hook(partial(_seen, self._key), with_kwargs=True)
@@ -81,12 +81,12 @@ class DrawLog:
         if not self.strict:
             self.partial = 0
         elif self.waiting and (self.partial or self._sizes != counts_of(self._optimizer())):
-            self.passed_over()
+            self.end_amplification()
         if self._queue:
             self.waiting.append(self._queue.popleft())
 
-    def passed_over(self) -> None:
-        """A draw was made, and another one before a step followed it."""
+    def end_amplification(self) -> None:
+        """A draw was made, and another one before the step on it."""
 
     @property
     def _sizes(self) -> list[int]:
@@ -126,10 +126,10 @@ class DrawLog:
 def counts_of(optimizer: Any) -> list[int]:
     """How many records each backward pass since the last step had."""
     for parameter in () if optimizer is None else optimizer.params:
-        samples = getattr(parameter, "grad_sample", None)
+        samples: Any = getattr(parameter, "grad_sample", None)
         samples = getattr(parameter, "_norm_sample", None) if samples is None else samples
         if samples is not None:
-            return [len(each) for each in samples] if isinstance(samples, list) else [len(samples)]
+            return list(map(len, samples)) if isinstance(samples, list) else [len(samples)]  # pyright: ignore
     return []
 
 
@@ -162,17 +162,20 @@ def _deliveries(base: Any, loader: Any) -> Iterator[Any]:
         yield batch
 
 
-def _log(thing: Any, log: DrawLog, name: str, method: Callable[..., Any]) -> None:
+def _log(thing: Any, log: DrawLog, method: Callable[..., Any]) -> None:
     if not hasattr(thing, "draw_logs"):
-        thing.__class__ = with_method(type(thing), name, method)
-        thing.draw_logs = WeakSet()
+        replace_method(thing, "__iter__", method)
+        thing.draw_logs = WeakSet[DrawLog]()
     thing.draw_logs.add(log)
 
 
-@cache
-def with_method(base: type[Any], name: str, method: Callable[..., Any]) -> type[Any]:
-    """A class like `base` but for one method, which is called with `base` first."""
+def replace_method(thing: Any, name: str, method: Callable[..., Any]) -> None:
+    """Let one object have another method, which is called with its class first."""
+    thing.__class__ = _with_method(type(thing), name, method)  # pyright: ignore[reportUnknownArgumentType]
 
+
+@cache
+def _with_method(base: type[Any], name: str, method: Callable[..., Any]) -> type[Any]:
     def run(self: Any, *arguments: Any, **named: Any) -> Any:
         return method(base, self, *arguments, **named)
 

@@ -20,8 +20,8 @@ from types import FrameType
 from typing import Any, ClassVar
 
 from dpcompose.errors import DomainError, MissingExtraError, UnreachableError, UnsupportedError
-from dpcompose.interop.opacus_history import KnownHistory, Phase, from_state_dict, read_checkpoint, state_of
 from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.interop.opacus_history import KnownHistory, Phase, from_state_dict, read_checkpoint, state_of
 from dpcompose.interop.preflight import ADAPTIVE, RAND_ON_EMPTY, Finding, PreflightWarning, StepHook, check
 from dpcompose.numerics import check as guard
 from dpcompose.numerics.bound import Bound
@@ -38,7 +38,13 @@ __all__ = [
 NAME = "dpcompose"
 MOST_NOISE, _CLOSE = 1e6, 1e-4
 _PRECISION = {"eps_error", "delta_error", "alphas", "epsilon_tolerance"}
-_ADAPTIVE = {"target_unclipped_quantile", "clipbound_learning_rate", "max_clipbound", "min_clipbound", "unclipped_num_std"}
+_ADAPTIVE = {
+    "target_unclipped_quantile",
+    "clipbound_learning_rate",
+    "max_clipbound",
+    "min_clipbound",
+    "unclipped_num_std",
+}
 _CLIPPING = {"normalize_clipping", "optim_args", "rand_on_empty"}
 _SAMPLING = {"poisson", "poisson_sampling"}
 _POISSON = "Ask dpcompose.ShuffledEpochs(sigma, steps=len(loader)) * epochs under Adjacency.ZERO_OUT"
@@ -102,8 +108,8 @@ class _Accounting:
                 charged here and no optimizer charges here.
         """
         if not (self._in_use or self.history):
-            reason = "no optimizer charges this accountant: one that make_private prepared earlier charges another"
-            raise UnsupportedError("an epsilon of nothing", reason, "Change: engine.accountant = ... before make_private")
+            reason = "no optimizer charges it: one that make_private prepared before charges another accountant"
+            raise UnsupportedError("this accountant", reason, "Change: engine.accountant = ... before make_private")
         for name, value in options.items():
             if name in _ADAPTIVE or (name == "rand_on_empty" and value):
                 refused = RAND_ON_EMPTY if name == "rand_on_empty" else ADAPTIVE
@@ -124,10 +130,10 @@ class _Accounting:
 
     def state_dict(self, destination: Any = None) -> Any:
         """The history, the mechanism, and the adjacency where it is not that of added or removed records."""
-        state: Any = super().state_dict(destination)  # type: ignore[misc]
+        state: Any = super().state_dict(destination)  # pyright: ignore
         if self.adjacency is not Adjacency.ADD_REMOVE:
             state["adjacency"] = self.adjacency.value
-        return state
+        return state  # pyright: ignore
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on where a run of this accountant stopped.
@@ -158,10 +164,10 @@ def _as_it_will_run(history: Any, frame: FrameType | None) -> Any:
     Raises:
         UnsupportedError: If `make_private_with_epsilon` calibrates Poisson samples for a loader that draws none.
     """
-    search = _locals(frame, "get_noise_multiplier", 2)
+    search = _locals(frame, "get_noise_multiplier", 1)
     if search.get("epochs") is None or len(history) != 1:
         return history
-    if _locals(frame, "make_private_with_epsilon", 3).get("poisson_sampling") is False:
+    if _locals(frame, "make_private_with_epsilon", 2).get("poisson_sampling") is False:
         reason = "its noise is calibrated as for Poisson samples, and each pass of this loader costs more"
         noise = "dpcompose.interop.opacus.get_noise_multiplier(..., sample_rate=1.0, steps=epochs)"
         remedy = f"Change: make_private(..., noise_multiplier={noise}, poisson_sampling=False)"

@@ -18,12 +18,12 @@ from weakref import WeakSet
 
 from dpcompose.errors import MissingExtraError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.interop.draws import DrawLog, counts_of, with_method
+from dpcompose.interop.draws import DrawLog, counts_of, replace_method
 from dpcompose.mechanism import ShuffledEpochs
 from dpcompose.numerics.bound import down
 
 _DELTA = 1e-5
-_ENDED = "a draw before it was followed by no step, so that the steps are no longer those of Poisson samples"
+_ENDED = "a draw before it was not followed by the step on it, so that the steps are no longer on Poisson samples"
 _POISSON = "engine.make_private(..., poisson_sampling=True), and iterate over the loader that it returns"
 
 
@@ -51,18 +51,14 @@ class Finding:
         return f"{self.name}: {self.reason}. Change: {self.line}"
 
 
-ADAPTIVE = Finding(
-    "clipping='adaptive'",
-    "Opacus releases the number of unclipped gradients as if a record moved it by 1/2, and it moves it by 1",
-    "make_private(..., clipping='flat')",
-    True,
-)
-RAND_ON_EMPTY = Finding(
-    "rand_on_empty=True",
-    "an empty batch becomes a random record, so that one record more or less moves its sum by up to twice the norm",
-    "make_private(..., rand_on_empty=False): an empty batch is stepped with noise alone",
-    True,
-)
+_COUNT = "Opacus releases the number of unclipped gradients as if a record moved it by 1/2, and it moves it by 1"
+ADAPTIVE = Finding("clipping='adaptive'", _COUNT, "make_private(..., clipping='flat')", True)
+_RANDOM = "an empty batch becomes a random record, so that a record may move its sum by up to twice the norm"
+RAND_ON_EMPTY = Finding("rand_on_empty=True", _RANDOM, "make_private(..., rand_on_empty=False)", True)
+_OTHER = "engine.accountant is another accountant than the one that counts the steps of this optimizer"
+_REPLACED = Finding("an accountant that was replaced", _OTHER, "engine.accountant = ... before make_private(...)", True)
+_ALONE = "a draw with records was stepped without them; charged as a sample, which holds if no record decided it"
+_NOISE_ALONE = Finding("noise alone", _ALONE, "optimizer.step() on all records of the batch")
 
 
 class Accounting(Protocol):
@@ -108,7 +104,8 @@ class StepHook(DrawLog):
 
     def __init__(self, accountant: Accounting, rate: float, making: Mapping[str, Any]) -> None:
         self._accountant, self._rate = accountant, rate
-        self._loader, self._engine = making.get("data_loader"), making.get("self")
+        self._loader: Any = making.get("data_loader")
+        self._engine: Any = making.get("self")
         self._charged, self._least = 0, 0.0
         self._draws = self._passes_of_step = 0
         self._all_fresh, self._ended = True, False
@@ -124,7 +121,7 @@ class StepHook(DrawLog):
         self.strict = kind != "shuffled"
         if kind in ("poisson", "shuffled"):
             self.watch(self._loader, optimizer, making["module"])
-        optimizer.__class__ = with_method(type(optimizer), "pre_step", _pre_step)
+        replace_method(optimizer, "pre_step", _pre_step)
         optimizer.charging = self
 
     def __call__(self, optimizer: Any) -> None:
@@ -142,26 +139,30 @@ class StepHook(DrawLog):
         if self.strict and reason:
             raise _refusal(_no_draw(reason, self._loader))
         if self.strict and self.left_out:
-            self._say([_noise_alone()])
+            self._say([_NOISE_ALONE])
         self._all_fresh &= not reason
         self._passes_of_step += max(len(counts), 1)
-        if not proceed():
-            return False
-        self._charge_step(noise)
-        return True
+        try:
+            released = proceed()
+        except BaseException:
+            self.end_amplification()  # the draw is lost, for a reason that may lie in its records
+            raise
+        if released:
+            self._charge_step(noise)
+        return released
 
     def _reason(self, counts: list[int], adds_noise: bool) -> str:
         """Why a step has not its own draws behind it, all of them; empty if it has."""
         reason = _ENDED if self._ended else self.take(counts)
-        if self.strict and reason and len(self.waiting) > 1:
-            self.passed_over()
         if not reason and adds_noise and self.partial:
-            return "it holds a part of a draw"
-        if not reason and adds_noise and self._draws not in (0, len(self.taken)):
-            return f"it holds {len(self.taken)} draws, and the steps before it held {self._draws} each"
+            reason = "it holds a part of a draw"
+        elif not reason and adds_noise and self._draws not in (0, len(self.taken)):
+            reason = f"it holds {len(self.taken)} draws, and the steps before it held {self._draws} each"
+        if self.strict and reason and (self.waiting or self.taken):
+            self.end_amplification()  # what was drawn is not what is fed, and may never have been
         return reason
 
-    def passed_over(self) -> None:
+    def end_amplification(self) -> None:
         """End amplification: what was charged at a rate is charged without, under the adjacency that keeps batches."""
         if self._ended:
             return
@@ -175,11 +176,10 @@ class StepHook(DrawLog):
     def _look(self, optimizer: Any, noise: float) -> None:
         """Warn once of each finding; refuse the step if no number is proved."""
         found = [] if self._said else [*_of_loader(self._loader, noise), *_of_optimizers(self.dataset)]
-        found += _of_options(optimizer, self._loader)
+        found += [*_of_options(optimizer, self._loader)]
+        found += [_REPLACED] if self._engine.accountant is not self._accountant else []
         if len(self.dataset) != self._length:
             found.append(_length(self._length, len(self.dataset)))
-        if self._engine.accountant is not self._accountant:
-            found.append(_replaced())
         self._say(found)
         if self._refused is not None:
             raise _refusal(self._refused)
@@ -270,7 +270,7 @@ def _samplers(loader: Any) -> tuple[str, Any]:
     batches = loader.batch_sampler
     if isinstance(batches, poisson):
         return "poisson", batches
-    kind = getattr(type(batches), "unlogged", type(batches))
+    kind: Any = getattr(batches, "unlogged", type(batches))  # pyright: ignore
     sampler = batches.sampler if kind is data.BatchSampler else batches
     if isinstance(sampler, data.WeightedRandomSampler):
         return "weighted", sampler
@@ -297,7 +297,8 @@ def _of_optimizers(dataset: Any) -> Iterator[Finding]:
     hooks = [hook for hook in HOOKS if hook.dataset is dataset]
     if len({id(hook._accountant) for hook in hooks}) > 1:  # pyright: ignore[reportPrivateUsage]
         reason = "each engine counts its own steps, and the records pay for all of them"
-        yield Finding("several engines on one data set", reason, "second.accountant = first.accountant, before second.make_private(...)")
+        line = "second.accountant = first.accountant, before second.make_private(...)"
+        yield Finding("several engines on one data set", reason, line)
     elif len(hooks) > 1:
         reason = "steps are counted as if each had a batch of its own; two on one batch are one release of more"
         line = "let each optimizer iterate over its own loader, or step all of them as one optimizer"
@@ -332,19 +333,9 @@ def _no_draw(reason: str, loader: Any) -> Finding:
     return Finding("a step without one fresh draw", reason, line + workers)
 
 
-def _noise_alone() -> Finding:
-    reason = "a draw with records was stepped without them; charged as a sample, which holds if no record decided it"
-    return Finding("noise alone", reason, "optimizer.step() on all records of the batch")
-
-
 def _unknown_loader(rate: float) -> Finding:
     reason = f"no loader is known, so that nothing shows that each step is on one Poisson sample at rate {rate!r}"
     return Finding("a rate that is believed", reason, "engine.make_private(...), which attaches the hook itself")
-
-
-def _replaced() -> Finding:
-    reason = "engine.accountant is another accountant than the one that counts the steps of this optimizer"
-    return Finding("an accountant that was replaced", reason, "engine.accountant = ... before make_private", True)
 
 
 def _length(before: int, after: int) -> Finding:
