@@ -9,6 +9,7 @@ flag of its own would leave the others waiting.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, Protocol, TypeVar, Unpack
 
@@ -22,6 +23,11 @@ class TrainingArguments(Protocol):
     @property
     def world_size(self) -> int:
         """How many processes train together."""
+        ...
+
+    @property
+    def gradient_accumulation_steps(self) -> int:
+        """How many batches one optimizer step sums up."""
         ...
 
 
@@ -77,8 +83,8 @@ class StepHooks(_Guarded):
         Raises:
             UnsupportedError: If gradients are accumulated.
         """
-        batches = getattr(args, "gradient_accumulation_steps", 1)
-        _require_one_batch("TrainingArguments(gradient_accumulation_steps", batches)
+        with suppress(AttributeError):  # arguments of another loop, which accumulates nothing
+            _require_one_batch("TrainingArguments(gradient_accumulation_steps", args.gradient_accumulation_steps)
         if state.is_world_process_zero:
             self.guard.begin(**self.kind)
 

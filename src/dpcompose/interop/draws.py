@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
+from importlib import import_module
 from secrets import token_hex
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary, ref
@@ -52,7 +53,7 @@ class DrawLog:
         self._delivered, self._reused, self._ahead = 0, False, False
         self._queue: deque[Draw] = deque()
         self._optimizer: Callable[[], Any] = lambda: None
-        self._key = token_hex(8)
+        self._sightings: Any = None
 
     def watch(self, loader: Any, optimizer: Any, module: Any) -> None:
         """Log what this loader draws and what the model sees."""
@@ -60,9 +61,10 @@ class DrawLog:
         _log(loader.batch_sampler, self, _draws)
         if self._ahead:
             _log(loader, self, _deliveries)
-        _LOGS[self._key] = self
-        model = getattr(module, "_module", module)
-        model.register_forward_pre_hook(partial(_seen, self._key), with_kwargs=True)
+        self._sightings = import_module("torch.utils.weak").WeakIdKeyDictionary()
+        key = token_hex(8)
+        _LOGS[key] = self
+        module._module.register_forward_pre_hook(partial(_seen, key), with_kwargs=True)
 
     def begin(self) -> None:
         """A pass over the loader begins: what workers drew for the one before, and nobody saw, is gone."""
@@ -94,9 +96,14 @@ class DrawLog:
 
     def see(self, tensors: list[Any]) -> None:
         """The model is about to see these: a batch of an earlier draw, if it saw all of them before the last one."""
-        bases = [each if each._base is None else each._base for each in tensors]
-        first = [each.__dict__.setdefault("_first_seen", {}).setdefault(self._key, self._delivered) for each in bases]
+        first = [self._first_seen(each if each._base is None else each._base) for each in tensors]
         self._reused |= bool(first) and max(first) < self._delivered
+
+    def _first_seen(self, tensor: Any) -> int:
+        """How many draws were delivered when the model first saw this tensor with these values."""
+        if self._sightings.get(tensor, (None, 0))[0] != tensor._version:
+            self._sightings[tensor] = tensor._version, self._delivered
+        return self._sightings[tensor][1]
 
     def take(self, counts: list[int]) -> str:
         """Take the waiting draws for those of backward passes over so many records; else the reason why not.
@@ -126,8 +133,8 @@ class DrawLog:
 def counts_of(optimizer: Any) -> list[int]:
     """How many records each backward pass since the last step had."""
     for parameter in () if optimizer is None else optimizer.params:
-        samples: Any = getattr(parameter, "grad_sample", None)
-        samples = getattr(parameter, "_norm_sample", None) if samples is None else samples
+        own = vars(parameter)
+        samples: Any = own.get("_norm_sample") if own.get("grad_sample") is None else own["grad_sample"]
         if samples is not None:
             return list(map(len, samples)) if isinstance(samples, list) else [len(samples)]  # pyright: ignore
     return []
@@ -137,7 +144,7 @@ _LOGS: WeakValueDictionary[str, DrawLog] = WeakValueDictionary()
 
 
 def _seen(key: str, module: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-    """What a model runs before its forward pass: by a key, so that the model can be copied and saved as before."""
+    """Run before a forward pass, which knows its log by a key: the model can be copied and saved as before."""
     import torch  # pyright: ignore[reportMissingImports]
 
     if key in _LOGS and module.training and torch.is_grad_enabled():  # pyright: ignore[reportUnknownMemberType]
@@ -151,7 +158,7 @@ def _draws(base: Any, sampler: Any) -> Iterator[Any]:
         log.begin()
     for batch in base.__iter__(sampler):
         for log in sampler.draw_logs:
-            log.draw(Draw(len(batch), float(getattr(sampler, "sample_rate", 1.0)), epoch))
+            log.draw(Draw(len(batch), float(vars(sampler).get("sample_rate", 1.0)), epoch))
         yield batch
 
 
@@ -163,7 +170,7 @@ def _deliveries(base: Any, loader: Any) -> Iterator[Any]:
 
 
 def _log(thing: Any, log: DrawLog, method: Callable[..., Any]) -> None:
-    if not hasattr(thing, "draw_logs"):
+    if "draw_logs" not in vars(thing):
         replace_method(thing, "__iter__", method)
         thing.draw_logs = WeakSet[DrawLog]()
     thing.draw_logs.add(log)

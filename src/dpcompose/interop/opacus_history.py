@@ -115,7 +115,7 @@ def state_of(state: Any) -> tuple[list[Phase], str, Adjacency]:
         if key not in found:
             raise DomainError("state_dict", sorted(map(str, found)), f"a dictionary with the key `{key}`")
     stated = found.get("adjacency", Adjacency.ADD_REMOVE.value)
-    if stated not in {each.value for each in Adjacency}:
+    if stated not in [each.value for each in Adjacency]:
         raise DomainError("state_dict, adjacency", stated, f"one of {', '.join(each.value for each in Adjacency)}")
     return read_history(found["history"]), str(found["mechanism"]), Adjacency(stated)
 

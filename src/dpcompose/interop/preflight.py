@@ -270,7 +270,7 @@ def _samplers(loader: Any) -> tuple[str, Any]:
     batches = loader.batch_sampler
     if isinstance(batches, poisson):
         return "poisson", batches
-    kind: Any = getattr(batches, "unlogged", type(batches))  # pyright: ignore
+    kind: Any = vars(type(batches)).get("unlogged", type(batches))
     sampler = batches.sampler if kind is data.BatchSampler else batches
     if isinstance(sampler, data.WeightedRandomSampler):
         return "weighted", sampler
@@ -307,9 +307,10 @@ def _of_optimizers(dataset: Any) -> Iterator[Finding]:
 
 def _of_options(optimizer: Any, loader: Any) -> Iterator[Finding]:
     """Options of `make_private` whose cost no accountant of noise multipliers and rates covers."""
-    if hasattr(optimizer, "unclipped_num_std") or hasattr(optimizer, "_adjusted_noise_multiplier"):
+    if optimizer is not None and vars(optimizer).keys() & {"unclipped_num_std", "_adjusted_noise_multiplier"}:
         yield ADAPTIVE
-    if getattr(loader.collate_fn, "rand_on_empty", False):
+    filling: Any = vars(_library("opacus.data_loader")).get("CollateFnWithEmpty", ())
+    if isinstance(loader.collate_fn, filling) and loader.collate_fn.rand_on_empty:
         yield RAND_ON_EMPTY
 
 
