@@ -46,6 +46,7 @@ def guard() -> TrainingGuard:
 @dataclass
 class Arguments:
     world_size: int = 1
+    gradient_accumulation_steps: int = 1
 
 
 @dataclass
@@ -175,6 +176,14 @@ def test_lightning_that_must_go_on_is_refused_by_an_error(guard: TrainingGuard) 
     with pytest.raises(StepRefusedError):
         trainer.fit(range(10**5))
     assert trainer.steps == total
+
+
+def test_transformers_with_accumulated_gradients_is_refused(guard: TrainingGuard) -> None:
+    trainer = Transformers(transformers_callback(guard, **STEP), arguments=Arguments(gradient_accumulation_steps=4))
+    total = guard.steps_left(**STEP)
+    with pytest.raises(UnsupportedError, match=r"Change: TrainingArguments\(gradient_accumulation_steps=1\)"):
+        trainer.train(range(10))
+    assert trainer.steps == 0 and guard.steps_left(**STEP) == total
 
 
 def test_lightning_with_accumulated_gradients_is_refused(guard: TrainingGuard) -> None:

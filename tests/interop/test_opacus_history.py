@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from dpcompose import Adjacency, DomainError, Gaussian, PlanError, UnreachableError, UnsupportedError, compose
+from dpcompose import (
+    Adjacency,
+    DomainError,
+    Gaussian,
+    PlanError,
+    ShuffledEpochs,
+    UnreachableError,
+    UnsupportedError,
+    compose,
+)
 from dpcompose.interop import opacus
 from dpcompose.interop.imported import import_plan
 from dpcompose.interop.opacus_history import KnownHistory, from_state_dict
@@ -86,6 +95,35 @@ def test_the_least_noise_meets_its_target() -> None:
     full = opacus.get_noise_multiplier(target_epsilon=1.0, target_delta=1e-5, sample_rate=1.0, epochs=4)
     assert (Gaussian(full) * 4).epsilon(delta=1e-5).upper <= 1
     assert opacus.get_noise_multiplier(target_epsilon=1.0, target_delta=1e-5, sample_rate=0.1, steps=0) == 0
+
+
+@pytest.mark.parametrize(
+    ("rate", "epochs", "steps"), [(1 / 75, 3, 225), (1 / 49, 7, 343), (0.1, 1, 10), (0.3, 1, 4), (1 / 3, 0.5, 2)]
+)
+def test_epochs_are_rounded_to_the_steps_that_run(rate: float, epochs: float, steps: int) -> None:
+    given = {"target_epsilon": 3.0, "target_delta": 1e-5, "sample_rate": rate}
+    noise = opacus.get_noise_multiplier(**given, epochs=epochs)
+    assert noise == opacus.get_noise_multiplier(**given, steps=steps)
+    assert (Gaussian(noise).sampled(rate) * steps).epsilon(delta=1e-5).upper <= 3
+
+
+def test_a_history_says_under_which_adjacency_it_holds() -> None:
+    state = {
+        "history": [(1.0, 0.1, 3), (2.0, 1.0, 2), (0.0, 0.0, 1)],
+        "mechanism": "dpcompose",
+        "adjacency": "zero-out",
+    }
+    found = from_state_dict(state)
+    assert found == Gaussian(1.0).sampled(0.1) * 3 + ShuffledEpochs(2.0, steps=1) * 2
+    assert found == from_state_dict(state, adjacency=Adjacency.ZERO_OUT)
+    for other in (Adjacency.ADD_REMOVE, Adjacency.REPLACE):
+        with pytest.raises(UnsupportedError, match="zero-out"):
+            from_state_dict(state, adjacency=other)
+        with pytest.raises(UnsupportedError):
+            found.epsilon(delta=1e-5, adjacency=other)
+    for bad in ("zero_out", None, 3, math.nan, []):
+        with pytest.raises(DomainError, match="adjacency"):
+            from_state_dict(state | {"adjacency": bad})
 
 
 GOOD = {"target_epsilon": 1.0, "target_delta": 1e-5, "sample_rate": 0.1, "steps": 10}

@@ -309,6 +309,25 @@ def test_a_ledger_confirms_its_charges_and_no_others() -> None:
         verify(text, ledger="memory:")  # pyright: ignore[reportArgumentType]
 
 
+def test_what_else_the_scope_was_charged_for_is_named() -> None:
+    ledger = Ledger.open("memory:")
+    account = open_scope(ledger, "world", filter=ConcentratedFilter, epsilon=50, delta=1e-6, actor="Ada")
+    below = open_scope(ledger, "world/model", filter=ConcentratedFilter, epsilon=5, delta=1e-6, actor="Ada")
+    open_scope(ledger, "other", filter=ConcentratedFilter, epsilon=5, delta=1e-6, actor="Ada").charge(
+        Laplace(30.0), actor="Ada", key="other"
+    )
+    for number in range(20):
+        account.charge(Gaussian(1.0), actor="Ada", key=f"training {number}")
+    for scope, key in ((account, "cheap"), (below, "cheap below")):
+        receipt = scope.charge(Laplace(20.0), actor="Ada", key=key)
+        said = statement(Laplace(20.0), delta=1e-6, unit="one user", receipts=[receipt])
+        found = verify(privacy_json(said), ledger=ledger)
+        (named,) = [sentence for sentence in found.unchecked if "more charges" in sentence]
+        assert "Gaussian(1.0) in 'world', 20 times" in named and "leaves out" in named and "other" not in named
+        assert "The ledger has these charges, for these mechanisms." in found.checked
+    assert "Laplace(20.0) in 'world', 1 time" in named
+
+
 def test_commands(tmp_path: Path) -> None:
     plan, privacy, card = tmp_path / "plan.toml", tmp_path / "privacy.json", tmp_path / "card.md"
     plan.write_text(PLAN)

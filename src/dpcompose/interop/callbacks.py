@@ -9,6 +9,7 @@ flag of its own would leave the others waiting.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, Protocol, TypeVar, Unpack
 
@@ -22,6 +23,11 @@ class TrainingArguments(Protocol):
     @property
     def world_size(self) -> int:
         """How many processes train together."""
+        ...
+
+    @property
+    def gradient_accumulation_steps(self) -> int:
+        """How many batches one optimizer step sums up."""
         ...
 
 
@@ -67,12 +73,18 @@ class _Guarded:
 
 
 class StepHooks(_Guarded):
-    """The two hooks of a Transformers callback, which one optimizer step calls once, gradients accumulated or not."""
+    """The two hooks of a Transformers callback, for loops whose every batch is one optimizer step."""
 
     def on_step_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
     ) -> None:
-        """Charge and redeem, or raise StepRefusedError; the processes of one step charge once, in the first."""
+        """Charge and redeem, or raise StepRefusedError; the processes of one step charge once, in the first.
+
+        Raises:
+            UnsupportedError: If gradients are accumulated.
+        """
+        with suppress(AttributeError):  # arguments of another loop, which accumulates nothing
+            _require_one_batch("TrainingArguments(gradient_accumulation_steps", args.gradient_accumulation_steps)
         if state.is_world_process_zero:
             self.guard.begin(**self.kind)
 
@@ -94,12 +106,9 @@ class BatchHooks(_Guarded):
         """Charge and redeem, or raise StepRefusedError; the processes of one step charge once, in the first.
 
         Raises:
-            UnsupportedError: If gradients are accumulated: a record in two of the batches is in one step twice.
+            UnsupportedError: If gradients are accumulated.
         """
-        if trainer.accumulate_grad_batches != 1:
-            what = f"Trainer(accumulate_grad_batches={trainer.accumulate_grad_batches})"
-            reason = "a record may be in several of the batches, so their sum is no Poisson sample"
-            raise UnsupportedError(what, reason, "Take accumulate_grad_batches=1 and larger batches")
+        _require_one_batch("Trainer(accumulate_grad_batches", trainer.accumulate_grad_batches)
         if trainer.is_global_zero:
             self.guard.begin(**self.kind)
 
@@ -174,6 +183,13 @@ class GuardedRound(_Guarded):
         """Charge and redeem the round, or raise StepRefusedError; then choose the clients and what they are sent."""
         with self.guard.step(**self.kind):
             return self.ask(*arguments, **named)
+
+
+def _require_one_batch(option: str, batches: int) -> None:
+    """Refuse accumulated gradients: a record in two of the batches is in one step twice."""
+    if batches != 1:
+        reason = "a record may be in several of the batches, so their sum is no Poisson sample"
+        raise UnsupportedError(f"{option}={batches})", reason, f"Change: {option}=1), and larger batches")
 
 
 def _found(*names: str) -> Any:

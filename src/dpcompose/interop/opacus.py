@@ -16,11 +16,13 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
+from types import FrameType
 from typing import Any, ClassVar
 
 from dpcompose.errors import DomainError, MissingExtraError, UnreachableError, UnsupportedError
+from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.interop.opacus_history import KnownHistory, Phase, from_state_dict, read_checkpoint, state_of
-from dpcompose.interop.preflight import Finding, PreflightWarning, StepHook, check
+from dpcompose.interop.preflight import ADAPTIVE, RAND_ON_EMPTY, Finding, PreflightWarning, StepHook, check
 from dpcompose.numerics import check as guard
 from dpcompose.numerics.bound import Bound
 
@@ -36,8 +38,14 @@ __all__ = [
 NAME = "dpcompose"
 MOST_NOISE, _CLOSE = 1e6, 1e-4
 _PRECISION = {"eps_error", "delta_error", "alphas", "epsilon_tolerance"}
-_BOUNDS = {"target_unclipped_quantile", "clipbound_learning_rate", "max_clipbound", "min_clipbound"}
-_CLIPPING = _BOUNDS | {"unclipped_num_std", "normalize_clipping", "optim_args", "rand_on_empty"}
+_ADAPTIVE = {
+    "target_unclipped_quantile",
+    "clipbound_learning_rate",
+    "max_clipbound",
+    "min_clipbound",
+    "unclipped_num_std",
+}
+_CLIPPING = {"normalize_clipping", "optim_args", "rand_on_empty"}
 _SAMPLING = {"poisson", "poisson_sampling"}
 _POISSON = "Ask dpcompose.ShuffledEpochs(sigma, steps=len(loader)) * epochs under Adjacency.ZERO_OUT"
 
@@ -46,16 +54,19 @@ class _Accounting:
     """An accountant of Opacus that adds up exactly, in place of `PRVAccountant` and `RDPAccountant`.
 
     Epsilon follows from `history` alone: tuples of noise multiplier, sample rate and number of steps, which may be
-    assigned.
+    assigned. It holds under `adjacency`: that of added or removed records, until a step is charged that holds under
+    zero-out alone.
     """
 
     history: list[tuple[float, float, int]]
+    adjacency: Adjacency
     registered: ClassVar[str] = NAME
 
     def __init__(self) -> None:
         super().__init__()
-        self.history = []
+        self.history, self.adjacency = [], Adjacency.ADD_REMOVE
         self._known = KnownHistory()
+        self._in_use = False
 
     def __len__(self) -> int:
         return len(self.history)
@@ -71,6 +82,7 @@ class _Accounting:
         Raises:
             DomainError: If the noise multiplier is not a finite number >= 0, or the rate not in [0, 1].
         """
+        self._in_use = True
         noise, rate, steps = Phase.of((noise_multiplier, sample_rate, 1), "step")
         if self.history and tuple(self.history[-1][:2]) == (noise, rate):
             steps += self.history.pop()[2]
@@ -92,21 +104,36 @@ class _Accounting:
             options: What other accountants take. How precise they shall be changes nothing here.
 
         Raises:
-            UnsupportedError: If an option asks for another number than that of Poisson samples.
+            UnsupportedError: If an option asks for another number than that of Poisson samples, or if nothing was ever
+                charged here and no optimizer charges here.
         """
+        if not (self._in_use or self.history):
+            reason = "no optimizer charges it: one that make_private prepared before charges another accountant"
+            raise UnsupportedError("this accountant", reason, "Change: engine.accountant = ... before make_private")
         for name, value in options.items():
+            if name in _ADAPTIVE or (name == "rand_on_empty" and value):
+                refused = RAND_ON_EMPTY if name == "rand_on_empty" else ADAPTIVE
+                raise UnsupportedError(refused.name, refused.reason, f"Change: {refused.line}")
             if name not in _PRECISION | _CLIPPING and (name not in _SAMPLING or value is not True):
                 reason = "no number of a history of Poisson samples depends on it, or none is known"
                 raise UnsupportedError(f"get_epsilon({name}={value!r})", reason, _POISSON if name in _SAMPLING else "")
-        return self.bound(delta).upper
+        history = _as_it_will_run(self.history, inspect.currentframe())
+        return self.bound(delta).upper if history is self.history else KnownHistory().bound(history, delta).upper
 
     def get_optimizer_hook_fn(self, sample_rate: float) -> Callable[[Any], None]:
         """A function that Opacus calls before each step of an optimizer: it looks at the loader, then records."""
-        frame = inspect.currentframe()
-        caller = {} if frame is None or frame.f_back is None else frame.f_back.f_locals
+        self._in_use = True
         # Opacus hands over the rate alone: engine and loader are in `make_private`, which asks for this hook.
+        caller = _locals(inspect.currentframe(), "make_private", 1)
         known = isinstance(caller.get("self"), _library("check").PrivacyEngine)
-        return StepHook(self, sample_rate, caller.get("data_loader") if known else None)
+        return StepHook(self, sample_rate, caller if known else {})
+
+    def state_dict(self, destination: Any = None) -> Any:
+        """The history, the mechanism, and the adjacency where it is not that of added or removed records."""
+        state: Any = super().state_dict(destination)  # pyright: ignore
+        if self.adjacency is not Adjacency.ADD_REMOVE:
+            state["adjacency"] = self.adjacency.value
+        return state  # pyright: ignore
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on where a run of this accountant stopped.
@@ -114,13 +141,44 @@ class _Accounting:
         Raises:
             DomainError: If it is not the state of such a run.
         """
-        history, mechanism = state_of(state_dict)
+        history, mechanism, adjacency = state_of(state_dict)
         if mechanism != self.mechanism():
             remedy = "Take the steps over: accountant.history = state_dict['history']"
             raise DomainError(
                 "mechanism", mechanism, f"{self.mechanism()!r}, the accountant that is to load it", remedy
             )
+        self._in_use, self.adjacency = True, adjacency
         self.history = [(phase.noise_multiplier, phase.sample_rate, phase.steps) for phase in history]
+
+
+def _locals(frame: FrameType | None, function: str, back: int) -> Mapping[str, Any]:
+    """The variables of a caller of that name, so many calls back; empty if another function called."""
+    for _ in range(back):
+        frame = None if frame is None else frame.f_back
+    return frame.f_locals if frame is not None and frame.f_code.co_name == function else {}
+
+
+def _as_it_will_run(history: Any, frame: FrameType | None) -> Any:
+    """The history that Opacus' `get_noise_multiplier` asks about, with the steps that its epochs take in full.
+
+    Raises:
+        UnsupportedError: If `make_private_with_epsilon` calibrates Poisson samples for a loader that draws none.
+    """
+    search = _locals(frame, "get_noise_multiplier", 1)
+    if search.get("epochs") is None or len(history) != 1:
+        return history
+    if _locals(frame, "make_private_with_epsilon", 2).get("poisson_sampling") is False:
+        reason = "its noise is calibrated as for Poisson samples, and each pass of this loader costs more"
+        noise = "dpcompose.interop.opacus.get_noise_multiplier(..., sample_rate=1.0, steps=epochs)"
+        remedy = f"Change: make_private(..., noise_multiplier={noise}, poisson_sampling=False)"
+        raise UnsupportedError("make_private_with_epsilon(poisson_sampling=False)", reason, remedy)
+    ((noise, rate, _),) = history
+    return [(noise, rate, _steps(search["epochs"], rate))]
+
+
+def _steps(epochs: float, rate: float) -> int:
+    """The steps of so many epochs, a broken one in full; a quotient a rounding away from an integer is that integer."""
+    return math.ceil(epochs / rate * (1 - 1e-12))
 
 
 def get_noise_multiplier(
@@ -142,7 +200,7 @@ def get_noise_multiplier(
         target_epsilon: Positive.
         target_delta: In (0, 1).
         sample_rate: In (0, 1].
-        epochs: How many epochs of 1 / sample_rate steps; or
+        epochs: How many epochs of 1 / sample_rate steps, a broken number of them rounded up; or
         steps: how many steps.
 
     Raises:
@@ -156,7 +214,7 @@ def get_noise_multiplier(
         raise DomainError("epochs, steps", (epochs, steps), "one of the two")
     if not guard.probability("sample_rate", sample_rate) > 0:
         raise DomainError("sample_rate", sample_rate, "a number in (0, 1]")
-    count = int(guard.positive("epochs", epochs) / sample_rate) if steps is None else steps
+    count = _steps(guard.positive("epochs", epochs), sample_rate) if steps is None else steps
 
     one = {"history": [(1.0, sample_rate, count)], "mechanism": NAME}
     if not from_state_dict(one).parts:

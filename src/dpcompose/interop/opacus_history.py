@@ -13,7 +13,7 @@ from dpcompose.composition.growing import GrowingEpsilon
 from dpcompose.composition.part import MOST_TIMES
 from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.mechanism import BlackBox, Gaussian
+from dpcompose.mechanism import BlackBox, Gaussian, ShuffledEpochs
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound
 
@@ -72,7 +72,7 @@ def read_history(history: Any) -> list[Phase]:
     return [Phase.of(entry, f"history[{at}]") for at, entry in enumerate(cast("Sequence[Any]", history))]
 
 
-def from_state_dict(state: Any, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Composition:
+def from_state_dict(state: Any, *, adjacency: Adjacency | None = None) -> Composition:
     """The steps that the state dictionary of an accountant of Opacus records, whichever of its accountants wrote it.
 
     >>> from_state_dict({"mechanism": "prv", "history": [[1.0, 0.01, 1000]]})
@@ -80,31 +80,44 @@ def from_state_dict(state: Any, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) 
 
     Args:
         state: What `state_dict()` of the accountant returned, or the same as read from JSON.
-        adjacency: Who are neighbors; no state dictionary says it.
+        adjacency: Who are neighbors; by default what the dictionary says, and add-remove if it does not say. Steps that
+            hold under zero-out alone become `ShuffledEpochs`, which answer under no other.
 
     Raises:
         DomainError: If it is no such dictionary, or a number in it is outside its domain.
-        UnsupportedError: If an accountant that is not known wrote it.
+        UnsupportedError: If an accountant that is not known wrote it, or it holds under another adjacency.
     """
-    history, mechanism = state_of(state)
+    history, mechanism, holds_under = state_of(state)
     if mechanism not in ACCOUNTANTS:
         reason = "an accountant that is not known: what its history means is not known either"
         raise UnsupportedError(f"mechanism = {mechanism!r}", reason, f"Known are {', '.join(ACCOUNTANTS)}")
-    told = check.member("adjacency", adjacency, Adjacency)
-    everything = BlackBox(0.0, delta=1.0, holds_under=told)
-    steps = [(each, _mechanism(*each[:2]) if each.noise_multiplier else everything) for each in history if each.costs]
+    asked = check.member("adjacency", holds_under if adjacency is None else adjacency, Adjacency)
+    zero_out = holds_under is Adjacency.ZERO_OUT
+    if zero_out and asked is not holds_under:
+        reason = f"its steps are charged under zero-out, and nothing is known of them under {asked.value}"
+        raise UnsupportedError("this history", reason, "Change: from_state_dict(state, adjacency=Adjacency.ZERO_OUT)")
+    everything = BlackBox(0.0, delta=1.0, holds_under=asked)
+
+    def step(noise: float, rate: float) -> Composable:
+        unsampled = ShuffledEpochs(noise, steps=1) if zero_out and noise and rate == 1 else None
+        return unsampled or (_mechanism(noise, rate) if noise else everything)
+
+    steps = [(each, step(*each[:2])) for each in history if each.costs]
     return compose(*(mechanism * phase.steps for phase, mechanism in steps))
 
 
-def state_of(state: Any) -> tuple[list[Phase], str]:
-    """The history and the name of the accountant in a state dictionary."""
+def state_of(state: Any) -> tuple[list[Phase], str, Adjacency]:
+    """The history, the name of the accountant and the adjacency in a state dictionary."""
     if not isinstance(state, Mapping):
         raise DomainError("state_dict", state, "a dictionary with `history` and `mechanism`")
     found = cast("Mapping[Any, Any]", state)
     for key in ("history", "mechanism"):
         if key not in found:
             raise DomainError("state_dict", sorted(map(str, found)), f"a dictionary with the key `{key}`")
-    return read_history(found["history"]), str(found["mechanism"])
+    stated = found.get("adjacency", Adjacency.ADD_REMOVE.value)
+    if stated not in [each.value for each in Adjacency]:
+        raise DomainError("state_dict, adjacency", stated, f"one of {', '.join(each.value for each in Adjacency)}")
+    return read_history(found["history"]), str(found["mechanism"]), Adjacency(stated)
 
 
 def read_checkpoint(path: str | Path) -> Any:

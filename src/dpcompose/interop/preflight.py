@@ -9,7 +9,7 @@ of the draws with probability (1 - rate)^k >= 1 - k rate. A loader of which noth
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -18,10 +18,12 @@ from weakref import WeakSet
 
 from dpcompose.errors import MissingExtraError, UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.interop.draws import DrawLog, counts_of, replace_method
 from dpcompose.mechanism import ShuffledEpochs
 from dpcompose.numerics.bound import down
 
 _DELTA = 1e-5
+_ENDED = "a draw before it was not followed by the step on it, so that the steps are no longer on Poisson samples"
 _POISSON = "engine.make_private(..., poisson_sampling=True), and iterate over the loader that it returns"
 
 
@@ -49,8 +51,21 @@ class Finding:
         return f"{self.name}: {self.reason}. Change: {self.line}"
 
 
+_COUNT = "Opacus releases the number of unclipped gradients as if a record moved it by 1/2, and it moves it by 1"
+ADAPTIVE = Finding("clipping='adaptive'", _COUNT, "make_private(..., clipping='flat')", True)
+_RANDOM = "an empty batch becomes a random record, so that a record may move its sum by up to twice the norm"
+RAND_ON_EMPTY = Finding("rand_on_empty=True", _RANDOM, "make_private(..., rand_on_empty=False)", True)
+_OTHER = "engine.accountant is another accountant than the one that counts the steps of this optimizer"
+_REPLACED = Finding("an accountant that was replaced", _OTHER, "engine.accountant = ... before make_private(...)", True)
+_ALONE = "a draw with records was stepped without them; charged as a sample, which holds if no record decided it"
+_NOISE_ALONE = Finding("noise alone", _ALONE, "optimizer.step() on all records of the batch")
+
+
 class Accounting(Protocol):
     """An accountant of Opacus."""
+
+    history: list[tuple[float, float, int]]
+    adjacency: Adjacency
 
     def step(self, *, noise_multiplier: float, sample_rate: float) -> None: ...
 
@@ -69,60 +84,105 @@ def check(engine: Any, data_loader: Any, *, optimizer: Any = None) -> tuple[Find
     found = _of_loader(data_loader, None if optimizer is None else optimizer.noise_multiplier)
     if engine.dataset is not None and len(engine.dataset) != len(data_loader.dataset):
         found.append(_length(len(engine.dataset), len(data_loader.dataset)))
-    if optimizer is not None and optimizer.accumulated_iterations > 1:
-        found.append(_accumulation(optimizer.accumulated_iterations))
+    if len(counts_of(optimizer)) > 1:
+        found.append(_accumulation(len(counts_of(optimizer))))
+    found += _of_options(optimizer, data_loader)
     found += _of_optimizers(data_loader.dataset)
     _warn(found)
     return tuple(found)
 
 
-class StepHook:
-    """Records each step of an optimizer, after a look at the loader before the first.
+class StepHook(DrawLog):
+    """Charges each step of an optimizer, after a look at the loader and at the draws behind the step.
 
     Args:
         accountant: What records it.
         rate: The sampling rate as Opacus takes it to be.
-        loader: The loader that `make_private` prepared; None if it is not known, and then the rate is believed.
+        making: The variables of the call of `make_private` that asks for the hook; empty if another function does, and
+            then the rate is believed.
     """
 
-    def __init__(self, accountant: Accounting, rate: float, loader: Any) -> None:
-        self._accountant, self._rate, self._loader = accountant, rate, loader
-        self._passes: Any = None
+    def __init__(self, accountant: Accounting, rate: float, making: Mapping[str, Any]) -> None:
+        self._accountant, self._rate = accountant, rate
+        self._loader: Any = making.get("data_loader")
+        self._engine: Any = making.get("self")
         self._charged, self._least = 0, 0.0
+        self._draws = self._passes_of_step = 0
+        self._all_fresh, self._ended = True, False
         self._refused: Finding | None = None
         self._said: set[str] = set()
-        if loader is None:
+        super().__init__(strict=True)
+        if self._loader is None:
             return
-        self.dataset = loader.dataset
-        self._length = len(loader.dataset)
+        self.dataset = self._loader.dataset
+        self._length = len(self._loader.dataset)
         HOOKS.add(self)
-        kind, sampler = _samplers(loader)
-        if kind == "shuffled":
-            # Each pass over the loader asks the sampler for an order, also where the one before was not finished.
-            self._passes = loader.batch_sampler.sampler = _counted()(sampler)
-        elif kind == "poisson":
-            self._rate = max(rate, float(loader.batch_sampler.sample_rate))
+        kind, optimizer = _samplers(self._loader)[0], making["optimizer"]
+        self.strict = kind != "shuffled"
+        if kind in ("poisson", "shuffled"):
+            self.watch(self._loader, optimizer, making["module"])
+        replace_method(optimizer, "pre_step", _pre_step)
+        optimizer.charging = self
 
     def __call__(self, optimizer: Any) -> None:
-        noise, draws = float(optimizer.noise_multiplier), int(optimizer.accumulated_iterations)
-        if self._loader is not None:
-            self._look(noise)
-        if self._passes is not None:
-            self._shuffled(noise, draws)
-            return
-        if draws > 1:
-            self._say([_accumulation(draws)])
-            noise = _shared(noise, draws)
-        self._accountant.step(noise_multiplier=noise, sample_rate=min(1.0, self._rate * draws))
+        """Charge a step of an optimizer that no loader is known of; others are charged by their `pre_step`."""
+        if self._loader is None:
+            self._say([_unknown_loader(self._rate)])
+            self._charge(float(optimizer.noise_multiplier), int(optimizer.accumulated_iterations))
 
-    def _look(self, noise: float) -> None:
+    def pre_step(self, optimizer: Any, proceed: Callable[[], Any]) -> Any:
+        """Refuse a step, or let the optimizer clip and add noise, and charge that before its parameters change."""
+        noise, counts = float(optimizer.noise_multiplier), counts_of(optimizer)
+        self._look(optimizer, noise)
+        adds_noise = not optimizer._check_skip_next_step(pop_next=False)
+        reason = self._reason(counts, adds_noise)
+        if self.strict and reason:
+            raise _refusal(_no_draw(reason, self._loader))
+        if self.strict and self.left_out:
+            self._say([_NOISE_ALONE])
+        self._all_fresh &= not reason
+        self._passes_of_step += max(len(counts), 1)
+        try:
+            released = proceed()
+        except BaseException:
+            self.end_amplification()  # the draw is lost, for a reason that may lie in its records
+            raise
+        if released:
+            self._charge_step(noise)
+        return released
+
+    def _reason(self, counts: list[int], adds_noise: bool) -> str:
+        """Why a step has not its own draws behind it, all of them; empty if it has."""
+        reason = _ENDED if self._ended else self.take(counts)
+        if not reason and adds_noise and self.partial:
+            reason = "it holds a part of a draw"
+        elif not reason and adds_noise and self._draws not in (0, len(self.taken)):
+            reason = f"it holds {len(self.taken)} draws, and the steps before it held {self._draws} each"
+        if self.strict and reason and (self.waiting or self.taken):
+            self.end_amplification()  # what was drawn is not what is fed, and may never have been
+        return reason
+
+    def end_amplification(self) -> None:
+        """End amplification: what was charged at a rate is charged without, under the adjacency that keeps batches."""
+        if self._ended:
+            return
+        self._ended = True
+        history = self._accountant.history
+        if any(0 < rate < 1 for _, rate, _ in history):
+            self._accountant.history = [(noise, float(rate > 0), steps) for noise, rate, steps in history]
+            self._accountant.adjacency = Adjacency.ZERO_OUT
+        self._say([_no_draw(_ENDED, self._loader)])
+
+    def _look(self, optimizer: Any, noise: float) -> None:
         """Warn once of each finding; refuse the step if no number is proved."""
         found = [] if self._said else [*_of_loader(self._loader, noise), *_of_optimizers(self.dataset)]
+        found += [*_of_options(optimizer, self._loader)]
+        found += [_REPLACED] if self._engine.accountant is not self._accountant else []
         if len(self.dataset) != self._length:
             found.append(_length(self._length, len(self.dataset)))
         self._say(found)
         if self._refused is not None:
-            raise UnsupportedError(self._refused.name, self._refused.reason, f"Change: {self._refused.line}")
+            raise _refusal(self._refused)
 
     def _say(self, found: list[Finding]) -> None:
         new = [each for each in found if each.name not in self._said]
@@ -130,23 +190,47 @@ class StepHook:
         _warn(new)
         self._refused = next((each for each in new if each.refused), self._refused)
 
-    def _shuffled(self, noise: float, draws: int) -> None:
+    def _charge_step(self, noise: float) -> None:
+        draws, self._rate = len(self.taken), max([self._rate, *(draw.rate for draw in self.taken if self.strict)])
+        times, fresh, spanned = self._passes_of_step, self._all_fresh, len(self.spanned)
+        self.taken, self.spanned, self._passes_of_step, self._all_fresh = [], set(), 0, True
+        if self.strict:
+            self._draws = draws
+            self._charge(noise, draws)
+        else:
+            self._accountant.adjacency = Adjacency.ZERO_OUT
+            self._shuffled(noise, times, min(times, spanned) if fresh else 0)
+
+    def _charge(self, noise: float, draws: int) -> None:
+        """Charge a step of so many Poisson samples."""
+        if draws > 1:
+            self._say([_accumulation(draws)])
+        self._accountant.step(noise_multiplier=_shared(noise, draws), sample_rate=min(1.0, self._rate * draws))
+
+    def _shuffled(self, noise: float, times: int, spanned: int) -> None:
         """A record is in at most one batch of each pass, with at least the least noise of the pass.
 
         A pass is charged when it begins, and again where the noise of a step is less than what it was charged at. A
-        step of several batches that reaches over b beginnings may hold a record b + 1 times; what the record adds to
-        all steps of these passes is then at most b + 1 times the norm. Where no pass has begun, the batches come from
-        elsewhere, and may each hold the record.
+        step of batches of several passes may hold a record as often; what the record adds to all steps of b new passes
+        and of the one before is then at most b + 1 times the norm. A step with other batches than those of its own
+        draws may hold the record once in each, and is charged by itself.
         """
-        new, least = self._passes.passes - self._charged, self._least
-        if not self._passes.passes or (new and draws > 1):
-            least = _shared(noise, new + 1 if new else draws)
+        new, least = self.epochs - self._charged, self._least
+        if not spanned or (spanned > 1 and not new):
+            self._accountant.step(noise_multiplier=_shared(noise, spanned or times), sample_rate=1.0)
+            return
+        if spanned > 1:
+            least = _shared(noise, new + 1)
             self._accountant.step(noise_multiplier=least, sample_rate=1.0)
         elif new or noise < least:
             least = noise
             for _ in range(max(new, 1)):
                 self._accountant.step(noise_multiplier=noise, sample_rate=1.0)
-        self._charged, self._least = self._passes.passes, least if new else min(noise, least)
+        self._charged, self._least = self.epochs, least if new else min(noise, least)
+
+
+def _pre_step(base: Any, optimizer: Any, closure: Any = None) -> Any:
+    return optimizer.charging.pre_step(optimizer, lambda: base.pre_step(optimizer, closure))
 
 
 def _shared(noise: float, times: int) -> float:
@@ -186,8 +270,8 @@ def _samplers(loader: Any) -> tuple[str, Any]:
     batches = loader.batch_sampler
     if isinstance(batches, poisson):
         return "poisson", batches
-    sampler = batches.sampler if type(batches) is data.BatchSampler else batches
-    sampler = sampler.sampler if isinstance(sampler, _counted()) else sampler
+    kind: Any = vars(type(batches)).get("unlogged", type(batches))
+    sampler = batches.sampler if kind is data.BatchSampler else batches
     if isinstance(sampler, data.WeightedRandomSampler):
         return "weighted", sampler
     once = type(sampler) is data.RandomSampler and not sampler.replacement
@@ -213,11 +297,21 @@ def _of_optimizers(dataset: Any) -> Iterator[Finding]:
     hooks = [hook for hook in HOOKS if hook.dataset is dataset]
     if len({id(hook._accountant) for hook in hooks}) > 1:  # pyright: ignore[reportPrivateUsage]
         reason = "each engine counts its own steps, and the records pay for all of them"
-        yield Finding("several engines on one data set", reason, "second.accountant = first.accountant")
+        line = "second.accountant = first.accountant, before second.make_private(...)"
+        yield Finding("several engines on one data set", reason, line)
     elif len(hooks) > 1:
         reason = "steps are counted as if each had a batch of its own; two on one batch are one release of more"
         line = "let each optimizer iterate over its own loader, or step all of them as one optimizer"
         yield Finding("several optimizers on one data set", reason, line)
+
+
+def _of_options(optimizer: Any, loader: Any) -> Iterator[Finding]:
+    """Options of `make_private` whose cost no accountant of noise multipliers and rates covers."""
+    if optimizer is not None and vars(optimizer).keys() & {"unclipped_num_std", "_adjusted_noise_multiplier"}:
+        yield ADAPTIVE
+    filling: Any = vars(_library("opacus.data_loader")).get("CollateFnWithEmpty", ())
+    if isinstance(loader.collate_fn, filling) and loader.collate_fn.rand_on_empty:
+        yield RAND_ON_EMPTY
 
 
 def _accumulation(draws: int) -> Finding:
@@ -225,6 +319,24 @@ def _accumulation(draws: int) -> Finding:
     reason += "; charged at noise multiplier over draws"
     line = "optimizer.step() after each batch, and opacus.utils.batch_memory_manager.BatchMemoryManager for memory"
     return Finding("gradient accumulation", reason, line)
+
+
+def _refusal(finding: Finding) -> UnsupportedError:
+    return UnsupportedError(finding.name, finding.reason, f"Change: {finding.line}")
+
+
+def _no_draw(reason: str, loader: Any) -> Finding:
+    if reason == _ENDED:
+        reason += "; those before, at a rate, are charged at rate 1, under Adjacency.ZERO_OUT"
+    line = "for batch in loader: optimizer.step() once for each batch of the loader that make_private returned, all of"
+    line += " it; an empty or unwanted batch is stepped with noise alone, on batch[:0]; evaluate on another DataLoader"
+    workers = "; with BatchMemoryManager, DataLoader(..., num_workers=0)" if loader.num_workers else ""
+    return Finding("a step without one fresh draw", reason, line + workers)
+
+
+def _unknown_loader(rate: float) -> Finding:
+    reason = f"no loader is known, so that nothing shows that each step is on one Poisson sample at rate {rate!r}"
+    return Finding("a rate that is believed", reason, "engine.make_private(...), which attaches the hook itself")
 
 
 def _length(before: int, after: int) -> Finding:
@@ -235,24 +347,6 @@ def _length(before: int, after: int) -> Finding:
 def _warn(found: list[Finding]) -> None:
     for each in found:
         warnings.warn(str(each), PreflightWarning, stacklevel=4)
-
-
-@cache
-def _counted() -> type[Any]:
-    """A sampler that counts how often it is asked for an order."""
-
-    class Counted(_library("torch.utils.data").Sampler):
-        def __init__(self, sampler: Any) -> None:
-            self.sampler, self.passes = sampler, 0
-
-        def __len__(self) -> int:
-            return len(self.sampler)
-
-        def __iter__(self) -> Iterator[Any]:
-            self.passes += 1
-            return iter(self.sampler)
-
-    return Counted
 
 
 @cache

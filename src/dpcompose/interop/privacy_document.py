@@ -9,19 +9,23 @@ nobody can see from a document whether what it says ran is what ran.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from importlib.metadata import version
+from itertools import chain
 from typing import Any, cast
 
 from dpcompose.composition import compose
 from dpcompose.errors import DomainError, DPComposeError, StatementError
 from dpcompose.guarantee import Adjacency
-from dpcompose.interop.markup import text_of
+from dpcompose.interop.markup import one_line, text_of
 from dpcompose.interop.statement import AttackRisk, LedgerEntry, Run, Statement, priced
 from dpcompose.ledger import Anchor, Ledger
 from dpcompose.ledger.entry import GRANTED
+from dpcompose.ledger.scope import root_of
+from dpcompose.ledger.store import is_at_or_below
 from dpcompose.mechanism.text import parse
 from dpcompose.numerics import check
 from dpcompose.numerics.bound import Bound
@@ -30,6 +34,8 @@ from dpcompose.report.number import above
 FORMAT = "dpcompose privacy statement 1"
 LARGEST = 1_000_000
 """Bytes of a document."""
+LISTED = 20
+"""Kinds of other charges of a ledger that are named."""
 
 
 @dataclass(frozen=True)
@@ -117,8 +123,12 @@ def verify(document: str | bytes, *, digest: str | None = None, ledger: Ledger |
     else:
         checked.append("The digest is the one given.")
     if ledger is not None:
-        _in_ledger(stated, ledger)
+        others = _in_ledger(stated, ledger)
         checked.append("The ledger has these charges, for these mechanisms.")
+        if others:
+            unchecked.append(
+                f"The ledger has more charges on these data, which the stated epsilon leaves out: {others}."
+            )
     elif stated.entries:
         unchecked.append("The ledger was not given: that it has these charges is not known.")
     return Verified(stated, bound, own, tuple(checked), tuple(unchecked))
@@ -182,8 +192,11 @@ def _priced_again(stated: Statement) -> Bound:
     return bound
 
 
-def _in_ledger(stated: Statement, ledger: Ledger) -> None:
-    """Check that the ledger is whole, and granted these mechanisms in these entries."""
+def _in_ledger(stated: Statement, ledger: Ledger) -> str:
+    """Check that the ledger is whole, and granted these mechanisms in these entries; what else it granted on the data.
+
+    These are the other charges of the scopes, of those below them, and of those that they are in.
+    """
     if not isinstance(ledger, Ledger):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("ledger", ledger, "a Ledger, such as Ledger.open('sqlite:ledger.db')")
     if not stated.entries:
@@ -198,5 +211,14 @@ def _in_ledger(stated: Statement, ledger: Ledger) -> None:
             if found[0].description.get("adjacency") != stated.adjacency.value:
                 raise StatementError(f"charge {each.sequence} of {each.scope!r} is priced under another adjacency")
             charged.append(found[0].description.get("mechanism"))
+        scopes, own = {each.scope for each in stated.entries}, {each.hash for each in stated.entries}
+        others: Counter[str] = Counter()
+        for entry in chain.from_iterable(moment.entries(root) for root in {root_of(scope) for scope in scopes}):
+            related = any(is_at_or_below(entry.scope, each) or is_at_or_below(each, entry.scope) for each in scopes)
+            if entry.kind == GRANTED and related and entry.hash not in own:
+                amounts = ", ".join(f"{currency} {amount}" for currency, amount in entry.cost.items())
+                others[f"{entry.description.get('mechanism') or amounts} in {entry.scope!r}"] += 1
     if None in charged or compose(*map(parse, charged)) != stated.composition:
         raise StatementError("the mechanisms that were charged are not those that are stated")
+    listed = [one_line(f"{what}, {times:,} time{'s' * (times != 1)}") for what, times in others.most_common(LISTED)]
+    return "; ".join([*listed, f"and {len(others) - LISTED:,} kinds more"] if len(others) > LISTED else listed)

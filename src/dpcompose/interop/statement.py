@@ -140,7 +140,8 @@ class Statement:
         ]
         if any(".sampled(" in run.mechanism for run in self.runs):
             found.append(
-                "Where a sampling rate is stated, each run draws each record independently (Poisson sampling)."
+                "Where a sampling rate is stated, each run draws each record independently (Poisson sampling), at that"
+                " rate whatever the number of records."
             )
         if self.sampling:
             found.append(f"The publisher says of the sampling: {one_line(self.sampling)}.")

@@ -1,0 +1,281 @@
+"""Each step under Opacus has one fresh draw behind it, or is refused, or is charged as what it is."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+from campaigns import training as campaign
+from dpcompose import Adjacency, Gaussian, UnsupportedError
+from dpcompose.interop import opacus as ours
+from dpcompose.interop.statement import statement
+from tests.interop.conftest import library
+from tests.interop.test_opacus import BATCH, DELTA, NOISE, RATE, Training, records, said, shuffled
+
+pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("ignore")]
+torch, opacus = library("torch"), library("opacus")
+data = library("torch.utils.data")
+manager = library("opacus.utils.batch_memory_manager")
+REFUSED = "one fresh draw.*Change: for batch in loader"
+GHOST = {"grad_sample_mode": "ghost"}
+
+
+class Ghost(Training):
+    """A linear model under Opacus with ghost clipping."""
+
+    def __init__(self, **options: Any) -> None:
+        self.engine = opacus.PrivacyEngine(accountant="dpcompose")
+        model = torch.nn.Linear(4, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        given = {"noise_multiplier": NOISE, "max_grad_norm": 1.0, "data_loader": shuffled()} | GHOST | options
+        prepared = self.engine.make_private(module=model, optimizer=optimizer, **given)
+        self.model, self.optimizer, self.criterion, self.loader = prepared
+
+    def epoch(self, batches: Any = None, every: int = 1) -> Training:
+        for x, y in self.loader if batches is None else batches:
+            self.criterion(self.model(x), y).backward()
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+        return self
+
+
+def unsampled(steps: int) -> float:
+    return (Gaussian(NOISE) * steps).epsilon(delta=DELTA).lower
+
+
+@pytest.fixture(params=[Training, Ghost])
+def private(request: pytest.FixtureRequest) -> Training:
+    """A training on Poisson samples, with hooks and with ghost clipping."""
+    return request.param() if request.param is Ghost else Training(shuffled())
+
+
+@pytest.mark.parametrize("feed", ["one batch", "all records", "the original loader"])
+def test_a_step_without_a_fresh_draw_is_refused(private: Training, feed: str) -> None:
+    dataset = private.loader.dataset
+    batches = {
+        "one batch": lambda: [next(iter(private.loader))] * 10,
+        "all records": lambda: [dataset.tensors] * 10,
+        "the original loader": lambda: shuffled(dataset),
+    }[feed]()
+    with pytest.raises(UnsupportedError, match=REFUSED):
+        private.epoch(batches=batches)
+    assert private.history == [(NOISE, RATE, 1)] * (feed == "one batch")
+
+
+def test_the_size_of_the_draw_is_that_of_the_batch(private: Training) -> None:
+    with pytest.raises(UnsupportedError, match=REFUSED):
+        for _ in private.loader:
+            private.epoch(batches=[private.loader.dataset.tensors])
+    assert private.history == []
+
+
+def test_a_draw_that_no_step_followed_ends_amplification(private: Training) -> None:
+    batches = iter(private.loader)
+    private.epoch(batches=[next(batches)]).epoch(batches=[next(batches)])
+    assert private.history == [(NOISE, RATE, 2)]
+    next(batches)
+    for _ in range(2):
+        with pytest.raises(UnsupportedError, match=REFUSED):
+            private.epoch(batches=[next(batches)])
+        private.optimizer.zero_grad()
+    assert private.history == [(NOISE, 1.0, 2)]
+    assert private.engine.accountant.adjacency is Adjacency.ZERO_OUT
+    assert private.engine.get_epsilon(DELTA) >= unsampled(2)
+
+
+def test_steps_on_batches_that_are_liked_are_refused() -> None:
+    training = Training(shuffled())
+    with pytest.raises(UnsupportedError, match=REFUSED):
+        training.epoch(batches=(batch for _ in range(5) for batch in training.loader if len(batch[0]) >= BATCH))
+    assert all(rate == 1 for _, rate, _ in training.history)
+
+
+def test_a_draw_is_lost_where_the_optimizer_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    training = Training(shuffled())
+    batches = iter(training.loader)
+    with monkeypatch.context() as change, pytest.raises(RuntimeError, match="memory"):
+        change.setattr(
+            opacus.optimizers.DPOptimizer, "add_noise", lambda _: (_ for _ in ()).throw(RuntimeError("memory"))
+        )
+        training.epoch(batches=batches)
+    training.optimizer.zero_grad()
+    with pytest.raises(UnsupportedError, match=REFUSED):
+        training.epoch(batches=batches)
+
+
+def test_a_batch_of_an_earlier_draw_is_no_fresh_one() -> None:
+    training = Training(shuffled(), poisson_sampling=False)
+    first = next(iter(training.loader))
+    for _ in training.loader:
+        training.epoch(batches=[first])
+    assert training.history == [(NOISE, 1.0, 11)]  # two passes begin, and nine steps are on tensors seen before
+    again = Training(shuffled(), poisson_sampling=False)
+    again.epoch(batches=[next(iter(again.loader))] * 10)
+    assert again.history == [(NOISE, 1.0, 10)] and again.engine.get_epsilon(DELTA) >= unsampled(10)
+
+
+def test_empty_and_unwanted_batches_are_stepped_with_noise_alone(private: Training) -> None:
+    texts = said(
+        private, batches=((x[: at % 2 * len(x)], y[: at % 2 * len(y)]) for at, (x, y) in enumerate(private.loader))
+    )
+    assert private.history == [(NOISE, RATE, 10)]
+    assert ["no record decided it" in text for text in texts] == [True]
+
+
+@pytest.mark.parametrize("size", [3, 8, 1000])
+def test_a_memory_manager_and_parts_of_a_draw_are_charged_exactly(private: Training, size: int) -> None:
+    given = {"data_loader": private.loader, "max_physical_batch_size": size, "optimizer": private.optimizer}
+    with manager.BatchMemoryManager(**given) as loader:
+        assert said(private, batches=loader) == []
+    assert private.history == [(NOISE, RATE, 10)]
+
+
+def test_workers_draw_ahead_and_are_charged_as_delivered() -> None:
+    training = Training(shuffled(num_workers=1))
+    assert said(training) == [] and training.history == [(NOISE, RATE, 10)]
+    with pytest.raises(UnsupportedError, match=REFUSED):
+        training.epoch(batches=(batch for at, batch in enumerate(training.loader) if at % 2))
+
+
+def test_skipped_steps_add_up_to_accumulated_draws(private: Training) -> None:
+    for at, batch in enumerate(private.loader):
+        private.optimizer.signal_skip_step(at % 5 != 4)
+        private.epoch(batches=[batch])
+    ((noise, rate, steps),) = private.history
+    assert 0.1999 < noise < NOISE / 5 and (rate, steps) == (0.5, 2)
+    assert private.engine.get_epsilon(DELTA) > 9.716
+
+
+def test_a_changing_number_of_draws_in_a_step_is_refused() -> None:
+    training = Training(shuffled())
+    with pytest.raises(UnsupportedError, match="held 2 each"):
+        for at, batch in enumerate(training.loader):
+            training.optimizer.signal_skip_step(at not in (1, 4, 9))
+            training.epoch(batches=[batch])
+
+
+ADAPTIVE = {
+    "clipping": "adaptive",
+    "target_unclipped_quantile": 0.5,
+    "clipbound_learning_rate": 0.2,
+    "max_clipbound": 10.0,
+    "min_clipbound": 0.1,
+    "unclipped_num_std": 2.0,
+}
+TARGET = {"target_epsilon": 3.0, "target_delta": DELTA, "epochs": 3}
+
+
+@pytest.mark.parametrize("target", [{}, TARGET])
+@pytest.mark.parametrize("options", [ADAPTIVE, {"rand_on_empty": True}])
+def test_options_with_a_cost_of_their_own_are_refused_by_name(options: dict[str, Any], target: dict[str, Any]) -> None:
+    name = "clipping='adaptive'" if "clipping" in options else "rand_on_empty=True"
+    with pytest.raises(UnsupportedError, match=f"{name}.*Change: make_private"):
+        Training(shuffled(), **options, **target).epoch()
+    Training(shuffled(), rand_on_empty=False, **target).epoch()
+
+
+def test_adaptive_ghost_clipping_is_refused_by_name() -> None:
+    training = Ghost()
+    training.optimizer._adjusted_noise_multiplier = 1.1
+    with pytest.raises(UnsupportedError, match="clipping='adaptive'"):
+        training.epoch()
+    with pytest.warns(ours.PreflightWarning, match="adaptive"):
+        ours.check(training.engine, training.loader, optimizer=training.optimizer)
+
+
+def test_a_shuffled_loader_is_charged_stated_and_ledgered_under_zero_out(tmp_path: Any) -> None:
+    training = Training(shuffled(), poisson_sampling=False).epoch()
+    accountant = training.engine.accountant
+    assert accountant.adjacency is Adjacency.ZERO_OUT
+    state = ours.read_checkpoint(_saved(accountant, tmp_path))
+    run = ours.from_state_dict(state)
+    assert run.epsilon(delta=DELTA, adjacency=Adjacency.ZERO_OUT).upper == pytest.approx(accountant.get_epsilon(DELTA))
+    with pytest.raises(UnsupportedError, match="zero-out"):
+        run.epsilon(delta=DELTA)
+    with pytest.raises(UnsupportedError, match=r"adjacency=Adjacency\.ZERO_OUT"):
+        ours.from_state_dict(state, adjacency=Adjacency.ADD_REMOVE)
+    with pytest.raises(UnsupportedError, match="zero-out"):
+        statement(run + Gaussian(8.0), delta=DELTA, unit="one record")
+    assert statement(run, delta=DELTA, unit="one record", adjacency=accountant.adjacency).bound.upper > 4.377
+    again = ours.Accountant()
+    again.load_state_dict(state)
+    assert again.adjacency is Adjacency.ZERO_OUT and again.history == training.history
+
+
+def _saved(accountant: Any, folder: Any) -> Any:
+    torch.save(dict(accountant.state_dict()), folder / "state.pt")
+    return folder / "state.pt"
+
+
+def test_poisson_samples_and_shuffled_passes_are_one_history_under_zero_out() -> None:
+    first = Training(shuffled()).epoch()
+    assert "adjacency" not in first.engine.accountant.state_dict()
+    Training(shuffled(), first.engine, poisson_sampling=False).epoch()
+    run = ours.from_state_dict(first.engine.accountant.state_dict())
+    bound = run.epsilon(delta=DELTA, adjacency=Adjacency.ZERO_OUT)
+    assert bound.lower <= first.engine.get_epsilon(DELTA) <= bound.upper * (1 + 1e-9)
+
+
+def test_a_hook_of_the_user_does_not_take_the_place_of_the_charge(private: Training) -> None:
+    called = []
+    private.optimizer.attach_step_hook(called.append)
+    assert private.epoch().history == [(NOISE, RATE, 10)] and len(called) == 10
+    private.optimizer.step_hook = None
+    assert private.epoch().history == [(NOISE, RATE, 20)]
+
+
+def test_an_accountant_that_takes_the_place_of_another_has_no_epsilon() -> None:
+    for engine in (None, opacus.PrivacyEngine()):
+        training = Training(shuffled(), engine)
+        training.engine.accountant = ours.Accountant()
+        with pytest.raises(UnsupportedError, match=r"Change: engine.accountant = ... before make_private"):
+            training.epoch()
+            training.engine.get_epsilon(DELTA)
+
+
+def test_a_rate_that_nothing_shows_is_told_of() -> None:
+    training = Training(shuffled(), opacus.PrivacyEngine())
+    accountant = ours.Accountant()
+    training.optimizer.attach_step_hook(accountant.get_optimizer_hook_fn(sample_rate=RATE))
+    assert ["no loader is known" in text for text in said(training)] == [True]
+    assert accountant.history == [(NOISE, RATE, 10)]
+
+
+def test_a_target_is_met_by_all_steps_of_its_epochs() -> None:
+    training = Training(data.DataLoader(records(75), batch_size=1), **TARGET)
+    training.epoch().epoch().epoch()
+    ((_, rate, steps),) = training.history
+    assert (rate, steps) == (1 / 75, 225) and 2.9 < training.engine.get_epsilon(DELTA) <= 3.0
+    with pytest.raises(UnsupportedError, match=r"poisson_sampling=False.*Change: make_private\(..., noise_multiplier"):
+        Training(shuffled(), poisson_sampling=False, **TARGET)
+    noise = ours.get_noise_multiplier(target_epsilon=3.0, target_delta=DELTA, sample_rate=1.0, steps=3)
+    passes = Training(shuffled(), noise_multiplier=noise, poisson_sampling=False).epoch().epoch().epoch()
+    assert 2.999 < passes.engine.get_epsilon(DELTA) <= 3.0
+
+
+def test_a_model_is_copied_and_saved_as_before() -> None:
+    training = Training(shuffled()).epoch()
+    buffer = io.BytesIO()
+    torch.save(training.model._module, buffer)
+    buffer.seek(0)
+    loaded = torch.load(buffer, weights_only=False)
+    assert torch.equal(loaded(torch.ones(1, 4)), training.model(torch.ones(1, 4)))
+
+
+def test_300_random_loops_are_charged_at_least_what_they_cost() -> None:
+    assert campaign.campaign(loops=300, seed=20).startswith("300 loops charged at least what they cost")
+
+
+def test_the_control_of_the_campaign_fails() -> None:
+    with campaign.believing(), pytest.raises(campaign.TrainingError, match="it costs"):
+        campaign.campaign(loops=100, seed=20)
+
+
+def test_the_oracle_of_the_campaign_agrees_with_itself_and_with_the_formula() -> None:
+    whole = ((1.0, 1.0),)
+    grid = campaign.epsilon(((whole, 3), (((0.999999999, 1e-9), (1e-9, 0.0)), 1)))
+    assert campaign.gaussian_epsilon(3**0.5) - 0.01 < grid <= campaign.gaussian_epsilon(3**0.5)
+    sampled = ((((0.9, 0.0), (0.1, 1.0)), 10),)
+    assert campaign.epsilon(sampled) <= 2.8546 and 2.8545 <= campaign.epsilon(sampled, True) < 2.87
