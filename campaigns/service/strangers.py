@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from campaigns.service.kills import problems_of
 from dpcompose import Laplace
@@ -55,10 +56,10 @@ def serve(ledger: str, people: str, port: int, control: str) -> None:
     if control == CONTROLS[0]:
         listening.LARGEST_HEAD = 1 << 40
     if control == CONTROLS[2]:
-        Service.takes_long = _never
-        sys.modules["dpcompose.serve.service"].computed = _here  # pyright: ignore[reportAttributeAccessIssue]
+        mock.patch.object(Service, "takes_long", _never).start()
+        mock.patch("dpcompose.serve.service.computed", _here).start()
     if control == CONTROLS[3]:
-        Gate.is_foreign = _never
+        mock.patch.object(Gate, "is_foreign", _never).start()
     issuer = Issuer("https://login.example/city", "budgets", read=_silent)
     service = Service(Ledger.open(ledger, create=False), Identities.open(people, issuer=issuer))
     listening.run(application(service, rate=1e9), host="127.0.0.1", port=port)

@@ -124,13 +124,16 @@ class Pages:
         watching = self._watchers[f"{who.role}:{who.actor}"]
         if not (watching < MOST_OF_EACH and self._watchers.total() < MOST_WATCHERS):
             raise HTTPException(503, "too many look at once; reload the page to see what changed")
-        return StreamingResponse(self._changes(who, token), media_type="text/event-stream")
+        changes = self._changes(who, token)
+        await anext(changes)  # it is counted from here on, and until it is closed, whether it is sent or not
+        return StreamingResponse(changes, media_type="text/event-stream")
 
     async def _changes(self, who: Identity, token: str) -> AsyncIterator[str]:
         seen, loop, name = "", asyncio.get_running_loop(), f"{who.role}:{who.actor}"
         end = loop.time() + self.watch
         self._watchers[name] += 1
         try:
+            yield ""
             yield "retry: 2000\n\n"
             while True:
                 state = await self.gate.workers.run(lambda: self._state(who, token))
