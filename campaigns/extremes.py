@@ -5,8 +5,8 @@ counts from 1 to 10^7, deltas from 0.5 to 1e-300. Once in three a part that cost
 ones. No oracle is asked, only laws:
   FAILED   a question ends in an exception or a warning
   EMPTY    an answer is no interval of numbers >= 0
-  APART    delta(epsilon) at an end of epsilon(delta) is not on its side of delta; the batch and the single answer do not
-           meet; or a batch of many cases answers otherwise than a batch of one
+  APART    delta(epsilon) at an end of epsilon(delta) is not on its side of delta; the batch and the single answer do
+           not meet; or a batch of many cases answers otherwise than a batch of one
   BELOW    a lower end is below that of some parts alone, or an upper end is
   ABOVE    an upper end is above that of the same composition with one part not sampled
 Counted, and no violations:

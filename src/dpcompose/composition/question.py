@@ -161,7 +161,7 @@ class PrivacyQuestion:
     def attained_end(self, number: float, least: float, *, for_delta: bool) -> float:
         """The lower end alone of `uncompared`, or `least` if that is larger."""
         point = (number, least) if for_delta else (least, number)
-        if all([product.at_most(*point) for product in self.attained]):
+        if all(product.at_most(*point) for product in self.attained):
             return least
         read = self._deltas if for_delta else self._epsilons
         return max([least, *(bound.lower for bound in read(self.attained, number, Readings()))])
