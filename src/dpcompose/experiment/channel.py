@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcompose.composition import Composable
-from dpcompose.errors import Renamed, UnsupportedError
+from dpcompose.errors import UnsupportedError
 from dpcompose.guarantee.adjacency import Adjacency
 
 Reals = NDArray[np.float64]
@@ -44,8 +44,6 @@ class Outcome:
 
 class Channel(ABC):
     """Both answers' distributions; arrays are of shape (transcripts,), and are written in place."""
-
-    fuzz = Renamed("error")
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, world: World, answers: Reals, spare: Reals) -> None:

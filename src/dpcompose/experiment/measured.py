@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
-from dpcompose.errors import DomainError, Renamed
+from dpcompose.errors import DomainError
 from dpcompose.experiment.channel import Reals
 from dpcompose.experiment.tally import EDGES, LARGEST, Tally
 from dpcompose.numerics import check
@@ -69,7 +69,6 @@ class Measured:
     failure: float
     shares: int = 1
     error: float = 0.0
-    fuzz = Renamed("error")
 
     def delta(self, epsilons: ArrayLike) -> Limits:
         """delta(epsilon), the larger of both directions: limits that hold for all epsilons, and directions, together.
