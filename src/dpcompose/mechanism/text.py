@@ -10,20 +10,25 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable
+from inspect import isabstract
 from threading import Lock
 from typing import Any
 
 from dpcompose import mechanism as blocks
-from dpcompose.composition.composition import Composable, compose
+from dpcompose.composition.composition import Composable, ComposablePart, compose
 from dpcompose.errors import DomainError, DPComposeError
 from dpcompose.guarantee import Adjacency
 from dpcompose.mechanism.participation import Participation
 
 LONGEST = 4096
-# A dominating pair is more than the text of its call.
-_NAMES: dict[str, Callable[..., Composable]] = {
-    name: getattr(blocks, name) for name in blocks.__all__ if name != "DominatingPair"
+KINDS: dict[str, type[ComposablePart]] = {
+    name: kind
+    for name in dir(blocks)
+    if isinstance(kind := getattr(blocks, name), type) and issubclass(kind, ComposablePart) and not isabstract(kind)
 }
+"""Every mechanism by the name of its class."""
+# A dominating pair is more than the text of its call.
+_NAMES: dict[str, Callable[..., Composable]] = {name: kind for name, kind in KINDS.items() if name != "DominatingPair"}
 
 
 def serialize(mechanism: Any) -> str | None:

@@ -17,6 +17,7 @@ from dpcompose.errors import DomainError
 from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.guarantee.promise import RenyiLine
 from dpcompose.mechanism.participation import Participation
+from dpcompose.mechanism.text import KINDS
 from dpcompose.numerics import check
 from dpcompose.plan.values import (
     adjacency,
@@ -151,8 +152,8 @@ def dashed(name: str) -> str:
 
 SELECTION, COMPOSITION = "private-selection", "composition"
 MECHANISMS: dict[str, MechanismKind] = {
-    dashed(name): MechanismKind(dashed(name), getattr(mechanism, name))
-    for name in mechanism.__all__
+    dashed(name): MechanismKind(dashed(name), kind)
+    for name, kind in KINDS.items()
     if name not in ("DominatingPair", "PrivateSelection")
 } | {
     name: MechanismKind(name, build)
