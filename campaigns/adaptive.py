@@ -169,7 +169,7 @@ def promised(filter: Any, epsilon: float) -> float | None:
     """The delta that the filter promises at an epsilon; None where it says nothing."""
     match filter:
         case GaussianFilter():
-            return gaussian.profile(epsilon, mu=float(filter.mu)).upper
+            return gaussian.gaussian_profile(epsilon, mu=float(filter.mu)).upper
         case ConcentratedFilter():
             # The rest keeps the promise: d + (1 - d) delta.
             rest = concentrated.optimal_moment_delta(concentrated.ConcentratedDP(float(filter.rho)), epsilon=epsilon)

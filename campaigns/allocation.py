@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from dpcompose.loss.allocation import AllocationLoss
 from dpcompose.loss.product import Product
-from dpcompose.numerics.bound import Bound
+from dpcompose.values.bound import Bound
 from oracles.allocation import epochs_of_two, one_epoch
 
 DIGITS = 24

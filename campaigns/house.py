@@ -29,6 +29,7 @@ LIMITS = {
     "bytes of other files": 36_068,
     "files": 330,
     "imports past a face": 0,
+    "names of the largest face": 40,
     "files in import circles": 0,
     "class names twice in a room": 0,
     "files with a single importer": 60,
@@ -40,11 +41,19 @@ WIDTH = 120
 
 @dataclass(frozen=True)
 class Module:
-    """One file of the package: its dotted name below `dpcompose` (an `__init__` is its room), and its text."""
+    """One file of the package: its dotted name below `dpcompose` (an `__init__` is its room), and its text.
+
+    Args:
+        name: The dotted name; the package itself has none.
+        text: The text of the file.
+        is_face: Whether it is the `__init__` of a room.
+        offered: The names that the stub of a face lists.
+    """
 
     name: str
     text: str
     is_face: bool
+    offered: frozenset[str] = frozenset()
 
     @cached_property
     def tree(self) -> ast.Module:
@@ -96,7 +105,8 @@ class Module:
                 if module.split(".")[0] == "dpcompose":
                     base = module.removeprefix("dpcompose").removeprefix(".")
                     inner = f"{base}.{name}".removeprefix(".")
-                    target = inner if name and inner in modules else base
+                    is_file = inner in modules and name not in modules[base].offered if base in modules else True
+                    target = inner if name and inner in modules and is_file else base
                     if target in modules:
                         yield target, name
 
@@ -109,8 +119,23 @@ def read(root: Path) -> dict[str, Module]:
         parts = file.relative_to(package).with_suffix("").parts
         is_face = parts[-1] == "__init__"
         name = ".".join(parts[:-1] if is_face else parts)
-        modules[name] = Module(name, file.read_text(encoding="utf-8"), is_face)
+        stub = file.with_suffix(".pyi")
+        offered = frozenset(_names(stub.read_text(encoding="utf-8"))) if stub.exists() else frozenset[str]()
+        modules[name] = Module(name, file.read_text(encoding="utf-8"), is_face, offered)
     return modules
+
+
+def _names(stub: str) -> Iterator[str]:
+    """The names that a stub offers."""
+    for node in ast.parse(stub).body:
+        if isinstance(node, ast.ImportFrom):
+            yield from (alias.asname or alias.name for alias in node.names)
+
+
+def stubs(root: Path) -> list[Module]:
+    """The lists of names of the faces, which are code too."""
+    package = root / "src" / "dpcompose"
+    return [Module(file.parent.name, file.read_text(encoding="utf-8"), True) for file in sorted(package.rglob("*.pyi"))]
 
 
 def formatted(root: Path, folder: Path) -> dict[str, Module]:
@@ -179,15 +204,17 @@ def figures(root: Path) -> dict[str, int]:
     """Every figure that has a limit."""
     modules = read(root)
     with tempfile.TemporaryDirectory() as folder:
-        lines = sum(module.code_lines for module in formatted(root, Path(folder)).values())
+        every = [*formatted(root, Path(folder)).values(), *stubs(Path(folder))]
+        lines = sum(module.code_lines for module in every)
     package = root / "src" / "dpcompose"
-    others = [file for file in package.rglob("*") if file.is_file() and file.suffix not in {".py", ".pyc"}]
+    others = [file for file in package.rglob("*") if file.is_file() and file.suffix not in {".py", ".pyi", ".pyc"}]
     return {
         "code lines": lines,
-        "tokens": sum(len(module.tokens) for module in modules.values()),
+        "tokens": sum(len(module.tokens) for module in [*modules.values(), *stubs(root)]),
         "bytes of other files": sum(file.stat().st_size for file in others),
         "files": len(modules),
         "imports past a face": len(past_a_face(modules)),
+        "names of the largest face": max(len(module.offered) for module in modules.values()),
         "files in import circles": len(circles(modules)),
         "class names twice in a room": len(repeated_classes(modules)),
         "files with a single importer": len(single_importers(modules)),

@@ -31,6 +31,7 @@ from dpcompose import (
     DiscreteLaplace,
     Gaussian,
     Laplace,
+    Orientation,
     RandomizedResponse,
     compose,
 )
@@ -48,7 +49,7 @@ from dpcompose.audit import Feature, Found, Pair, Subject, Transcripts, Verdict,
 from dpcompose.audit.learned import LEARNERS
 from dpcompose.audit.subject import Source
 from dpcompose.composition import Composable, one_of
-from dpcompose.experiment import Experiment, Greedy, Orientation, Repeater, Wanderer, about_bob
+from dpcompose.experiment import Experiment, Greedy, Repeater, Wanderer, about_bob
 from dpcompose.ledger import Ledger
 from dpcompose.release.audited import audited_question, audited_session
 from dpcompose.release.sparse_vector import open_sparse_vector

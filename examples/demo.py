@@ -20,7 +20,7 @@ from dpcompose.report.exposure import exposure_page
 from dpcompose.report.html import contents
 from dpcompose.report.ledger import tree_page
 from dpcompose.report.number import above, below, digits_of
-from dpcompose.report.picture import save, svgs
+from dpcompose.report.picture import account_svgs, save_account
 from dpcompose.report.words import answer
 from examples.bob import make_plan as bob
 from examples.bob.page import bob_page
@@ -149,9 +149,9 @@ def _certified(done: PlanAccount) -> str:
 
 def _write(name: str, page: Page, done: PlanAccount) -> None:
     curve, growth = over_delta(done), over_times(done)
-    pictures = svgs(over_delta=curve, growth=growth, asked=done.delta)
+    pictures = account_svgs(over_delta=curve, growth=growth, asked=done.delta)
     (OUT / f"{name}.html").write_text(html(page, pictures=pictures), encoding="utf-8")
-    save(OUT / f"{name}.png", over_delta=curve, growth=growth, asked=done.delta)
+    save_account(OUT / f"{name}.png", over_delta=curve, growth=growth, asked=done.delta)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ import pytest
 from campaigns.robustness import commands, plans, run
 from campaigns.robustness.cases import Case
 from campaigns.robustness.values import VALUES
+from dpcompose import check
 from dpcompose.errors import DomainError
-from dpcompose.numerics import check
 
 
 @pytest.mark.slow

@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from prv_accountant import PRVAccountant
-from prv_accountant import privacy_random_variables as variables
+from prv_accountant import PRVAccountant, privacy_random_variables as variables
 
 from benchmarks.case import Answer, Case, NotOfferedError, Part
 

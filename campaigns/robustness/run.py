@@ -9,8 +9,7 @@ from contextlib import chdir
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 
-from campaigns.robustness import commands as broken_commands
-from campaigns.robustness import plans as drawn_plans
+from campaigns.robustness import commands as broken_commands, plans as drawn_plans
 from campaigns.robustness.cases import Case, cases
 from campaigns.robustness.judge import MOST_CALLS, judged
 from campaigns.robustness.values import VALUES

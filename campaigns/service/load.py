@@ -32,8 +32,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from campaigns.service.kills import CONTROLS as OF_KILLS
-from campaigns.service.kills import Servers, serve
+from campaigns.service.kills import CONTROLS as OF_KILLS, Servers, serve
 from campaigns.service.network import Proxy
 from dpcompose.account import open_scope
 from dpcompose.adaptive import PureFilter

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpcompose.contour import saddle
 from dpcompose.contour.contour import Contour, relative_value
-from dpcompose.contour.placement import place
+from dpcompose.contour.placement import placement_of
 from dpcompose.contour.quadrature import draw
 from dpcompose.contour.saddle import Chart
 from dpcompose.contour.transform import Cumulants, Transform, TransformSum
@@ -71,7 +71,7 @@ def drawn(
     variable = transform(product)
     if epsilon >= variable.maximum:
         return None
-    middle, contours = saddle.for_value(variable, epsilon), []
+    middle, contours = saddle.saddle_for_value(variable, epsilon), []
     for chart in _charts(variable, middle, tilts):
         order, (log_m, _, variance) = chart.order, chart.cumulants
         if not (math.isfinite(log_m) and variance > 0):
@@ -80,7 +80,7 @@ def drawn(
         contours.append(
             draw(
                 variable,
-                place(
+                placement_of(
                     variable,
                     order=order,
                     x=epsilon,
@@ -96,7 +96,7 @@ def drawn(
 
 def _charts(variable: Transform, middle: float, tilts: Sequence[float]) -> list[Chart]:
     """One table of moments around the saddle point, seen from each of the lines."""
-    wanted = np.array([saddle.short(middle * tilt, bits=24) for tilt in tilts])
+    wanted = np.array([saddle.shortened(middle * tilt, bits=24) for tilt in tilts])
     around, beside = saddle.around(variable, middle), variable.curve(wanted)
     orders = np.concatenate([around.orders, wanted])
     rows = zip(astuple(around.curve), astuple(beside), strict=True)

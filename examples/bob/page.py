@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from dpcompose import Bound
 from dpcompose.plan import Plan, PlanAccount
-from dpcompose.report import Column, Fact, Page, account_page
-from dpcompose.report import Table as Grid
+from dpcompose.report import Fact, Heading, Page, PageTable, account_page
 from dpcompose.report.number import above
 from examples.bob.make_plan import Table, plan
 
@@ -52,12 +51,12 @@ def bob_page(table: Table, account: PlanAccount, *, years: int) -> Page:
     )
 
 
-def _organizations(table: Table, totals: dict[str, Bound], years: int, delta: float) -> Grid:
+def _organizations(table: Table, totals: dict[str, Bound], years: int, delta: float) -> PageTable:
     columns = (
-        Column("organization"),
-        Column("deployments", "right"),
-        Column("their deltas", "right"),
-        Column("epsilon together", "right"),
+        Heading("organization"),
+        Heading("deployments", "right"),
+        Heading("their deltas", "right"),
+        Heading("epsilon together", "right"),
     )
     rows = [
         (
@@ -73,24 +72,24 @@ def _organizations(table: Table, totals: dict[str, Bound], years: int, delta: fl
         )
         for name, total in sorted(totals.items(), key=lambda item: -item[1].upper)
     ]
-    return Grid(f"Each organization alone, at delta = {delta!r}", columns, tuple(rows))
+    return PageTable(f"Each organization alone, at delta = {delta!r}", columns, tuple(rows))
 
 
-def _unknown(table: Table) -> Grid:
-    columns = (Column("organization"), Column("deployment"), Column("why there is no number", wrap=True))
+def _unknown(table: Table) -> PageTable:
+    columns = (Heading("organization"), Heading("deployment"), Heading("why there is no number", wrap=True))
     rows = tuple((row["organization"], row["name"], row["reason"]) for row in table.unknown)
-    return Grid("Unknown", columns, rows, (NO_TOTAL,))
+    return PageTable("Unknown", columns, rows, (NO_TOTAL,))
 
 
-def _assumptions(table: Table, years: int) -> Grid:
+def _assumptions(table: Table, years: int) -> PageTable:
     columns = (
-        Column("deployment", wrap=True),
-        Column("published"),
-        Column("protects", wrap=True),
-        Column("stated under"),
-        Column("of them", "right"),
-        Column("read as, each", wrap=True),
-        Column("assumed", wrap=True),
+        Heading("deployment", wrap=True),
+        Heading("published"),
+        Heading("protects", wrap=True),
+        Heading("stated under"),
+        Heading("of them", "right"),
+        Heading("read as, each", wrap=True),
+        Heading("assumed", wrap=True),
     )
     rows = tuple(
         (
@@ -104,7 +103,7 @@ def _assumptions(table: Table, years: int) -> Grid:
         )
         for row in table.deployments
     )
-    return Grid("What is assumed", columns, rows)
+    return PageTable("What is assumed", columns, rows)
 
 
 def _read(numbers: tuple[tuple[str, object], ...], times: int) -> str:

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         UnreachableError,
         UnsupportedError,
     )
-    from dpcompose.guarantee.adjacency import Adjacency, Orientation
     from dpcompose.mechanism import (
         AboveThreshold,
         BlackBox,
@@ -66,8 +65,9 @@ if TYPE_CHECKING:
     )
     from dpcompose.mechanism.participation import Participation
     from dpcompose.mechanism.secure_aggregation import distributed_discrete_gaussian
-    from dpcompose.numerics.bound import Bound, Certificate
-    from dpcompose.numerics.bounds import Bounds
+    from dpcompose.values.adjacency import Adjacency, Orientation
+    from dpcompose.values.bound import Bound, Certificate
+    from dpcompose.values.bounds import Bounds
 
 
 def _picture(name: str) -> Any:

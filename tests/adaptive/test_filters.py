@@ -12,8 +12,7 @@ from typing import Any
 
 import flint
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dpcompose import (
     Adjacency,

@@ -41,7 +41,7 @@ from dpcompose.adaptive.worst_case import worst_case
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, OverdrawnError, UnsupportedError
 from dpcompose.ledger import Ledger
-from dpcompose.numerics.exact import exact, rounded_up
+from dpcompose.values.exact import exact, rounded_up
 from oracles import backward
 
 RESPONSES = {

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dpcompose import (
     Adjacency,
@@ -40,7 +39,7 @@ from dpcompose.adaptive import (
 )
 from dpcompose.errors import DomainError
 from dpcompose.ledger import Ledger
-from dpcompose.numerics.exact import exact, rounded_down, rounded_up
+from dpcompose.values.exact import exact, rounded_down, rounded_up
 
 
 def granted(filter: Filter, mechanism: Any, times: int) -> bool:

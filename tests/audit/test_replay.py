@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from dpcompose import BlackBox, Concentrated, DomainError, GaussianDP, Laplace
-from dpcompose.audit import Pair, Primitives, Subject, Verdict, audit, modelled, replay
-from dpcompose.audit import model as models
+from dpcompose.audit import Pair, Primitives, Subject, Verdict, audit, model as models, modelled, replay
 from dpcompose.audit.claim import certified
 from dpcompose.audit.model import model
 from dpcompose.audit.primitives import Norm

@@ -11,7 +11,7 @@ import pytest
 
 from dpcompose import book
 from dpcompose.divergence import max_ratio
-from dpcompose.guarantee.gaussian import mu_for
+from dpcompose.guarantee.gaussian import gaussian_mu
 
 PAGE = (Path(__file__).parents[2] / "docs" / "book.md").read_text()
 PRINTED = [
@@ -108,7 +108,7 @@ def test_theorem_3_14_needs_fresh_coins() -> None:
 
 
 def test_theorem_3_22_is_38_percent_too_large_at_its_example() -> None:
-    least = 1 / mu_for(0.5, delta=1e-5).upper
+    least = 1 / gaussian_mu(0.5, delta=1e-5).upper
     assert book.gaussian_noise(0.5, delta=1e-5) / least == pytest.approx(1.38, abs=0.005)
     assert "38 percent" in section("Theorem 3.22") and "38%" in PROSE["book.zh.md"]
     assert "by a third" not in PAGE and "松三分之一" not in PROSE["book.zh.md"]

@@ -17,7 +17,7 @@ from dpcompose.composition.composition import Composable
 from dpcompose.composition.profile import Profile
 from dpcompose.loss.atomic_sum import AtomicSum
 from dpcompose.numerics import elementary
-from dpcompose.numerics.bound import Bound
+from dpcompose.values.bound import Bound
 
 
 class Work:

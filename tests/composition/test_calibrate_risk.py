@@ -13,8 +13,7 @@ import pytest
 from dpcompose import Gaussian, Laplace, calibrate
 from dpcompose.composition.composition import Composable
 from dpcompose.errors import DomainError, UnreachableError
-from dpcompose.plan import Plan
-from dpcompose.plan import calibrate as calibrate_plan
+from dpcompose.plan import Plan, calibrate as calibrate_plan
 from tests.cli.runner import invoke
 
 

@@ -87,7 +87,7 @@ def test_infeasible_is_infinite_and_says_so_once() -> None:
 
 def test_gaussians_are_exact() -> None:
     rows = named(compare(Gaussian(10.0) * 100, delta=1e-5))
-    assert rows["Gaussian"].epsilon == pytest.approx(gaussian.epsilon(1e-5, mu=1.0).upper, rel=1e-12)
+    assert rows["Gaussian"].epsilon == pytest.approx(gaussian.gaussian_epsilon(1e-5, mu=1.0).upper, rel=1e-12)
     assert "central limit" not in rows and "basic composition" not in rows
 
 

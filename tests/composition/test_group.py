@@ -28,8 +28,7 @@ from dpcompose import (
 )
 from dpcompose.composition.composition import Composable
 from dpcompose.errors import DomainError, UnsupportedError
-from oracles import atoms, chains
-from oracles import gaussian as gaussian_truth
+from oracles import atoms, chains, gaussian as gaussian_truth
 from oracles.gaussian import upper_tail
 
 ADD_REMOVE, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE

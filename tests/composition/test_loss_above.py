@@ -6,8 +6,7 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from mpmath import erfc, mp, mpf
 
 from dpcompose import BlackBox, Exponential, Gaussian, Laplace, Orientation, UnsupportedError

@@ -31,7 +31,7 @@ from dpcompose.composition.composition import Composable
 from dpcompose.composition.question import PrivacyQuestion
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.approximate import ApproximateDP
-from dpcompose.numerics.bound import Bound
+from dpcompose.values.bound import Bound
 from oracles import chains
 from oracles.gaussian import upper_tail
 

@@ -14,7 +14,7 @@ from flint import acb, arb, ctx
 from dpcompose import Adjacency, Composition, compose
 from dpcompose.contour import invert, saddle
 from dpcompose.contour.contour import Bracket, relative_value
-from dpcompose.contour.placement import place
+from dpcompose.contour.placement import placement_of
 from dpcompose.contour.quadrature import draw
 from dpcompose.contour.transform import Transform
 from dpcompose.loss.gaussian import GaussianSum
@@ -51,12 +51,12 @@ def points(transform: Transform, seed: int) -> list[float]:
 
 
 def bracket(transform: Transform, x: float, *, multiple: float, tolerance: float) -> Bracket:
-    order = saddle.short(multiple * saddle.for_value(transform, x), bits=24)
+    order = saddle.shortened(multiple * saddle.saddle_for_value(transform, x), bits=24)
     log_m, _, variance = transform.cumulants(order)
     if not (log_m < math.inf and variance < math.inf):
         return Bracket(0.0, math.inf, *[math.inf] * 4)  # no line where the moments are beyond floats
     log_mass = min(log_m - order * x + math.log(relative_value(variance, order)), 0.0)
-    placement = place(transform, order=order, x=x, log_mass=log_mass, tolerance=tolerance, most_nodes=20_000)
+    placement = placement_of(transform, order=order, x=x, log_mass=log_mass, tolerance=tolerance, most_nodes=20_000)
     return draw(transform, placement).bracket(x)
 
 
@@ -167,6 +167,6 @@ def test_the_laplace_line_where_its_modulus_is_small(times: int) -> None:
 def test_a_bound_on_far_aliases_is_not_cut_where_one_factor_is_no_float(x: float, least: float) -> None:
     """Chernoff's bound at order 2000 is e^1872 at x = 1 and e^872 at x = 1.5; the first alias has e^-1000 of that."""
     variable = GaussianSum(1.0)
-    line = draw(variable, place(variable, order=1.0, x=1.0, log_mass=-1.0, tolerance=1e-3, most_nodes=1000))
+    line = draw(variable, placement_of(variable, order=1.0, x=1.0, log_mass=-1.0, tolerance=1e-3, most_nodes=1000))
     far = replace(line, order=1000.0, step=2 * math.pi, outer=((2000.0, 3881.0),), maximum=math.inf)
     assert far._aliases(x) >= least

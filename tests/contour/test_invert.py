@@ -83,18 +83,18 @@ def test_a_tight_budget_widens_and_stays_right() -> None:
 
 class TestWalk:
     def test_it_stops_at_the_first_proof(self) -> None:
-        assert invert.walk(lambda point: True, 1.0, 1e-3, 10.0) == pytest.approx(1.0006)
-        found = invert.walk(lambda point: point >= 1.5, 1.0, 1e-3, 10.0)
+        assert invert.walk_to_proof(lambda point: True, 1.0, 1e-3, 10.0) == pytest.approx(1.0006)
+        found = invert.walk_to_proof(lambda point: point >= 1.5, 1.0, 1e-3, 10.0)
         assert 1.5 <= found <= 1.8
 
     def test_without_a_proof_it_ends_at_the_end(self) -> None:
-        assert invert.walk(lambda point: False, 1.0, 1e-3, 10.0) == 10.0
-        assert invert.walk(lambda point: False, 1.0, 1e-3, math.inf) == math.inf
-        assert invert.walk(lambda point: True, 9.9999, 1.0, 10.0) == 10.0
+        assert invert.walk_to_proof(lambda point: False, 1.0, 1e-3, 10.0) == 10.0
+        assert invert.walk_to_proof(lambda point: False, 1.0, 1e-3, math.inf) == math.inf
+        assert invert.walk_to_proof(lambda point: True, 9.9999, 1.0, 10.0) == 10.0
 
     def test_a_step_of_nothing_still_moves(self) -> None:
-        assert invert.walk(lambda point: point > 1.0, 1.0, 0.0, 10.0) > 1.0
-        assert invert.walk(lambda point: point > -1.0, -1.0, 0.0, 10.0) > -1.0
+        assert invert.walk_to_proof(lambda point: point > 1.0, 1.0, 0.0, 10.0) > 1.0
+        assert invert.walk_to_proof(lambda point: point > -1.0, -1.0, 0.0, 10.0) > -1.0
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from dpcompose.divergence import (
     total_variation,
 )
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.numerics import Bound
+from dpcompose.values.bound import Bound
 
 
 def gaussian(mean: float = 0.0, sigma: float = 1.0) -> Density:

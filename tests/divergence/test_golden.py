@@ -24,7 +24,7 @@ from dpcompose.divergence import (
     symmetric_witness,
     total_variation,
 )
-from dpcompose.numerics import Bound
+from dpcompose.values.bound import Bound
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_text())["golden"]
 Pair = tuple[dict[Any, Fraction], dict[Any, Fraction]]

@@ -10,7 +10,7 @@ import pytest
 
 from dpcompose.divergence import approximate_max, hockey_stick, smallest_epsilon
 from dpcompose.errors import DomainError
-from dpcompose.numerics import Bound
+from dpcompose.values.bound import Bound
 
 
 def truncated_geometric(a: Fraction, top: int) -> dict[int, dict[int, Fraction]]:

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from flint import arb, ctx, fmpq
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dpcompose.divergence import (
     approximate_max,
@@ -23,7 +22,7 @@ from dpcompose.divergence import (
     renyi,
     total_variation,
 )
-from dpcompose.numerics import Bound
+from dpcompose.values.bound import Bound
 
 ctx.prec = 3000
 Y, Z = [0.7, 0.2, 0.1], [0.3, 0.3, 0.4]

@@ -46,9 +46,14 @@ CALLS: list[tuple[str, Callable[..., Any], dict[str, Any], dict[str, list[Any]]]
     ("RenyiDP", RenyiDP, {"curve": abs}, {"curve": [1.0, None, "x"]}),
     ("RenyiDP()", RenyiDP(lambda a: a).__call__, {"order": 2.0}, {"order": ORDER}),
     ("RenyiDP().epsilon", RenyiDP(lambda a: a).epsilon, {"delta": 0.1}, {"delta": PROBABILITY}),
-    ("gaussian.profile", gaussian.profile, {"epsilon": 1.0, "mu": 1.0}, {"epsilon": WRONG_TYPE, "mu": FINITE}),
-    ("gaussian.epsilon", gaussian.epsilon, {"delta": 0.1, "mu": 1.0}, {"delta": PROBABILITY, "mu": FINITE}),
-    ("gaussian.mu_for", gaussian.mu_for, {"epsilon": 1.0, "delta": 0.1}, {"epsilon": NEGATIVE, "delta": PROBABILITY}),
+    ("gaussian.profile", gaussian.gaussian_profile, {"epsilon": 1.0, "mu": 1.0}, {"epsilon": WRONG_TYPE, "mu": FINITE}),
+    ("gaussian.epsilon", gaussian.gaussian_epsilon, {"delta": 0.1, "mu": 1.0}, {"delta": PROBABILITY, "mu": FINITE}),
+    (
+        "gaussian.mu_for",
+        gaussian.gaussian_mu,
+        {"epsilon": 1.0, "delta": 0.1},
+        {"epsilon": NEGATIVE, "delta": PROBABILITY},
+    ),
     (
         "optimal.homogeneous_delta",
         optimal.homogeneous_delta,
@@ -90,7 +95,7 @@ CALLS: list[tuple[str, Callable[..., Any], dict[str, Any], dict[str, list[Any]]]
     ),
     (
         "renyi.best_epsilon",
-        renyi.best_epsilon,
+        renyi.renyi_epsilon,
         {"curve": lambda a: a, "delta": 0.1},
         {"delta": PROBABILITY, "curve": [1.0, None]},
     ),
@@ -101,7 +106,7 @@ CALLS: list[tuple[str, Callable[..., Any], dict[str, Any], dict[str, list[Any]]]
             {"promise": RHO, "delta": 0.1},
             {"delta": PROBABILITY, "promise": [0.5, None, PROMISE]},
         )
-        for function in (concentrated.bun_steinke_epsilon, concentrated.best_epsilon)
+        for function in (concentrated.bun_steinke_epsilon, concentrated.concentrated_epsilon)
     ),
     (
         "concentrated.optimal_moment_delta",
@@ -109,13 +114,18 @@ CALLS: list[tuple[str, Callable[..., Any], dict[str, Any], dict[str, list[Any]]]
         {"promise": RHO, "epsilon": 1.0},
         {"epsilon": NEGATIVE},
     ),
-    ("pure.renyi", pure.renyi, {"epsilon": 1.0, "order": 2.0}, {"epsilon": NEGATIVE, "order": ORDER}),
-    ("pure.concentrated", pure.concentrated, {"epsilon": 1.0}, {"epsilon": FINITE}),
-    ("group.book", group.book, {"promise": PROMISE, "size": 2}, {"size": SIZE, "promise": [0.5, None, RHO]}),
-    ("group.chained", group.chained, {"promise": PROMISE, "size": 2}, {"size": SIZE, "promise": [0.5, None, RHO]}),
+    ("pure.renyi", pure.pure_renyi, {"epsilon": 1.0, "order": 2.0}, {"epsilon": NEGATIVE, "order": ORDER}),
+    ("pure.concentrated", pure.pure_concentrated, {"epsilon": 1.0}, {"epsilon": FINITE}),
+    ("group.book", group.group_printed, {"promise": PROMISE, "size": 2}, {"size": SIZE, "promise": [0.5, None, RHO]}),
+    (
+        "group.chained",
+        group.group_chained,
+        {"promise": PROMISE, "size": 2},
+        {"size": SIZE, "promise": [0.5, None, RHO]},
+    ),
     (
         "group.tight_delta",
-        group.tight_delta,
+        group.group_delta,
         {"target_epsilon": 1.0, "promise": PROMISE, "size": 2},
         {"target_epsilon": FINITE, "size": SIZE},
     ),
@@ -131,10 +141,10 @@ CALLS: list[tuple[str, Callable[..., Any], dict[str, Any], dict[str, list[Any]]]
         {"alpha": 0.1, "promise": PROMISE},
         {"alpha": PROBABILITY, "promise": [0.5, None, RHO]},
     ),
-    ("gaussian.tradeoff", gaussian.tradeoff, {"alpha": 0.1, "mu": 1.0}, {"alpha": PROBABILITY, "mu": FINITE}),
+    ("gaussian.tradeoff", gaussian.gaussian_tradeoff, {"alpha": 0.1, "mu": 1.0}, {"alpha": PROBABILITY, "mu": FINITE}),
     *(
         (f"advanced.{function.__name__}", function, {"promises": [(PROMISE, 3)], "slack": 0.1}, {"slack": OPEN})
-        for function in (advanced.printed, advanced.tight, advanced.half_squares)
+        for function in (advanced.printed_advanced, advanced.tight_advanced, advanced.advanced_half_squares)
     ),
 ]
 CASES = [
@@ -160,4 +170,4 @@ def test_the_good_values_are_good(call: Callable[..., Any], good: dict[str, Any]
 @pytest.mark.parametrize("value", [math.nan, -1.0, "x", None])
 def test_a_curve_that_returns_nonsense_is_refused(value: Any) -> None:
     with pytest.raises(DomainError):
-        renyi.best_epsilon(lambda order: value, delta=0.1)
+        renyi.renyi_epsilon(lambda order: value, delta=0.1)

@@ -14,7 +14,7 @@ from flint import arb, ctx
 from scipy.special import erfcx
 
 from dpcompose.guarantee import gaussian
-from dpcompose.numerics import UNIT_ROUNDOFF, Bound
+from dpcompose.values.bound import UNIT_ROUNDOFF, Bound
 from oracles import gaussian as truth
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_text())["golden"]
@@ -44,7 +44,7 @@ def test_profile_contains_the_truth_and_is_narrow(block: int) -> None:
         mu, epsilon = draw(seed)
         if epsilon / mu > 1e4:
             continue
-        bound = gaussian.profile(epsilon, mu=mu)
+        bound = gaussian.gaussian_profile(epsilon, mu=mu)
         assert encloses(bound, truth.delta(epsilon, [(mu, 1)])), (seed, mu, epsilon)
         if bound.lower > 1e-300:
             assert bound.width <= 2e-12 * bound.lower, (seed, mu, epsilon)
@@ -56,7 +56,7 @@ def test_epsilon_is_the_inverse_on_both_sides(block: int) -> None:
         rng = random.Random(seed)
         mu = math.exp(rng.uniform(math.log(1e-12), math.log(1e6)))
         delta = rng.choice([10 ** rng.uniform(-300, 0), 1 - 10 ** rng.uniform(-12, -1), 10 ** rng.uniform(-323, -300)])
-        bound = gaussian.epsilon(delta, mu=mu)
+        bound = gaussian.gaussian_epsilon(delta, mu=mu)
         assert not truth.delta(bound.upper, [(mu, 1)]) > arb(delta), (seed, mu, delta)
         if bound.lower > 0:
             assert not truth.delta(bound.lower, [(mu, 1)]) < arb(delta), (seed, mu, delta)
@@ -68,7 +68,7 @@ def test_epsilon_is_the_inverse_on_both_sides(block: int) -> None:
 def test_mu_for_is_the_inverse_in_mu(seed: int) -> None:
     rng = random.Random(seed)
     epsilon, delta = rng.choice([0.0, math.exp(rng.uniform(-20, 8))]), 10 ** rng.uniform(-250, -0.01)
-    bound = gaussian.mu_for(epsilon, delta=delta)
+    bound = gaussian.gaussian_mu(epsilon, delta=delta)
     assert not truth.delta(epsilon, [(bound.lower, 1)]) > arb(delta)
     assert not truth.delta(epsilon, [(bound.upper, 1)]) < arb(delta)
     assert bound.width <= 1e-11 * bound.upper
@@ -76,13 +76,13 @@ def test_mu_for_is_the_inverse_in_mu(seed: int) -> None:
 
 @pytest.mark.parametrize("row", rows("gaussian_delta"))
 def test_golden_delta(row: dict[str, str]) -> None:
-    value = gaussian.profile(float(row["eps"]), mu=float(row["mu"])).upper
+    value = gaussian.gaussian_profile(float(row["eps"]), mu=float(row["mu"])).upper
     assert value == pytest.approx(float(row["expected"]), rel=2e-12)
 
 
 @pytest.mark.parametrize("row", rows("gaussian_mu_for"))
 def test_golden_mu(row: dict[str, str]) -> None:
-    bound = gaussian.mu_for(float(row["eps"]), delta=float(row["delta"]))
+    bound = gaussian.gaussian_mu(float(row["eps"]), delta=float(row["delta"]))
     assert bound.lower == pytest.approx(float(row["expected"]), rel=1e-12)
 
 
@@ -99,19 +99,19 @@ def test_golden_mu(row: dict[str, str]) -> None:
     ],
 )
 def test_extremes(epsilon: float, mu: float, lower: float, upper: float) -> None:
-    bound = gaussian.profile(epsilon, mu=mu)
+    bound = gaussian.gaussian_profile(epsilon, mu=mu)
     assert lower <= bound.lower <= bound.upper <= upper
 
 
 def test_what_no_float_can_hold_is_widened_never_dropped() -> None:
-    assert gaussian.epsilon(1e-5, mu=1e200).upper == math.inf
-    assert gaussian.epsilon(0.0, mu=1.0) == Bound(math.inf, math.inf)
-    assert gaussian.epsilon(0.0, mu=0.0) == gaussian.epsilon(1.0, mu=3.0) == Bound(0.0, 0.0)
-    assert gaussian.epsilon(5e-324, mu=1.0).upper > 38
+    assert gaussian.gaussian_epsilon(1e-5, mu=1e200).upper == math.inf
+    assert gaussian.gaussian_epsilon(0.0, mu=1.0) == Bound(math.inf, math.inf)
+    assert gaussian.gaussian_epsilon(0.0, mu=0.0) == gaussian.gaussian_epsilon(1.0, mu=3.0) == Bound(0.0, 0.0)
+    assert gaussian.gaussian_epsilon(5e-324, mu=1.0).upper > 38
 
 
 def test_a_stronger_promise_never_costs_more() -> None:
-    values = [gaussian.profile(1.0, mu=mu / 16).upper for mu in range(1, 80)]
+    values = [gaussian.gaussian_profile(1.0, mu=mu / 16).upper for mu in range(1, 80)]
     assert values == sorted(values)
 
 

@@ -12,8 +12,9 @@ import pytest
 from flint import arb, ctx
 
 from dpcompose.errors import UnsupportedError
+from dpcompose.guarantee import binomial
 from dpcompose.guarantee.optimal import homogeneous_delta, homogeneous_epsilon
-from dpcompose.numerics import Bound, binomial
+from dpcompose.values.bound import Bound
 from oracles import optimal as truth
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_text())["golden"]

@@ -105,21 +105,23 @@ def test_the_conversions_are_ordered_and_rounded_up(seed: int) -> None:
 @pytest.mark.parametrize("mu", [1e-3, 0.1, 1.0, 7.0])
 @pytest.mark.parametrize("delta", [0.1, 1e-5, 1e-50])
 def test_the_curve_of_a_gaussian_bounds_its_epsilon(mu: float, delta: float) -> None:
-    found = renyi.best_epsilon(lambda order: order * mu * mu / 2, delta=delta)
-    true = gaussian.epsilon(delta, mu=mu)
+    found = renyi.renyi_epsilon(lambda order: order * mu * mu / 2, delta=delta)
+    true = gaussian.gaussian_epsilon(delta, mu=mu)
     assert true.lower <= found.epsilon <= 1.6 * true.upper + 0.2 * mu
-    assert found.epsilon == pytest.approx(concentrated.best_epsilon(ConcentratedDP(mu * mu / 2), delta=delta), rel=1e-6)
+    assert found.epsilon == pytest.approx(
+        concentrated.concentrated_epsilon(ConcentratedDP(mu * mu / 2), delta=delta), rel=1e-6
+    )
 
 
 @pytest.mark.parametrize(("epsilon", "times", "delta"), [(0.1, 100, 1e-6), (1.0, 3, 1e-3), (1 / 801, 10_000, 1e-14)])
 def test_the_curve_of_randomized_response_bounds_the_optimum(epsilon: float, times: int, delta: float) -> None:
-    found = renyi.best_epsilon(lambda order: times * pure.renyi(epsilon, order=order), delta=delta)
+    found = renyi.renyi_epsilon(lambda order: times * pure.pure_renyi(epsilon, order=order), delta=delta)
     true = optimal.homogeneous_epsilon(delta, epsilon=epsilon, times=times)
     assert true.lower <= found.epsilon <= 1.3 * true.upper
 
 
 def test_the_search_is_as_good_as_a_fine_grid() -> None:
-    best = renyi.best_epsilon(lambda order: order / 2, delta=1e-6)
+    best = renyi.renyi_epsilon(lambda order: order / 2, delta=1e-6)
     grid = min(
         lossless_epsilon(order / 2, order=order, delta=1e-6) for order in (1 + 0.02 * i for i in range(100, 400))
     )
@@ -135,17 +137,17 @@ def test_the_search_for_a_delta_is_as_good_as_a_fine_grid(last: float) -> None:
 
     orders = [1.0 + math.exp(place / 50.0) for place in range(-100, 400)]
     grid = min(renyi.optimal_moment_delta(curve(order), order=order, epsilon=0.868) for order in orders)
-    assert renyi.best_delta(curve, epsilon=0.868) <= grid * (1.0 + 1e-3)
+    assert renyi.renyi_delta(curve, epsilon=0.868) <= grid * (1.0 + 1e-3)
 
 
 def test_a_curve_known_up_to_an_order_is_used_below_it() -> None:
-    found = renyi.best_epsilon(lambda order: order / 2 if order < 3 else math.inf, delta=1e-6)
+    found = renyi.renyi_epsilon(lambda order: order / 2 if order < 3 else math.inf, delta=1e-6)
     assert found.order < 3 and found.epsilon < math.inf
 
 
 def test_nothing_finite_is_infinite() -> None:
-    assert renyi.best_epsilon(lambda order: math.inf, delta=1e-6).epsilon == math.inf
-    assert renyi.best_epsilon(lambda order: order, delta=0.0).epsilon == math.inf
+    assert renyi.renyi_epsilon(lambda order: math.inf, delta=1e-6).epsilon == math.inf
+    assert renyi.renyi_epsilon(lambda order: order, delta=0.0).epsilon == math.inf
     assert lossless_epsilon(math.inf, order=2.0, delta=0.1) == math.inf
     assert lossless_epsilon(0.0, order=2.0, delta=0.0) == 0.0
     assert renyi.optimal_moment_delta(math.inf, order=2.0, epsilon=3.0) == 1.0
@@ -163,46 +165,46 @@ def test_golden_concentrated() -> None:
     promise = ConcentratedDP(data["rho"])
     basic = concentrated.bun_steinke_epsilon(promise, delta=data["delta"])
     assert basic == pytest.approx(data["expected"], rel=1e-12)
-    best = concentrated.best_epsilon(promise, delta=data["delta"])
+    best = concentrated.concentrated_epsilon(promise, delta=data["delta"])
     assert best <= 5.22153444453016904423 < basic
-    assert best >= gaussian.epsilon(data["delta"], mu=math.sqrt(2 * data["rho"])).lower
+    assert best >= gaussian.gaussian_epsilon(data["delta"], mu=math.sqrt(2 * data["rho"])).lower
     data = row("zcdp_delta_cks_opt")
     delta = concentrated.optimal_moment_delta(ConcentratedDP(data["rho"]), epsilon=data["eps"])
     assert delta == pytest.approx(data["expected"], rel=1e-12)
-    rho = ConcentratedDP(10 * pure.concentrated(0.1).rho)
+    rho = ConcentratedDP(10 * pure.pure_concentrated(0.1).rho)
     assert concentrated.bun_steinke_epsilon(rho, delta=1e-6) == pytest.approx(1.71152445151256066300, rel=1e-12)
 
 
 def test_a_promise_that_may_fail_uses_up_its_delta() -> None:
     promise = ConcentratedDP(0.5, delta=1e-7)
     rest = (1e-6 - 1e-7) / (1 - 1e-7)
-    wanted = concentrated.best_epsilon(ConcentratedDP(0.5), delta=rest)
-    assert concentrated.best_epsilon(promise, delta=1e-6) == pytest.approx(wanted, rel=1e-12)
-    assert concentrated.best_epsilon(promise, delta=1e-7) == math.inf
-    assert concentrated.best_epsilon(promise, delta=1e-8) == math.inf
-    assert concentrated.best_epsilon(ConcentratedDP(0.0, delta=1e-7), delta=1e-7) == 0.0
+    wanted = concentrated.concentrated_epsilon(ConcentratedDP(0.5), delta=rest)
+    assert concentrated.concentrated_epsilon(promise, delta=1e-6) == pytest.approx(wanted, rel=1e-12)
+    assert concentrated.concentrated_epsilon(promise, delta=1e-7) == math.inf
+    assert concentrated.concentrated_epsilon(promise, delta=1e-8) == math.inf
+    assert concentrated.concentrated_epsilon(ConcentratedDP(0.0, delta=1e-7), delta=1e-7) == 0.0
     assert concentrated.optimal_moment_delta(promise, epsilon=math.inf) >= 1e-7
 
 
 def test_golden_pure() -> None:
     for name in ("rdp_rr", "pure_to_rdp_stable"):
         data = row(name)
-        assert pure.renyi(data["eps"], order=data["alpha"]) == pytest.approx(data["expected"], rel=1e-12)
+        assert pure.pure_renyi(data["eps"], order=data["alpha"]) == pytest.approx(data["expected"], rel=1e-12)
     data = row("kl_tight_pure")
-    assert pure.concentrated(data["eps"]).rho == pytest.approx(data["expected"], rel=1e-12)
+    assert pure.pure_concentrated(data["eps"]).rho == pytest.approx(data["expected"], rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(100))
 def test_randomized_response_is_rounded_up_and_below_its_concentrated_line(seed: int) -> None:
     rng = random.Random(seed)
     epsilon, order = math.exp(rng.uniform(-20, 6)), 1 + math.exp(rng.uniform(-9, 9))
-    value = pure.renyi(epsilon, order=order)
+    value = pure.pure_renyi(epsilon, order=order)
     with ctx.workprec(400):
         e, a = arb(epsilon), arb(order)
         true = ((((a - arb("0.5")) * e).cosh()) / (e / 2).cosh()).log() / (a - 1)
         assert arb(value) >= true and (arb(value) - true) < true * arb("1e-12")
         assert true <= a * e * (e / 2).tanh()
-        assert arb(pure.concentrated(epsilon).rho) >= e * (e / 2).tanh()
+        assert arb(pure.pure_concentrated(epsilon).rho) >= e * (e / 2).tanh()
 
 
 def counted_tangents(monkeypatch: pytest.MonkeyPatch) -> list[None]:
@@ -224,7 +226,7 @@ def test_a_conversion_takes_few_tangents_at_every_delta(
     rho: float, delta: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken = counted_tangents(monkeypatch)
-    found = renyi.best_epsilon(lambda order: order * rho, delta=delta)
+    found = renyi.renyi_epsilon(lambda order: order * rho, delta=delta)
     assert len(taken) <= 80
     # No more than one moment gives at its best order, [CanonneKamathSteinke2020, Proposition 12].
     order = 1 + math.sqrt(-math.log(delta) / rho)

@@ -13,7 +13,7 @@ from flint import arb, ctx
 from dpcompose.guarantee import ApproximateDP, optimal
 from dpcompose.guarantee.heterogeneous import heterogeneous_delta
 from dpcompose.guarantee.optimal import homogeneous_delta, homogeneous_epsilon
-from dpcompose.numerics import exact
+from dpcompose.values import exact
 from oracles import optimal as truth
 
 

@@ -19,7 +19,7 @@ from dpcompose.guarantee import approximate, gaussian
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.guarantee.gaussian import GaussianTradeoff
 from dpcompose.guarantee.optimal import homogeneous_delta
-from dpcompose.numerics.bound import Bound
+from dpcompose.values.bound import Bound
 from oracles import gaussian as truth
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_text())["golden"]
@@ -37,9 +37,13 @@ def test_golden() -> None:
     data = row("tradeoff_gaussian")
     assert GaussianTradeoff(data["mu"]).tradeoff(data["alpha"]).lower == pytest.approx(data["expected"], rel=1e-12)
     data = row("tpr_at_fpr_gaussian")
-    assert 1 - gaussian.tradeoff(data["fpr"], mu=data["mu"]).lower == pytest.approx(data["expected"], rel=1e-11)
+    assert 1 - gaussian.gaussian_tradeoff(data["fpr"], mu=data["mu"]).lower == pytest.approx(
+        data["expected"], rel=1e-11
+    )
     data = row("rero_gaussian")
-    assert 1 - gaussian.tradeoff(data["kappa"], mu=data["mu"]).upper == pytest.approx(data["expected"], rel=1e-12)
+    assert 1 - gaussian.gaussian_tradeoff(data["kappa"], mu=data["mu"]).upper == pytest.approx(
+        data["expected"], rel=1e-12
+    )
     data = row("rero_pure")
     assert approximate.blowup(data["kappa"], promise=ApproximateDP(data["eps"])).upper == pytest.approx(
         data["expected"], rel=1e-12
@@ -68,7 +72,7 @@ def test_approximate_encloses_its_formula(seed: int) -> None:
 def test_gaussian_encloses_its_formula(seed: int) -> None:
     rng = random.Random(seed)
     alpha, mu = rng.choice([rng.random(), 10 ** rng.uniform(-250, 0)]), math.exp(rng.uniform(-8, 3))
-    bound = gaussian.tradeoff(alpha, mu=mu)
+    bound = gaussian.gaussian_tradeoff(alpha, mu=mu)
     with ctx.workprec(600):
         # Phi^-1 by bisection: the point x with P[N > x] = alpha.
         low, high = arb(-45), arb(45)
@@ -97,8 +101,8 @@ def best_error(
 @pytest.mark.parametrize("mu", [0.1, 1.0, 4.0])
 @pytest.mark.parametrize("alpha", [0.0, 1e-6, 0.05, 0.5, 0.99, 1.0])
 def test_the_dual_of_the_profile_is_the_tradeoff(mu: float, alpha: float) -> None:
-    dual = best_error(alpha, lambda epsilon: gaussian.profile(epsilon, mu=mu), infinite=0.0)
-    closed = gaussian.tradeoff(alpha, mu=mu)
+    dual = best_error(alpha, lambda epsilon: gaussian.gaussian_profile(epsilon, mu=mu), infinite=0.0)
+    closed = gaussian.gaussian_tradeoff(alpha, mu=mu)
     assert dual.lower <= closed.upper and closed.lower <= dual.upper
     assert dual.width < 1e-8
 

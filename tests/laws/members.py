@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import Phase, given, settings, strategies as st
 
 from dpcompose import (
     AboveThreshold,
@@ -88,7 +87,7 @@ def lopsided(size: float) -> DominatingPair:
 
 def from_profile(size: float) -> DominatingPair:
     return DominatingPair.from_profile(
-        lambda epsilon: gaussian.profile(epsilon, mu=size).upper, error=1e-13, adjacency=Adjacency.ADD_REMOVE
+        lambda epsilon: gaussian.gaussian_profile(epsilon, mu=size).upper, error=1e-13, adjacency=Adjacency.ADD_REMOVE
     )
 
 

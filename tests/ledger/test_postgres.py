@@ -16,8 +16,7 @@ import pytest
 from campaigns.ledger.processes import in_threads
 from campaigns.ledger.server import Server, server
 from dpcompose.errors import DomainError, NewerSchemaError, OverdrawnError, StoreError, TamperedError
-from dpcompose.ledger import Ledger
-from dpcompose.ledger import postgres as postgres_store
+from dpcompose.ledger import Ledger, postgres as postgres_store
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ def test_gaussian_noise_lies_below_the_pair_of_its_curve(rho: float) -> None:
     loss = renyi_pair(concentrated(rho))
     for epsilon in EPSILONS:
         for point in (epsilon * math.sqrt(rho), -epsilon * math.sqrt(rho)):
-            assert loss.profile(point).upper >= gaussian.profile(point, mu=math.sqrt(2 * rho)).lower
+            assert loss.profile(point).upper >= gaussian.gaussian_profile(point, mu=math.sqrt(2 * rho)).lower
 
 
 @pytest.mark.parametrize("rho", [1e-4, 0.02, 0.5, 30.0])
@@ -41,7 +41,7 @@ def test_the_pair_is_hardly_above_the_conversion_of_the_best_order(rho: float) -
     loss = renyi_pair(concentrated(rho))
     for share in (1.0, 2.0, 4.0, 8.0):
         epsilon = rho + share * math.sqrt(rho)
-        assert loss.profile(epsilon).upper <= 1.003 * renyi.best_delta(lambda order: rho * order, epsilon=epsilon)
+        assert loss.profile(epsilon).upper <= 1.003 * renyi.renyi_delta(lambda order: rho * order, epsilon=epsilon)
     assert loss.infinite_mass < 1e-150
 
 

@@ -7,8 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from flint import acb, arb, ctx
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dpcompose import Adjacency, Laplace, compose
 from dpcompose.loss import sampled_laplace_rule as rule

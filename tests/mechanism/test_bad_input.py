@@ -169,7 +169,7 @@ GOOD: dict[str, Any] = {
     "rate": 0.25,
 }
 GOOD |= {
-    "profile": lambda epsilon: gaussian.profile(epsilon, mu=1.0).upper,
+    "profile": lambda epsilon: gaussian.gaussian_profile(epsilon, mu=1.0).upper,
     "error": 1e-9,
     "adjacency": Adjacency.ADD_REMOVE,
 }

@@ -16,7 +16,7 @@ from dpcompose.composition.part import Pairs
 from dpcompose.composition.question import ask
 from dpcompose.guarantee import gaussian
 from dpcompose.loss.gaussian import GaussianLoss
-from dpcompose.numerics.bound import UNIT_ROUNDOFF
+from dpcompose.values.bound import UNIT_ROUNDOFF
 
 SEED = 20
 ADJACENCIES = list(Adjacency)
@@ -68,7 +68,7 @@ def test_one_by_one_gives_the_same_answer(adjacency: Adjacency, orientation: Ori
     composition = compose(*(Gaussian(10 + index / 10) for index in range(MANY)))
     together = composition.epsilon(delta=1e-6, adjacency=adjacency, orientation=orientation)
     total = math.fsum(float(square(one, adjacency)) * times for one, times in counted(composition))
-    assert together.contains(gaussian.epsilon(1e-6, mu=math.sqrt(total)).upper) and together.width < 1e-12
+    assert together.contains(gaussian.gaussian_epsilon(1e-6, mu=math.sqrt(total)).upper) and together.width < 1e-12
     apart = [compose(*(one for one, _ in counted(composition)[:number])) for number in (1, MANY - 1)]
     assert all(part.epsilon(delta=1e-6, adjacency=adjacency).upper < together.upper for part in apart)
 

@@ -13,13 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.numerics import UNIT_ROUNDOFF, Bound, Certificate, around, down, up
-from dpcompose.numerics.bound import EXACT
-from dpcompose.numerics.bounds import Bounds
+from dpcompose.values.bound import EXACT, UNIT_ROUNDOFF, Bound, Certificate, around, down, up
+from dpcompose.values.bounds import Bounds
 
 FLOATS = st.floats(allow_nan=False)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpcompose import check
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.adjacency import Adjacency, Orientation
-from dpcompose.numerics import check
+from dpcompose.values.adjacency import Adjacency, Orientation
 
 INF, LEAST, BELOW_ONE, ABOVE_ONE = math.inf, 5e-324, math.nextafter(1, 0), math.nextafter(1, 2)
 REALS = [-INF, -1e308, -1.0, -LEAST, 0.0, LEAST, 0.5, BELOW_ONE, 1.0, ABOVE_ONE, 1e308, INF]

@@ -15,16 +15,15 @@ from dpcompose.loss.sampled_gaussian_moments import (
     ReplacedMoments,
     SampledGaussianMoments,
 )
-from dpcompose.proof.ball import field
+from dpcompose.proof.ball import ball_field
 from dpcompose.proof.halfway import halfway
 from dpcompose.proof.line import Enclosure
 from dpcompose.proof.moments import Factors
 from dpcompose.proof.normal import NormalMoments
-from oracles import contour
-from oracles import law as laws
+from oracles import contour, law as laws
 from oracles.normal import Direction, SampledGaussian
 
-FIELD = field()
+FIELD = ball_field()
 EXACT = FIELD.exact
 MIXTURES = [(RemovedMoments, Direction.REMOVE), (AddedMoments, Direction.ADD), (ReplacedMoments, Direction.REPLACE)]
 

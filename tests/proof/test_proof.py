@@ -18,7 +18,7 @@ from dpcompose.loss.sampled_gaussian_moments import (
     ReplacedMoments,
     SampledGaussianMoments,
 )
-from dpcompose.proof.ball import Ball, crossing, field
+from dpcompose.proof.ball import Ball, ball_field, crossing
 from dpcompose.proof.finite_sums import Residues, expanded
 from dpcompose.proof.line import draw
 from dpcompose.proof.moments import Moments, exponential_sums
@@ -28,7 +28,7 @@ from dpcompose.proof.tail import TailBound
 from oracles.law import DiscreteGaussian
 from oracles.normal import Direction, SampledGaussian
 
-FIELD = field()
+FIELD = ball_field()
 EXACT = FIELD.exact
 MIXTURES = [(RemovedMoments, Direction.REMOVE), (AddedMoments, Direction.ADD), (ReplacedMoments, Direction.REPLACE)]
 FAMILIES: dict[str, Callable[[], Moments]] = {

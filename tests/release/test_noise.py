@@ -9,8 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import dpcompose.release as release
 from dpcompose import BlackBox, Concentrated, DiscreteGaussian, DiscreteLaplace, Exponential, PermuteAndFlip, compose

@@ -12,8 +12,8 @@ from campaigns.release import partition
 from dpcompose.account import open_scope
 from dpcompose.adaptive import BasicFilter
 from dpcompose.errors import DomainError, DPComposeError, OverdrawnError, UnsupportedError
-from dpcompose.guarantee import Adjacency
 from dpcompose.ledger import Ledger
+from dpcompose.values.adjacency import Adjacency
 from tests.release import world
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

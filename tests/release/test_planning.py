@@ -29,7 +29,7 @@ def test_each_number_is_the_largest(plan: release.CountingPlan) -> None:
     assert math.erfc(1000 / gaussian.noise / math.sqrt(2)) == pytest.approx(0.05)
     assert basic.queries == math.floor(basic.noise)
     each = ApproximateDP(1 / printed.noise)
-    at = [advanced.printed([(each, int(printed.queries) + more)], slack=1e-6).epsilon for more in (0, 1)]
+    at = [advanced.printed_advanced([(each, int(printed.queries) + more)], slack=1e-6).epsilon for more in (0, 1)]
     assert at[0] <= 1 < at[1]
     for row, mechanism in ((laplace, Laplace(laplace.noise)), (gaussian, Gaussian(gaussian.noise))):
         k = int(row.queries)

@@ -17,7 +17,6 @@ import dpcompose.release as release
 from dpcompose.account import Account, open_scope
 from dpcompose.adaptive import BasicFilter
 from dpcompose.errors import AlreadyRedeemedError, DomainError, KeyReusedError, ReleaseError, SpentError, StoreError
-from dpcompose.guarantee import Adjacency
 from dpcompose.ledger import Ledger
 from dpcompose.ledger.requests import Redemption
 from dpcompose.mechanism import Laplace
@@ -27,6 +26,7 @@ from dpcompose.release.answers import redeemed
 from dpcompose.release.bounding import Binding
 from dpcompose.release.engines import OnDuckDB
 from dpcompose.release.truncation import Sampling
+from dpcompose.values.adjacency import Adjacency
 from tests.cli.runner import invoke
 from tests.release import world
 

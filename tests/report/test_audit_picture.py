@@ -10,9 +10,9 @@ import pytest
 
 from dpcompose import BlackBox
 from dpcompose.audit import Found, Pair, Subject, Verdict, audit
-from dpcompose.numerics.bound import Bound
 from dpcompose.report.audit import bound_in_words
 from dpcompose.report.audit_picture import audit_svgs, save_audit
+from dpcompose.values.bound import Bound
 
 
 def _response(truth: float) -> Subject:

@@ -25,8 +25,7 @@ from dpcompose.serve.issuer import FRESH
 from dpcompose.serve.listening import JoinedAnswers
 from dpcompose.serve.web import application
 from tests.serve.conftest import Town
-from tests.serve.test_issuer import Office, encoded
-from tests.serve.test_issuer import token as issued
+from tests.serve.test_issuer import Office, encoded, token as issued
 
 HEAD = b"GET /style.css HTTP/1.1\r\nhost: x\r\n"
 LONG = {"mechanism": " + ".join(f"Gaussian({5 + at / 7}).sampled(0.01)" for at in range(60)), "delta": "1e-7"}

@@ -11,9 +11,8 @@ from typing import Any
 
 from dpcompose import notebook
 from dpcompose.account.scope import NumericLiteral, ScopeBudget, adjacency_of, as_mapping, chain, exact
-from dpcompose.adaptive import Odometer
-from dpcompose.adaptive.pricing import known_pure, label
-from dpcompose.composition.composition import Composable
+from dpcompose.adaptive import Odometer, known_pure, label
+from dpcompose.composition import Composable
 from dpcompose.errors import (
     DomainError,
     DPComposeError,
@@ -25,12 +24,21 @@ from dpcompose.errors import (
     UnsupportedError,
     few_digits,
 )
-from dpcompose.guarantee import Adjacency, Priced
-from dpcompose.ledger import Amount, Amounts, Kind, Ledger, Receipt, Scope
-from dpcompose.ledger.requests import Charge
-from dpcompose.ledger.scope import paths_down_to
-from dpcompose.ledger.text import description_text, line_of_text
-from dpcompose.mechanism.text import serialize
+from dpcompose.guarantee import Priced
+from dpcompose.ledger import (
+    Amount,
+    Amounts,
+    Charge,
+    Kind,
+    Ledger,
+    Receipt,
+    Scope,
+    description_text,
+    line_of_text,
+    paths_down_to,
+)
+from dpcompose.mechanism import serialize
+from dpcompose.values import Adjacency
 
 
 def chain_cost(

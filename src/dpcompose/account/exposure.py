@@ -16,20 +16,16 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
+from dpcompose import check
 from dpcompose.account import spent
 from dpcompose.account.scope import NumericLiteral, described
 from dpcompose.account.tree import FIXED, RECORD, ExposureStatement, Tree, trees_of, unavailable, underpaid
-from dpcompose.adaptive import Curators, Filter
-from dpcompose.adaptive.total import Total, asked, least
-from dpcompose.composition.composition import Composable, Composition, compose
+from dpcompose.adaptive import Curators, Filter, Total, asked, least
+from dpcompose.composition import Composable, Composition, compose
 from dpcompose.errors import DomainError, UnsupportedError, few_digits
-from dpcompose.guarantee import Adjacency
-from dpcompose.ledger import Kind, Ledger
-from dpcompose.ledger.renewal import Renewal
-from dpcompose.ledger.text import line_of_text
+from dpcompose.ledger import Kind, Ledger, Renewal, line_of_text
 from dpcompose.mechanism import BlackBox, Concentrated, GaussianDP
-from dpcompose.numerics import check
-from dpcompose.numerics.exact import exact
+from dpcompose.values import Adjacency, exact
 
 Budgets = Counter[Curators]
 MOST_PERIODS = 10**6

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dpcompose import check
 from dpcompose.account.scope import ScopeBudget
-from dpcompose.composition.compare import Comparison
-from dpcompose.composition.composition import compose
+from dpcompose.composition import Comparison, compose
 from dpcompose.errors import UnsupportedError
-from dpcompose.guarantee import Adjacency, Orientation
-from dpcompose.ledger import Ledger
-from dpcompose.ledger.entry import GRANTED
-from dpcompose.mechanism.text import parse
-from dpcompose.numerics import check
+from dpcompose.ledger import GRANTED, Ledger
+from dpcompose.mechanism import parse
+from dpcompose.values import Adjacency, Orientation
 
 FIXED = "this scope ran a schedule that was committed before the first answer: these numbers hold for it"
 SO_FAR = f"{FIXED}, if the number of rounds so far was not chosen from the answers"

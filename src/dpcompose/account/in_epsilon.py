@@ -8,14 +8,19 @@ from contextlib import suppress
 from fractions import Fraction
 
 from dpcompose.account.scope import ScopeBudget, chain, target_of
-from dpcompose.adaptive import BasicFilter, ConcentratedFilter, Filter, GaussianFilter, PureFilter, RenyiFilter
-from dpcompose.adaptive.description import from_description
+from dpcompose.adaptive import (
+    BasicFilter,
+    ConcentratedFilter,
+    Filter,
+    GaussianFilter,
+    PureFilter,
+    RenyiFilter,
+    from_description,
+)
 from dpcompose.errors import OverdrawnError, UnsupportedError, few_digits
-from dpcompose.guarantee import ConcentratedDP, gaussian
-from dpcompose.guarantee.renyi import lossless_epsilon
+from dpcompose.guarantee import ConcentratedDP, gaussian_epsilon, lossless_epsilon
 from dpcompose.ledger import Amount, Balance, Ledger
-from dpcompose.numerics.bound import up
-from dpcompose.numerics.exact import rounded_up
+from dpcompose.values import rounded_up, up
 
 _ABOUT = 1e-5
 """The relative error of an epsilon that is left: a whole budget of 1 reads as 1, and not as 0.999999."""
@@ -43,7 +48,7 @@ def epsilon_of(filter: Filter, amounts: Mapping[str, Fraction], *, delta: float)
         case RenyiFilter():
             found = lossless_epsilon(amount, order=filter.order, delta=delta)
         case GaussianFilter():
-            found = gaussian.epsilon(delta, mu=up(math.sqrt(amount))).upper
+            found = gaussian_epsilon(delta, mu=up(math.sqrt(amount))).upper
         case _:
             return None
     return found if found < math.inf else None

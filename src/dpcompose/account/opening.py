@@ -9,6 +9,7 @@ from fractions import Fraction
 from inspect import isabstract
 from typing import Any
 
+from dpcompose import check
 from dpcompose.account.account import Account
 from dpcompose.account.scope import (
     NumericLiteral,
@@ -19,17 +20,12 @@ from dpcompose.account.scope import (
     require_same_adjacency,
 )
 from dpcompose.account.slots import open_slots, price_of_slots, take_slot
-from dpcompose.adaptive import MenuFilter, Odometer
-from dpcompose.adaptive.description import FILTERS, from_description
-from dpcompose.adaptive.filter import Filter
-from dpcompose.composition.composition import Composable
+from dpcompose.adaptive import FILTERS, Filter, MenuFilter, Odometer, from_description
+from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee import Adjacency
-from dpcompose.guarantee.adjacency import AdjacencyName
 from dpcompose.ledger import Kind, Ledger, Scope
-from dpcompose.mechanism.text import parse, serialize
-from dpcompose.numerics import check
-from dpcompose.numerics.exact import rounded_down
+from dpcompose.mechanism import parse, serialize
+from dpcompose.values import Adjacency, AdjacencyName, rounded_down
 
 
 def open_scope(

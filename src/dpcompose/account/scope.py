@@ -8,15 +8,13 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Self, cast
 
+from dpcompose import check
 from dpcompose.adaptive import Curators, Filter, Odometer, from_description
-from dpcompose.composition.composition import Composable
+from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, UnsupportedError, few_digits
-from dpcompose.guarantee import Adjacency
-from dpcompose.ledger import Amount, Kind, Ledger, Scope
-from dpcompose.ledger.scope import paths_down_to
-from dpcompose.ledger.text import scope_path
-from dpcompose.mechanism.text import parse
-from dpcompose.numerics import check
+from dpcompose.ledger import Amount, Kind, Ledger, Scope, paths_down_to, scope_path
+from dpcompose.mechanism import parse
+from dpcompose.values import Adjacency
 
 NumericLiteral = int | float | str | Decimal | Fraction
 

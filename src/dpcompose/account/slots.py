@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from dpcompose import check
 from dpcompose.account.account import Account, chain_cost
 from dpcompose.account.scope import (
     NumericLiteral,
@@ -16,12 +17,10 @@ from dpcompose.account.scope import (
     require_same_adjacency,
     stated_alternatives,
 )
-from dpcompose.adaptive import BasicFilter, ConcentratedFilter, Curators, Odometer, PureFilter
-from dpcompose.adaptive.filter import Filter
+from dpcompose.adaptive import BasicFilter, ConcentratedFilter, Curators, Filter, Odometer, PureFilter
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee import Adjacency
 from dpcompose.ledger import Kind, Ledger, Scope
-from dpcompose.numerics import check
+from dpcompose.values import Adjacency
 
 
 def open_slots(

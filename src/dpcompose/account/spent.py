@@ -10,9 +10,8 @@ from fractions import Fraction
 
 from dpcompose.account.tree import ExposureStatement, Standing, Tree, standing, unavailable
 from dpcompose.adaptive import Mileage, Odometer
-from dpcompose.composition.composition import Composition, compose
-from dpcompose.guarantee import Adjacency, Orientation
-from dpcompose.numerics.exact import rounded_down, rounded_up
+from dpcompose.composition import Composition, compose
+from dpcompose.values import Adjacency, Orientation, rounded_down, rounded_up
 
 Charged = Mapping[str, Standing]
 MOST_ALTERNATIVES = 64

@@ -12,17 +12,13 @@ from typing import Any, Self
 
 from dpcompose.account.account import chain_cost
 from dpcompose.account.scope import ScopeBudget
-from dpcompose.adaptive import Mileage, Odometer
-from dpcompose.adaptive.pricing import known_pure
-from dpcompose.composition.composition import Composable
+from dpcompose.adaptive import Mileage, Odometer, known_pure
+from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
-from dpcompose.guarantee import Adjacency, Priced
-from dpcompose.ledger import Amount, Amounts, Entry, Kind, Ledger, Moment, Scope
-from dpcompose.ledger.entry import GRANTED, OPENED
-from dpcompose.ledger.scope import paths_down_to
-from dpcompose.mechanism import BlackBox, Concentrated, GaussianDP
-from dpcompose.mechanism.text import parse
-from dpcompose.numerics.exact import rounded_up
+from dpcompose.guarantee import Priced
+from dpcompose.ledger import GRANTED, OPENED, Amount, Amounts, Entry, Kind, Ledger, Moment, Scope, paths_down_to
+from dpcompose.mechanism import BlackBox, Concentrated, GaussianDP, parse
+from dpcompose.values import Adjacency, rounded_up
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dpcompose import check
 from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import Number
 from dpcompose.adaptive.divergence_filters import ConcentratedFilter, GaussianFilter, RenyiFilter
@@ -15,11 +16,9 @@ from dpcompose.adaptive.menu_filter import MenuFilter
 from dpcompose.adaptive.promise_filters import AdvancedFilter, BasicFilter, PureFilter
 from dpcompose.adaptive.total import Target
 from dpcompose.adaptive.union_filter import UnionFilter
-from dpcompose.composition.composition import Composable
+from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, DPComposeError
-from dpcompose.guarantee import Adjacency
-from dpcompose.numerics import check
-from dpcompose.numerics.exact import exact
+from dpcompose.values import Adjacency, exact
 
 Work = Sequence[tuple[Composable, int]]
 _PLAIN: tuple[type[Filter], ...] = (PureFilter, GaussianFilter, RenyiFilter, UnionFilter)

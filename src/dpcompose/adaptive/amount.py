@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias, cast
 
 from dpcompose.errors import DomainError
-from dpcompose.numerics.exact import exact, rounded_up
+from dpcompose.values import exact, rounded_up
 
 GRID = 10**40
 LARGEST = 1e15

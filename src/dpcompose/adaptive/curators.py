@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Self
 
+from dpcompose import check
 from dpcompose.adaptive.amount import Number, rounded
 from dpcompose.adaptive.filter import Decision, Filter, Spending
 from dpcompose.adaptive.promise_filters import PureFilter
 from dpcompose.adaptive.total import Target, Total, largest
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Orientation, Priced, TypedAmounts
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import Bound, Certificate
+from dpcompose.guarantee import ApproximateDP, ConcentratedDP, Priced, TypedAmounts
+from dpcompose.values import Adjacency, Bound, Certificate, Orientation
 
 _FREE = Orientation.FREE
 

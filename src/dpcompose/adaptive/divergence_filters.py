@@ -9,17 +9,24 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from dpcompose import check
 from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import LARGEST, Number, nonnegative, probability
 from dpcompose.adaptive.filter import Filter, PriceRule, Reals
 from dpcompose.adaptive.total import Target, Total, curve, largest, least, sum_of_rho
 from dpcompose.errors import DomainError
-from dpcompose.guarantee import Adjacency, ConcentratedDP, GaussianTradeoff, Priced, RenyiDP, TypedAmounts, gaussian
-from dpcompose.guarantee.renyi import lossless_epsilon
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
-from dpcompose.numerics.exact import exact, rounded_down, rounded_up
-from dpcompose.numerics.roots import minimum
+from dpcompose.guarantee import (
+    ConcentratedDP,
+    GaussianTradeoff,
+    Priced,
+    RenyiDP,
+    TypedAmounts,
+    gaussian_epsilon,
+    gaussian_mu,
+    lossless_epsilon,
+)
+from dpcompose.numerics import minimum
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency, exact, rounded_down, rounded_up, up
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +260,7 @@ class GaussianFilter(Filter):
         target = Target.of(epsilon, delta, mechanism_delta)
         target.without_charged_delta("GaussianFilter")
         most, at = target.floats
-        found, step = cls(rounded_down(Fraction(min(gaussian.mu_for(most, delta=at).lower, LARGEST)))), 2.0**-52
+        found, step = cls(rounded_down(Fraction(min(gaussian_mu(most, delta=at).lower, LARGEST)))), 2.0**-52
         # The curve and its inverse are rounded apart: what is read back stays within the target, too.
         while float(found.mu) > 0 and found.epsilon_at(delta=at) > most:
             found, step = cls(float(found.mu) * (1 - step)), 2 * step
@@ -269,7 +276,7 @@ class GaussianFilter(Filter):
 
     def _total(self, times: int, delta: float) -> Total:
         mu = self.mu_of(times)
-        return Total(gaussian.epsilon(delta, mu=mu).upper, "sum of mu squared", "[DongRothSu2022, Corollary 3.3]")
+        return Total(gaussian_epsilon(delta, mu=mu).upper, "sum of mu squared", "[DongRothSu2022, Corollary 3.3]")
 
     def concentrated(self) -> ConcentratedDP:
         """mu squared / 2."""

@@ -12,22 +12,13 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcompose import check
 from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import Amounts, Number, above, below, read, shown, written
 from dpcompose.adaptive.total import Total, asked
 from dpcompose.errors import DomainError
-from dpcompose.guarantee import (
-    Adjacency,
-    ApproximateDP,
-    ConcentratedDP,
-    GaussianTradeoff,
-    Priced,
-    RenyiDP,
-    TypedAmounts,
-)
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import up
-from dpcompose.numerics.exact import exact
+from dpcompose.guarantee import ApproximateDP, ConcentratedDP, GaussianTradeoff, Priced, RenyiDP, TypedAmounts
+from dpcompose.values import Adjacency, exact, up
 
 Reals = NDArray[np.float64]
 PriceRule = Callable[[Reals], Reals]

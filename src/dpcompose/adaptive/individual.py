@@ -11,12 +11,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcompose import check
 from dpcompose.adaptive.curators import Curators
 from dpcompose.adaptive.filter import Filter, PriceRule, Reals
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee import Adjacency
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import UNIT_ROUNDOFF
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency
 
 Units = NDArray[np.int32 | np.int64]
 Answer = TypeVar("Answer")

@@ -9,19 +9,18 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any, ClassVar, Self
 
+from dpcompose import check
 from dpcompose.adaptive import menu_search, pricing
 from dpcompose.adaptive.amount import Number, nonnegative, probability, read, written
 from dpcompose.adaptive.filter import VERSION, Filter, Spending
 from dpcompose.adaptive.total import Total, optimal
 from dpcompose.adaptive.worst_case import WorstCase, worst_case
-from dpcompose.composition.composition import Composable, Composition, compose
-from dpcompose.composition.losses import gathered
+from dpcompose.composition import Composable, Composition, compose, gathered
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
-from dpcompose.guarantee import Adjacency, ApproximateDP, Orientation, Priced
-from dpcompose.loss.two_point import TwoPointLoss
-from dpcompose.mechanism.text import parse, serialize
-from dpcompose.numerics import check
-from dpcompose.numerics.exact import exact, rounded_down, rounded_up
+from dpcompose.guarantee import ApproximateDP, Priced
+from dpcompose.loss import TwoPointLoss
+from dpcompose.mechanism import parse, serialize
+from dpcompose.values import Adjacency, Orientation, exact, rounded_down, rounded_up
 
 MOST_MEMBERS, MOST_LISTED, MOST_COUNT = 16, 4096, 10**6
 _NO_GAIN = "Only what is declared counts: leave it out"

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from itertools import count, product
 
 from dpcompose.adaptive.worst_case import Lattice, Member, WorstCase
-from dpcompose.numerics.elementary import Reals
+from dpcompose.numerics import Reals
 
 State = tuple[int, ...]
 MOST_WORK, MOST_ROWS, MOST_TOTAL, MOST_ALONE = 2e8, 64, 2048, 5000

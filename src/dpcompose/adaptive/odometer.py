@@ -20,15 +20,12 @@ from typing import Any, ClassVar, Self
 
 from scipy.special import log_ndtr
 
-from dpcompose import notebook
+from dpcompose import check, notebook
 from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import Number, mapping, read, written
 from dpcompose.errors import DomainError
-from dpcompose.guarantee import Adjacency, Priced
-from dpcompose.guarantee.pure import concentrated
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
-from dpcompose.numerics.exact import double_below, rounded_up
+from dpcompose.guarantee import Priced, pure_concentrated
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency, double_below, rounded_up, up
 
 SMALLEST, LARGEST = 1e-50, 1e50
 """The ends of the domain of `tight_at`: nothing overflows between them."""
@@ -315,7 +312,7 @@ class Odometer:
                 "State it with a larger epsilon, which is also true, or open the odometer with a larger stretch",
             )
         drift = up(2.0 * cut * outside * (1.0 + math.exp(-cut)) / math.expm1(cut) * margin)
-        return Mileage(Fraction(concentrated(cut).rho), Fraction(drift), Fraction(outside), None)
+        return Mileage(Fraction(pure_concentrated(cut).rho), Fraction(drift), Fraction(outside), None)
 
     def reading(self, state: Distance) -> Reading:
         """The bound now; the sum of pure epsilons, which holds along every path, where it is smaller."""

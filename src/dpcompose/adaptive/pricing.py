@@ -10,13 +10,11 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, TypeVar
 
+from dpcompose import check
 from dpcompose.adaptive.amount import probability
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
-from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Orientation, Priced, TypedAmounts
-from dpcompose.guarantee.pure import concentrated
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import Bound
-from dpcompose.numerics.exact import exact, rounded_down, rounded_up
+from dpcompose.guarantee import ApproximateDP, ConcentratedDP, Priced, TypedAmounts, pure_concentrated
+from dpcompose.values import Adjacency, Bound, Orientation, exact, rounded_down, rounded_up
 
 Answer = TypeVar("Answer")
 _ZERO, _NOTHING = Fraction(0), TypedAmounts()
@@ -91,7 +89,7 @@ def rho(mechanism: Priced, *, delta: Fraction | None, adjacency: Adjacency) -> t
     if known is not None:
         return known
     epsilon, charged = promise(mechanism, delta=delta, adjacency=adjacency)
-    return Fraction(concentrated(rounded_up(epsilon)).rho), charged
+    return Fraction(pure_concentrated(rounded_up(epsilon)).rho), charged
 
 
 def known_rho(mechanism: Priced, *, adjacency: Adjacency) -> tuple[Fraction, Fraction] | None:

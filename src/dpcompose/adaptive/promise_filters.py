@@ -14,10 +14,17 @@ from dpcompose.adaptive.amount import Number, below, nonnegative, probability
 from dpcompose.adaptive.filter import Filter, PriceRule
 from dpcompose.adaptive.total import Target, Total, curve, least, optimal, sum_of_rho
 from dpcompose.errors import DomainError
-from dpcompose.guarantee import Adjacency, ApproximateDP, ConcentratedDP, Priced, TypedAmounts, pure
-from dpcompose.guarantee.optimal import homogeneous_epsilon
-from dpcompose.numerics.exact import digits, exact, rounded_down, rounded_up
-from dpcompose.numerics.roots import walk
+from dpcompose.guarantee import (
+    ApproximateDP,
+    ConcentratedDP,
+    Priced,
+    TypedAmounts,
+    homogeneous_epsilon,
+    pure_concentrated,
+    pure_renyi,
+)
+from dpcompose.numerics import walk
+from dpcompose.values import Adjacency, decimal_context, exact, rounded_down, rounded_up
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +83,11 @@ class PureFilter(Filter):
 
     def concentrated(self) -> ConcentratedDP:
         """epsilon tanh(epsilon / 2): tanh grows, so along a path the sum is largest for one charge of everything."""
-        return pure.concentrated(self.guarantee().epsilon)
+        return pure_concentrated(self.guarantee().epsilon)
 
     def divergence(self, order: float) -> float:
         """That of randomized response, of which every such interaction is a post-processing."""
-        return pure.renyi(self.guarantee().epsilon, order=order)
+        return pure_renyi(self.guarantee().epsilon, order=order)
 
     def typed(self) -> TypedAmounts:
         return TypedAmounts(exact(self.epsilon))
@@ -147,7 +154,7 @@ class BasicFilter(Filter):
     def concentrated(self) -> ConcentratedDP:
         """epsilon tanh(epsilon / 2), but for delta: see `PureFilter`."""
         promise = self.guarantee()
-        return ConcentratedDP(pure.concentrated(promise.epsilon).rho, delta=promise.delta)
+        return ConcentratedDP(pure_concentrated(promise.epsilon).rho, delta=promise.delta)
 
     def typed(self) -> TypedAmounts:
         return TypedAmounts(exact(self.epsilon), exact(self.delta))
@@ -218,7 +225,7 @@ class AdvancedFilter(Filter):
         epsilon, slack = exact(self.epsilon), exact(self.slack)
         if epsilon == 0:
             return Fraction(0)
-        with decimal.localcontext(digits(_DIGITS)):
+        with decimal.localcontext(decimal_context(_DIGITS)):
             twice = 2 * Decimal(epsilon.numerator) / Decimal(epsilon.denominator)
             # Fewer than ten roundings of 1e-119 each, of positive terms; the logarithm's argument errs absolutely.
             logarithm = -(Decimal(slack.numerator) / Decimal(slack.denominator)).ln()

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from dpcompose.adaptive.amount import Number
 from dpcompose.adaptive.filter import Filter, Spending
-from dpcompose.guarantee import Adjacency, Priced
+from dpcompose.guarantee import Priced
+from dpcompose.values import Adjacency
 
 Places = NDArray[np.intp]
 REFUSED, UNKNOWN = -1, -2

@@ -12,11 +12,8 @@ from fractions import Fraction
 
 from dpcompose.adaptive.amount import LARGEST, Number, nonnegative, probability
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee.approximate import ApproximateDP
-from dpcompose.guarantee.concentrated import ConcentratedDP
-from dpcompose.guarantee.optimal import homogeneous_epsilon
-from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
-from dpcompose.numerics.exact import double_below, exact, rounded_down
+from dpcompose.guarantee import ApproximateDP, ConcentratedDP, homogeneous_epsilon
+from dpcompose.values import UNIT_ROUNDOFF, double_below, exact, rounded_down, up
 
 SMALLEST = 1e-50
 """No parameter is searched for below this."""

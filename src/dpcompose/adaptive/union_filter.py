@@ -13,8 +13,8 @@ from dpcompose.adaptive.filter import VERSION, Filter, Spending
 from dpcompose.adaptive.promise_filters import AdvancedFilter, BasicFilter, PureFilter
 from dpcompose.adaptive.total import Target, Total, asked, optimal
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee import Adjacency, ApproximateDP, Priced
-from dpcompose.numerics.exact import exact, rounded_down, rounded_up
+from dpcompose.guarantee import ApproximateDP, Priced
+from dpcompose.values import Adjacency, exact, rounded_down, rounded_up
 
 BEYOND = Fraction(10) ** 36
 """More than a filter's sums ever are: each charge is at most a cap and one."""

@@ -28,14 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-from dpcompose.composition.composition import Composable
-from dpcompose.composition.losses import gathered
+from dpcompose.composition import Composable, gathered
 from dpcompose.errors import UnsupportedError
-from dpcompose.guarantee import Adjacency
-from dpcompose.loss.atomize import MOST_KINKS, envelope
-from dpcompose.loss.atoms import TINY, Atoms
-from dpcompose.loss.base import Loss
-from dpcompose.numerics.elementary import Reals, U
+from dpcompose.loss import MOST_KINKS, TINY, Atoms, Loss, envelope
+from dpcompose.numerics import Reals, U
+from dpcompose.values import Adjacency
 
 MOST_NODES, MOST_ROUNDS, FEW_SHIFTS = 1 << 15, 64, 48
 FINE = 0.05

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from dpcompose import check
 from dpcompose.audit.arm import Arm
 from dpcompose.audit.audit import play
 from dpcompose.audit.cells import Cells
@@ -33,7 +34,6 @@ from dpcompose.audit.subject import Source
 from dpcompose.audit.tried import Converse
 from dpcompose.audit.wealth import Member, step
 from dpcompose.errors import DomainError
-from dpcompose.numerics import check
 
 TIMES, LEAST = 10, 4096
 """New rows for each row of a certificate, and the fewest, after which the bets end."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dpcompose import check
 from dpcompose.audit import certificate as written
 from dpcompose.audit.arm import FIRST, Arm
 from dpcompose.audit.check import check as checked
@@ -31,10 +32,8 @@ from dpcompose.audit.usual import usual_pairs
 from dpcompose.audit.verdict import Found, Moment, Verdict
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.mechanism import BlackBox
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import Bound
+from dpcompose.values import Adjacency, Bound
 
 MARGIN = 1e-6
 """The loop adds logarithms in floats; the certificate's wealth is rounded down."""

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
+from dpcompose import check
 from dpcompose.audit.verdict import Verdict
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.mechanism import BlackBox
-from dpcompose.numerics import check
-from dpcompose.numerics.binomial_tail import at_least
-from dpcompose.numerics.bound import Bound
+from dpcompose.numerics import at_least
+from dpcompose.values import Bound
 
 FEWEST, LARGEST, STEP = 8, 30.0, 1 / 64
 """The fewest guesses, the largest epsilon that is asked for, and the grid of its lower ends."""

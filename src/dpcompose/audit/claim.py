@@ -9,12 +9,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dpcompose import check
 from dpcompose.composition import Composable, compose
 from dpcompose.errors import DomainError, DPComposeError
-from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.mechanism import BlackBox, Concentrated, GaussianDP
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency, up
 
 DELTAS = (0.1, 0.01, 1e-4, 1e-6)
 """Where a curve is read, besides its pure epsilon."""

@@ -11,11 +11,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from dpcompose import check
 from dpcompose.audit import bits
 from dpcompose.audit.outcome import BESIDE, LEAVES, Outcomes, Reals
 from dpcompose.audit.table import NO_NUMBERS, Table, table_of
 from dpcompose.errors import DomainError
-from dpcompose.numerics import check
 
 WITH_BITS, STEPS = 2, 7
 """Places of an answer whose bits are looked at; neighboring places that are compared."""

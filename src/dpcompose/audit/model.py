@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcompose import check
 from dpcompose.audit.outcome import Reals
 from dpcompose.audit.verdict import Verdict
 from dpcompose.errors import DomainError
-from dpcompose.numerics import check
 
 STRETCHED = tuple(factor for size in (1.05, 1.1, 1.2, 1.4, 2.0, 4.0) for factor in (size, 1 / size))
 """Scales that are bet on, as multiples of the stated one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from dpcompose.numerics import check
+from dpcompose import check
 
 
 @dataclass(frozen=True)

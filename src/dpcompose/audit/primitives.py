@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from dpcompose import check
 from dpcompose.audit import model
 from dpcompose.audit.model import Law
 from dpcompose.audit.outcome import Reals, read
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.mechanism import DiscreteLaplace, Exponential, Gaussian, Laplace, RandomizedResponse
-from dpcompose.numerics import check
 
 
 class Norm(Enum):

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from dpcompose import check
 from dpcompose.audit.calling import Calls, Dataset
 from dpcompose.audit.claim import Point, certified, points
 from dpcompose.audit.model import Modelled, model
@@ -25,8 +26,7 @@ from dpcompose.audit.primitives import Call, Primitives
 from dpcompose.audit.verdict import Verdict
 from dpcompose.composition import Composable, compose
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.numerics import check
+from dpcompose.values import Adjacency
 
 Recorded = Callable[[Any, Primitives], Any]
 RUNS = 3

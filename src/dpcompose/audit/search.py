@@ -13,7 +13,7 @@ from dpcompose.audit.claim import DELTAS, points
 from dpcompose.audit.pair import Pair
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.values import Adjacency
 
 MOST = 4.0
 """The largest epsilon of a group that is searched."""

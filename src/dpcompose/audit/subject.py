@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from dpcompose import check
 from dpcompose.audit.calling import NOT_ANEW, Calls, Dataset, Home, in_process
 from dpcompose.audit.feature import Feature, features_of
 from dpcompose.audit.outcome import Outcome, Outcomes
@@ -19,7 +20,6 @@ from dpcompose.audit.worker import Worker
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.mechanism import BlackBox, Concentrated
-from dpcompose.numerics import check
 
 
 class Source(Protocol):

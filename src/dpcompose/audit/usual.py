@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from dpcompose import check
 from dpcompose.audit.pair import Pair
 from dpcompose.audit.search import FAR, distances, drawn_records, numbers, of_records, vectors
 from dpcompose.audit.subject import Source
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.mechanism import BlackBox, Concentrated, GaussianDP
-from dpcompose.numerics import check
+from dpcompose.values import Adjacency
 
 MOST_QUERIES = 1_000_000
 """Answers in one dataset: 8 MB of numbers, which every call is given."""

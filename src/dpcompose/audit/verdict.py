@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from dpcompose.numerics.bound import Bound
+from dpcompose.values import Bound
 
 
 class Verdict(Enum):

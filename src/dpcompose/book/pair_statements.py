@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from dpcompose import divergence
 from dpcompose.book.statement import Parameter, Statement
-from dpcompose.guarantee.approximate import epsilon_of
-from dpcompose.numerics.bound import Bound
-from dpcompose.numerics.exact import rounded_up
+from dpcompose.guarantee import profile_epsilon
+from dpcompose.values import Bound, rounded_up
 
 Masses = Sequence[float]
 
@@ -21,7 +20,7 @@ class _Distances:
 
 
 def _least_delta(*, first: Masses, second: Masses, epsilon: float) -> Bound:
-    point = epsilon_of("epsilon", epsilon)
+    point = profile_epsilon("epsilon", epsilon)
     bounds = [divergence.hockey_stick(*pair, epsilon=point) for pair in ((first, second), (second, first))]
     return Bound(max(each.lower for each in bounds), max(each.upper for each in bounds))
 

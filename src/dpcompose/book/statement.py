@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpcompose.errors import DomainError
-from dpcompose.numerics.bound import Bound
+from dpcompose.values import Bound
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from dpcompose.book.theorems import (
     promise,
 )
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.approximate import ApproximateDP
-from dpcompose.numerics.bound import Bound
+from dpcompose.guarantee import ApproximateDP
+from dpcompose.values import Bound
 
 _EACH = Parameter("epsilon", float, "of each mechanism, in nats")
 _EPSILON = Parameter("epsilon", float, "of the mechanism, in nats")

@@ -13,14 +13,40 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Protocol, SupportsFloat, runtime_checkable
 
+from dpcompose import check
+from dpcompose.divergence import (
+    approximate_max as approximate_max,
+    extreme_pair as extreme_pair,
+    kl as kl,
+    max_divergence as max_divergence,
+    one_sided_witness as one_sided_witness,
+    smallest_epsilon as smallest_epsilon,
+    symmetric_witness as symmetric_witness,
+    total_variation as total_variation,
+)
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee.advanced import half_squares, printed, tight
-from dpcompose.guarantee.approximate import ApproximateDP, epsilon_of
-from dpcompose.guarantee.group import chained
-from dpcompose.guarantee.optimal import homogeneous_delta, homogeneous_epsilon
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, down, up
-from dpcompose.numerics.exact import digits, expm1, float_above, float_below, rounded_up, tanh
+from dpcompose.guarantee import (
+    ApproximateDP,
+    advanced_half_squares,
+    group_chained,
+    homogeneous_delta,
+    homogeneous_epsilon,
+    printed_advanced,
+    profile_epsilon,
+    tight_advanced,
+)
+from dpcompose.values import (
+    UNIT_ROUNDOFF,
+    Bound,
+    decimal_context,
+    decimal_expm1,
+    decimal_tanh,
+    down,
+    float_above,
+    float_below,
+    rounded_up,
+    up,
+)
 
 
 def group(epsilon: float, *, delta: float = 0.0, size: int) -> ApproximateDP:
@@ -42,7 +68,7 @@ def group(epsilon: float, *, delta: float = 0.0, size: int) -> ApproximateDP:
 
     Reference: [DworkRoth2014, Theorem 2.2]
     """
-    return chained(ApproximateDP(epsilon, delta=delta), size=size)
+    return group_chained(ApproximateDP(epsilon, delta=delta), size=size)
 
 
 def basic(promises: Iterable[tuple[float, float]]) -> ApproximateDP:
@@ -90,7 +116,7 @@ def advanced(epsilon: float, *, delta: float = 0.0, times: int, slack: float) ->
 
     Reference: [DworkRoth2014, Theorem 3.20]
     """
-    return printed([_each(epsilon, delta, times)], slack=slack)
+    return printed_advanced([_each(epsilon, delta, times)], slack=slack)
 
 
 def advanced_tight(epsilon: float, *, delta: float = 0.0, times: int, slack: float) -> ApproximateDP:
@@ -112,7 +138,7 @@ def advanced_tight(epsilon: float, *, delta: float = 0.0, times: int, slack: flo
 
     Reference: [DworkRothblumVadhan2010, Theorem III.3]
     """
-    return tight([_each(epsilon, delta, times)], slack=slack)
+    return tight_advanced([_each(epsilon, delta, times)], slack=slack)
 
 
 def advanced_heterogeneous(promises: Iterable[tuple[float, float]], *, slack: float) -> ApproximateDP:
@@ -133,7 +159,7 @@ def advanced_heterogeneous(promises: Iterable[tuple[float, float]], *, slack: fl
 
     Reference: [BunSteinke2016, Propositions 1.3 and 1.4]
     """
-    return half_squares([(promise, 1) for promise in _promises_of(promises)], slack=slack)
+    return advanced_half_squares([(promise, 1) for promise in _promises_of(promises)], slack=slack)
 
 
 def advanced_per_mechanism(epsilon: float, *, slack: float, times: int) -> float:
@@ -298,12 +324,14 @@ def kl_bound(epsilon: float) -> MeanLoss:
 
     Reference: [DworkRoth2014, Lemma 3.18]
     """
-    epsilon = epsilon_of("epsilon", epsilon)
+    epsilon = profile_epsilon("epsilon", epsilon)
     if epsilon > 700.0:
         return MeanLoss(math.inf, epsilon)
-    with decimal.localcontext(digits(80)):
+    with decimal.localcontext(decimal_context(80)):
         each = Decimal(epsilon)
-        return MeanLoss(float_above(each * expm1(each)), min(epsilon, float_above(each * tanh(each / 2))))
+        return MeanLoss(
+            float_above(each * decimal_expm1(each)), min(epsilon, float_above(each * decimal_tanh(each / 2)))
+        )
 
 
 @dataclass(frozen=True)
@@ -343,7 +371,7 @@ def azuma(deviations: float, *, times: int, size: float, drift: float) -> Deviat
     size, drift = check.nonnegative("size", size), check.finite("drift", drift)
     if not abs(drift) <= size:
         raise DomainError("drift", drift, f"at most the size {size!r} in absolute value: no variable has another mean")
-    with decimal.localcontext(digits(80)):
+    with decimal.localcontext(decimal_context(80)):
         score = Decimal(deviations)
         reach = score * Decimal(times).sqrt() * Decimal(size)
         # A negative drift may cancel nearly all of it, and most of the known digits.
@@ -568,7 +596,7 @@ def _responses_above_1(epsilon: float) -> tuple[float, float]:
     if not epsilon > 0.0:
         return 0.0, 0.0
     first = math.floor(1 / Fraction(epsilon)) + 1
-    with decimal.localcontext(digits(80)):
+    with decimal.localcontext(decimal_context(80)):
         odds = (-Decimal(epsilon)).exp()
         mass, going_on, stopping = 1 / (1 + odds) ** TIMES, Decimal(0), Decimal(0)
         for successes in range(TIMES, -1, -1):

@@ -1,18 +1,5 @@
 """The command line."""
 
-from __future__ import annotations
+from dpcompose.face import face
 
-import sys
-
-
-def main() -> None:
-    """Run the command `dpcompose`; Ctrl-C while it is read ends it in one line too."""
-    try:
-        from dpcompose.cli.app import main as run
-    except KeyboardInterrupt:
-        print("dpcompose: stopped before anything was done", file=sys.stderr)
-        sys.exit(130)
-    run()
-
-
-__all__ = ["main"]
+__getattr__, __dir__, __all__ = face(__name__, __file__)

@@ -21,8 +21,7 @@ from dpcompose.cli.streams import stderr, stdout
 from dpcompose.errors import DomainError
 
 if TYPE_CHECKING:
-    from dpcompose.audit import Found, Moment, Pair, Source
-    from dpcompose.audit.zoo import Entry
+    from dpcompose.audit import Entry, Found, Moment, Pair, Source
 
 
 class _Group(TyperGroup):
@@ -79,15 +78,14 @@ def mechanism(
 ) -> None:
     """Audit one mechanism against a claim."""
     with error_boundary():
-        from dpcompose.audit.audit import require_answers
-        from dpcompose.audit.usual import usual_pairs
-        from dpcompose.report import picture
+        from dpcompose.audit import require_answers, usual_pairs
+        from dpcompose.report import require_pictures
 
         require_writable("--certificate", certificate, ".json")
         require_writable("--html", html, ".html", ".htm")
         require_writable("--plot", plot, *PICTURES)
         if html is not None or plot is not None:
-            picture.require()
+            require_pictures()
         subject = subject_of(loaded(name), name, fresh=fresh, timing=timing, limit=limit)
         claim = claim_of_options(subject, epsilon, delta, rho, mu, plan)
         chosen = read_pairs(pairs) if pairs is not None else usual_pairs(subject, claim, most=distance, queries=queries)
@@ -98,7 +96,7 @@ def mechanism(
         require_answers(found, subject)
         show(found, subject, repr(claim), alpha, json)
         if certificate is not None:
-            from dpcompose.audit.certificate import text_of
+            from dpcompose.audit import text_of
 
             write("--certificate", certificate, text_of(found.certificate or {}))
             stderr(f"wrote {certificate}")
@@ -107,8 +105,7 @@ def mechanism(
 
 
 def _audited(subject: Source, pairs: tuple[Pair, ...], **given: Any) -> Found:
-    from dpcompose.audit import audit
-    from dpcompose.audit.learned import LEARNERS
+    from dpcompose.audit import LEARNERS, audit
 
     shown = [0.0]
 
@@ -146,8 +143,7 @@ def check(
     draw from the mechanism again.
     """
     with error_boundary():
-        from dpcompose.audit import CertificateError
-        from dpcompose.audit import check as checked
+        from dpcompose.audit import CertificateError, check as checked
 
         try:
             found = checked(file.read_text(encoding="utf-8"))
@@ -208,8 +204,7 @@ def replay(
 ) -> None:
     """Hold a mechanism to the calls by which it describes itself: run on one dataset, replayed on the other."""
     with error_boundary():
-        from dpcompose.audit import Subject, Verdict, modelled
-        from dpcompose.audit import replay as replayed
+        from dpcompose.audit import Subject, Verdict, modelled, replay as replayed
 
         recorded, chosen = loaded(name), read_pairs(pairs)
         claim = claim_of_options(Subject(recorded, label=name), epsilon, delta, rho, mu, plan)
@@ -243,7 +238,7 @@ def zoo(
 ) -> None:
     """Audit broken mechanisms and their twins; exit status 1 if one is found otherwise than it is."""
     with error_boundary():
-        from dpcompose.audit.zoo import ENTRIES, entry_of
+        from dpcompose.audit import ENTRIES, entry_of
 
         if name is None and not everything:
             if json:
@@ -265,8 +260,7 @@ def _entry(entry: Entry) -> dict[str, str]:
 
 
 def _both(entry: Entry, samples: int, seconds: float, json: bool) -> list[dict[str, Any]]:
-    from dpcompose.audit import Verdict
-    from dpcompose.audit.zoo import ALPHA
+    from dpcompose.audit import ALPHA, Verdict
 
     rows: list[dict[str, Any]] = []
     for which, make, claim in (
@@ -292,9 +286,7 @@ def scores(
 ) -> None:
     """Audit one training run from the scores of canaries that fair coins put in."""
     with error_boundary():
-        from dpcompose.audit import Verdict
-        from dpcompose.audit.canary import canaries
-        from dpcompose.audit.usual import usual_claim
+        from dpcompose.audit import Verdict, canaries, usual_claim
 
         try:
             with file.open(encoding="utf-8", newline="") as text:

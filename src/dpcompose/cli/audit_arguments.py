@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 def subject_of(found: Any, name: str, *, fresh: str, timing: bool, limit: float) -> Subject:
     """The subject of a loaded object."""
-    from dpcompose.audit import Subject
-    from dpcompose.audit.subject import Fresh
+    from dpcompose.audit import Fresh, Subject
 
     if fresh not in [each.value for each in Fresh]:
         raise DomainError("--fresh", fresh, "worker, call, instance or process")
@@ -35,8 +34,7 @@ def claim_of_options(
     subject: Subject, epsilon: float | None, delta: float, rho: float | None, mu: float | None, plan: Path | None
 ) -> Composable:
     """The claim that the options make, or that a measurement makes of itself."""
-    from dpcompose.audit.subject import Measurement, claim_of
-    from dpcompose.audit.usual import usual_claim
+    from dpcompose.audit import Measurement, claim_of, usual_claim
 
     if not any(each is not None for each in (epsilon, rho, mu, plan)) and isinstance(subject.call, Measurement):
         return claim_of(subject.call)

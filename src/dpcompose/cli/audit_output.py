@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def show(found: Found, subject: Subject, claim: str, alpha: float, json: bool) -> None:
     """Print the result."""
-    from dpcompose.report.audit import audit_document, audit_page
+    from dpcompose.report import audit_document, audit_page
 
     notes = tuple(sorted(subject.notes))
     emit(
@@ -28,8 +28,7 @@ def show(found: Found, subject: Subject, claim: str, alpha: float, json: bool) -
 def draw(found: Found, subject: Subject, claim: str, alpha: float, *, html: Path | None, plot: Path | None) -> None:
     """Write the page and the pictures that were asked for."""
     from dpcompose import report
-    from dpcompose.report.audit import audit_page
-    from dpcompose.report.audit_picture import audit_svgs, save_audit
+    from dpcompose.report import audit_page, audit_svgs, save_audit
 
     if html is not None:
         page = audit_page(found, subject=subject.name, claim=claim, alpha=alpha, notes=tuple(sorted(subject.notes)))

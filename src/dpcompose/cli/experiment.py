@@ -15,8 +15,9 @@ from dpcompose.cli.streams import announce, progress, stderr
 from dpcompose.errors import DomainError
 
 if TYPE_CHECKING:
-    from dpcompose.experiment import Adversary, Experiment, Orientation, Summary
+    from dpcompose.experiment import Adversary, Experiment, Summary
     from dpcompose.plan import Plan
+    from dpcompose.values import Orientation
 
 
 Turns = Literal["same", "free"]
@@ -63,8 +64,9 @@ def experiment(
 ) -> None:
     """Simulate an attacker and compare it with the certified bound."""
     with error_boundary(), progress("reading") as steps:
-        from dpcompose.experiment import Orientation, summarize
-        from dpcompose.numerics import check
+        from dpcompose import check
+        from dpcompose.experiment import summarize
+        from dpcompose.values import Orientation
 
         require_writable("--plot", plot, *PICTURES)
         turned = Orientation(orientation)
@@ -86,7 +88,8 @@ def _game(
     player: Player, file: Path | None, rounds: int | None, epsilon: float | None, seed: int, orientation: Orientation
 ) -> tuple[Experiment, float]:
     """The experiment, and the epsilon to ask at."""
-    from dpcompose.experiment import Experiment, NaturalFilterBreaker, Orientation
+    from dpcompose.experiment import Experiment, NaturalFilterBreaker
+    from dpcompose.values import Orientation
 
     if player is Player.BREAKER:
         if file is not None:
@@ -131,7 +134,7 @@ def _adversary(player: Player, plan: Plan, rounds: int, epsilon: float, seed: in
 
 def _show(found: Summary, player: Player, seed: int, plot: Path | None, *, json: bool, csv: bool) -> None:
     from dpcompose.experiment import NaturalFilterBreaker
-    from dpcompose.report.experiment import experiment_document, experiment_page, save_experiment
+    from dpcompose.report import experiment_document, experiment_page, save_experiment
 
     promised = NaturalFilterBreaker.budget if player is Player.BREAKER else None
     if plot is not None:

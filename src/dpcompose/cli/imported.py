@@ -25,9 +25,8 @@ def import_document(
     It reads a DpEvent of dp_accounting and the state dictionary of an accountant of Opacus, both as JSON.
     """
     with error_boundary():
-        from dpcompose.interop.imported import import_plan
-        from dpcompose.plan import PlanQuestion
-        from dpcompose.plan.values import adjacency as named
+        from dpcompose.interop import import_plan
+        from dpcompose.plan import PlanQuestion, adjacency as named
 
         question = None if delta is None else PlanQuestion("delta", delta)
         plan = import_plan(file, adjacency=named("--adjacency", adjacency), question=question)

@@ -16,7 +16,7 @@ from dpcompose.cli.streams import progress, stderr, stdout
 from dpcompose.errors import DomainError, OverdrawnError, printable
 
 if TYPE_CHECKING:
-    from dpcompose.account.opening import BudgetArguments
+    from dpcompose.account import BudgetArguments
     from dpcompose.ledger import Ledger, Receipt
 
 app = typer.Typer(no_args_is_help=True, help="Open, charge and audit privacy budgets.")
@@ -66,7 +66,7 @@ def scope(
     A filter is opened for a target, --filter concentrated --epsilon 1 --delta 1e-6, or with its own parameters,
     --filter concentrated --parameter rho=0.01 --parameter delta=0. A scope in slots takes a slot, and needs neither.
     """
-    from dpcompose.account.opening import BudgetArguments
+    from dpcompose.account import BudgetArguments
 
     with error_boundary("filter", "epsilon", "delta", "slots"), opened(url) as ledger:
         note = {} if unit is None else {"unit": unit}
@@ -93,7 +93,7 @@ def scope(
         else:
             asked.open(ledger, path, actor=actor, key=key)
         balances = ledger.balances(path.partition("/")[0])
-    from dpcompose.report.ledger import balance_document, left_of, tree_page
+    from dpcompose.report import balance_document, left_of, tree_page
 
     (balance,) = (each for each in balances if each.scope.path == path)
     emit(
@@ -139,7 +139,7 @@ def charge(
         if redeem:
             ledger.redeem(receipt, actor=actor)
         left = ledger.available(path)
-    from dpcompose.report.ledger import receipt_document, receipt_page
+    from dpcompose.report import receipt_document, receipt_page
 
     emit(
         "ledger charge",
@@ -157,7 +157,7 @@ def _charged(
     if cost:
         if delta is not None:
             raise DomainError("--delta", delta, "nothing beside --cost, which is charged as it is written")
-        from dpcompose.account.account import refuse_unknown
+        from dpcompose.account import refuse_unknown
 
         amounts = pairs("--cost", cost)
         refuse_unknown(ledger, path, delta=amounts.get("delta", 0))
@@ -174,7 +174,7 @@ def _in_words(refusal: OverdrawnError, ledger: Ledger, path: str, cost: list[str
     """The refusal of a bare cost in the words of the scope that was named; that of a plan has them already."""
     if not cost:
         return refusal
-    from dpcompose.account.in_epsilon import refusal_in_words
+    from dpcompose.account import refusal_in_words
     from dpcompose.ledger import Amount
 
     asked = {name: Amount.of(text, name=name) for name, text in pairs("--cost", cost).items()}
@@ -241,8 +241,7 @@ app.command("check-proof")(ledger_evidence.check_proof)
 
 def _split(asked: BudgetArguments, ledger: Ledger, path: str, parts: int, *, actor: str, key: str | None) -> None:
     """Open equal slots for all that is left in the scope above."""
-    from dpcompose.account.opening import BudgetArguments
-    from dpcompose.account.slots import open_equal_slots
+    from dpcompose.account import BudgetArguments, open_equal_slots
 
     if asked != BudgetArguments(note=asked.note):
         raise DomainError("--split", parts, "nothing beside it but --unit: it divides what is left above")

@@ -16,9 +16,7 @@ from dpcompose.cli.streams import stderr, stdout
 from dpcompose.errors import DomainError, EvidenceError, printable
 
 if TYPE_CHECKING:
-    from dpcompose.ledger.checkpoint import Checkpoint
-    from dpcompose.ledger.evidence import Evidence
-    from dpcompose.ledger.signed_note import SigningKey, VerifierKey
+    from dpcompose.ledger import Checkpoint, Evidence, SigningKey, VerifierKey
 
 SecretKey = Annotated[Path | None, option("The file of the secret key that signs.", "FILE")]
 Out = Annotated[Path | None, option("Write to a file instead of printing.", "FILE")]
@@ -31,7 +29,7 @@ def key(
     json: Json = False,
 ) -> None:
     """Make a key that signs checkpoints, and print its public half for those who check."""
-    from dpcompose.ledger.signed_note import SigningKey
+    from dpcompose.ledger import SigningKey
 
     with error_boundary():
         if out is None:
@@ -60,7 +58,7 @@ def announce(
 ) -> None:
     """Record in the log which key signs its checkpoints, or that it does no more."""
     with error_boundary(), opened(url) as ledger:
-        from dpcompose.ledger.keys import announce_key, revoke_key
+        from dpcompose.ledger import announce_key, revoke_key
 
         for each in keys_of([key]):
             (revoke_key if revoke else announce_key)(ledger, scope, each, actor=actor)
@@ -77,7 +75,7 @@ def checkpoint(
     with error_boundary():
         require_harmless("--out", out)
     with error_boundary(), opened(url, reading=True) as ledger:
-        from dpcompose.ledger.checkpoint import Checkpoint
+        from dpcompose.ledger import Checkpoint
 
         signer = _secret(key)
         with ledger.moment() as moment:
@@ -101,8 +99,7 @@ def prove(
     with error_boundary():
         require_harmless("--out", out)
     with error_boundary(), opened(url, reading=True) as ledger:
-        from dpcompose.ledger.checkpoint import Checkpoint
-        from dpcompose.ledger.evidence import consistency_proof, inclusion_proof
+        from dpcompose.ledger import Checkpoint, consistency_proof, inclusion_proof
 
         if (entry is None) == (since is None):
             raise DomainError("--entry", entry, "a number, or --since with a checkpoint, one of them")
@@ -128,7 +125,7 @@ def check_proof(
     json: Json = False,
 ) -> None:
     """Check a proof against the keys that you trust; no ledger is needed. Exit status 1: it shows nothing."""
-    from dpcompose.ledger.evidence import check_proof as checked
+    from dpcompose.ledger import check_proof as checked
 
     with error_boundary():
         keys = keys_of(trust)
@@ -169,7 +166,7 @@ def _sentence(found: Evidence) -> str:
 
 
 def _secret(file: Path | None) -> SigningKey:
-    from dpcompose.ledger.signed_note import SigningKey
+    from dpcompose.ledger import SigningKey
 
     if file is None:
         raise DomainError("--key", None, "the file of the secret key", "Make one: dpcompose ledger key NAME --out FILE")
@@ -177,7 +174,7 @@ def _secret(file: Path | None) -> SigningKey:
 
 
 def _checkpoint(argument: str, file: Path, scope: str, keys: Sequence[VerifierKey]) -> Checkpoint:
-    from dpcompose.ledger.checkpoint import read_checkpoints
+    from dpcompose.ledger import read_checkpoints
 
     found = [each for each in read_checkpoints(text_of(argument, file), keys) if each.root == scope]
     if len(found) != 1:

@@ -26,7 +26,7 @@ def backup(
             raise DomainError("--out", None, "a new file")
         require_harmless("--keep", keep)
     with error_boundary(), progress("reading") as steps, opened(url, reading=True) as ledger:
-        from dpcompose.ledger.copying import backup as backup_of
+        from dpcompose.ledger import backup as backup_of
 
         found = backup_of(ledger, out, progress=steps)
         if keep is not None:
@@ -48,7 +48,7 @@ def restore(
 ) -> None:
     """Make a ledger from a BACKUP where there is none yet; trees that lack entries of the anchor are closed."""
     with error_boundary(), progress("reading") as steps:
-        from dpcompose.ledger.copying import restore as restored_from
+        from dpcompose.ledger import restore as restored_from
 
         wanted = None if anchor is None else anchor_in(anchor, trust)
         made = restored_from(source, url, anchor=wanted, actor=actor, progress=steps)
@@ -76,7 +76,7 @@ def migrate(
 ) -> None:
     """Bring the schema of a ledger up to date, after a backup; no other client has it open."""
     with error_boundary(), progress("reading") as steps:
-        from dpcompose.ledger.copying import bring_up_to_date
+        from dpcompose.ledger import bring_up_to_date
 
         before, after, kept = bring_up_to_date(url, out=out, progress=steps)
     if json:
@@ -107,13 +107,13 @@ def roles(
                 raise DomainError("--analyst", each, "a role and a scope, such as ada=city/health")
             analysts.setdefault(role, []).append(scope)
         with opened(url) as ledger:
-            from dpcompose.ledger.postgres import PostgresStore
+            from dpcompose.ledger import PostgresStore
 
             if not isinstance(ledger.store, PostgresStore):
                 raise DomainError(
                     "--ledger", url, "postgresql://user@host/database; rights on a file are its permissions"
                 )
-        from dpcompose.ledger.postgres_roles import roles as roles_of
+        from dpcompose.ledger import roles as roles_of
 
         sql = roles_of(url, analysts=analysts, auditors=auditor or (), withdrawn=withdraw or (), apply=apply)
     if json:

@@ -28,8 +28,7 @@ from dpcompose.files import read
 
 if TYPE_CHECKING:
     from dpcompose.account import Account
-    from dpcompose.ledger import Anchor, Balance, Ledger
-    from dpcompose.ledger.signed_note import VerifierKey
+    from dpcompose.ledger import Anchor, Balance, Ledger, VerifierKey
     from dpcompose.plan import Plan
 
 LARGEST_ANCHOR = 100_000_000
@@ -49,15 +48,15 @@ def show(
 ) -> None:
     """Print the tree of scopes with the amounts spent and left."""
     with error_boundary(), progress("reading"), opened(url, reading=True) as ledger:
-        from dpcompose.ledger.scope import paths_down_to
+        from dpcompose.ledger import paths_down_to
 
         require_writable("--html", html, ".html")
         above = [] if path is None else [ledger.balance(each) for each in paths_down_to(path)[:-1]]
         balances = (*above, *ledger.balances(path))
         if html is not None:
             _write_page(html, ledger, balances, path, url)
-    from dpcompose.ledger.store import is_at_or_below
-    from dpcompose.report.ledger import balance_document, left_of, tree_page
+    from dpcompose.ledger import is_at_or_below
+    from dpcompose.report import balance_document, left_of, tree_page
 
     left = left_of(balances)
     shown = [each for each in balances if path is None or is_at_or_below(each.scope.path, path)]
@@ -71,11 +70,9 @@ def show(
 
 
 def _write_page(html: Path, ledger: Ledger, balances: Sequence[Balance], path: str | None, url: str) -> None:
-    from dpcompose.report import budget_svgs, picture
-    from dpcompose.report import html as html_of
-    from dpcompose.report.ledger import tree_page
+    from dpcompose.report import budget_svgs, html as html_of, require_pictures, tree_page
 
-    picture.require()
+    require_pictures()
     roots = [balance for balance in balances if balance.scope.parent is None]
     one = path if path is not None or len(roots) != 1 else roots[0].scope.path
     charged = None if one is None else (ledger.entries(one), ledger.balance(one))
@@ -106,7 +103,7 @@ def log(
             and (begin is None or datetime.fromisoformat(entry.time) >= begin)
         )
         entries = list(islice(found, most)) if tail is None else list(deque(found, tail))
-    from dpcompose.report.ledger import entry_document, log_page
+    from dpcompose.report import entry_document, log_page
 
     emit(
         "ledger log",
@@ -134,14 +131,13 @@ def price(
 ) -> None:
     """Say what a PLAN would be charged in a scope, and whether it fits; charges nothing."""
     with error_boundary(), progress("pricing the plan"), opened(url, reading=True) as ledger:
-        from dpcompose.account import Account
-        from dpcompose.account.in_epsilon import charge_in_epsilon
+        from dpcompose.account import Account, charge_in_epsilon
 
         account = Account(ledger, scope=path)
         cost = account.price(plan_for(account, plan).composition(), delta=delta)
         left = ledger.available(path)
         epsilon = charge_in_epsilon(account.chain, cost, left)
-    from dpcompose.report.ledger import price_page
+    from dpcompose.report import price_page
 
     fits = all(amount.units <= left[name].units for name, amount in cost.items() if name in left)
     document = {
@@ -186,7 +182,7 @@ def exposure(
 
         steps("composing", 0, 1)
         found = exposure_of(ledger, paths=paths, delta=delta, window=window)
-    from dpcompose.report.exposure import exposure_document, exposure_page
+    from dpcompose.report import exposure_document, exposure_page
 
     emit("ledger exposure", lambda: {"ledger": url} | exposure_document(found), lambda: exposure_page(found), json=json)
 
@@ -221,7 +217,7 @@ def verify(
             raise typer.Exit(REFUSED) from None
         if keep is not None:
             write("--keep", keep, found.anchor.to_json() + "\n")
-    from dpcompose.report.ledger import verification_page
+    from dpcompose.report import verification_page
 
     counts = {"entries": found.entries, "scopes": found.scopes, "anchored": found.anchored}
     emit(
@@ -244,8 +240,7 @@ def export(
         require_writable("--out", out, ".json")
         require_harmless("--out", out)
     with error_boundary(), progress("reading") as steps, opened(url, reading=True) as ledger:
-        from dpcompose.report import dumps
-        from dpcompose.report.ledger import deployments_document
+        from dpcompose.report import deployments_document, dumps
 
         steps("reading", 0, 1)
         producer = f"dpcompose {package_version()}"
@@ -265,9 +260,7 @@ def export(
 
 def opened(url: str, *, create: bool = False, restored: bool = False, reading: bool = False) -> Ledger:
     """The ledger at `url`; if it is only read, it may be where we may not write."""
-    from dpcompose.ledger import Ledger
-    from dpcompose.ledger.address import file_of
-    from dpcompose.ledger.sqlite_connection import may_write
+    from dpcompose.ledger import Ledger, file_of, may_write
 
     if url in ("memory:", ":memory:"):
         raise DomainError("--ledger", url, "a file or a database: what is in memory ends with the command")
@@ -278,7 +271,7 @@ def opened(url: str, *, create: bool = False, restored: bool = False, reading: b
 
 def keys_of(trust: Sequence[str] | None) -> list[VerifierKey]:
     """The keys that were named, or those in the files that were."""
-    from dpcompose.ledger.signed_note import VerifierKey
+    from dpcompose.ledger import VerifierKey
 
     lines: list[str] = []
     for each in trust or ():
@@ -301,8 +294,7 @@ def text_of(option: str, file: Path) -> str:
 
 def anchor_in(file: Path, trust: Sequence[str] | None) -> Anchor:
     """The anchor or the checkpoints of a file."""
-    from dpcompose.ledger import Anchor
-    from dpcompose.ledger.checkpoint import read_checkpoints
+    from dpcompose.ledger import Anchor, read_checkpoints
 
     text, keys = text_of("--anchor", file), keys_of(trust)
     try:
@@ -319,7 +311,7 @@ def require_harmless(option: str, file: Path | None) -> None:
     if file is None:
         return
     require_writable(option, file, file.suffix.lower())
-    from dpcompose.ledger.sqlite_connection import is_database, is_of_database
+    from dpcompose.ledger import is_database, is_of_database
 
     if is_database(file) or is_of_database(file):
         raise DomainError(option, str(file), "a file of its own, not one of a database, which would be written over")

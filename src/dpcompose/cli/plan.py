@@ -38,8 +38,7 @@ def account(
     each mechanism. The question is the plan's own `delta` or `epsilon`, unless --delta or --epsilon is given.
     """
     with error_boundary(), progress("reading") as steps:
-        from dpcompose.plan import account as account_of
-        from dpcompose.plan import risk_of
+        from dpcompose.plan import account as account_of, risk_of
         from dpcompose.report import account_document, account_page
 
         require_writable("--html", html, ".html", ".htm")
@@ -119,16 +118,16 @@ def _question(plan: Plan, delta: float | None, epsilon: float | None) -> tuple[P
 def _draw(found: PlanAccount, attack: PlanRisk | None, html: Path | None, plot: Path | None, steps: Progress) -> None:
     from dpcompose import report
     from dpcompose.plan import over_delta, over_times
-    from dpcompose.report import picture
+    from dpcompose.report import account_svgs, require_pictures, save_account
 
-    picture.require()
+    require_pictures()
     curve, growth = over_delta(found, progress=steps), over_times(found, progress=steps)
     if html is not None:
-        pictures = picture.svgs(over_delta=curve, growth=growth, asked=growth.delta, risk=attack)
+        pictures = account_svgs(over_delta=curve, growth=growth, asked=growth.delta, risk=attack)
         page = report.account_page(found, explain=True, risk=attack)
         write("--html", html, report.html(page, pictures=pictures, producer=f"Made by dpcompose {package_version()}."))
         stderr(f"wrote {html}")
     if plot is not None:
         with writing("--plot", plot):
-            picture.save(plot, over_delta=curve, growth=growth, asked=growth.delta, risk=attack)
+            save_account(plot, over_delta=curve, growth=growth, asked=growth.delta, risk=attack)
         stderr(f"wrote {plot}")

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpcompose import check
 from dpcompose.cli.options import Actor, Json, LedgerUrl, option, pairs
 from dpcompose.cli.output import emit, error_boundary, headed, require_writable, write
 from dpcompose.cli.streams import progress, stderr
 from dpcompose.errors import DomainError, MissingExtraError, PlanError, UnsupportedError
-from dpcompose.numerics import check
 
 if TYPE_CHECKING:
     from dpcompose.ledger import Ledger
@@ -28,8 +28,7 @@ def _asked(
     data: Table, kinds: Options, grid: Options, *, file: Path | None, sql: str | None, out: Path | None, **common: Any
 ) -> Sequence[Question]:
     """The questions of the file or of the SELECT, or the one of the options, each of which takes `common`."""
-    from dpcompose.release import questions_of_sql
-    from dpcompose.release.file import questions
+    from dpcompose.release import questions, questions_of_sql
 
     spelled = [name for name, value in {**kinds, **grid, "by": common["by"]}.items() if value not in (None, False, ())]
     for name, noun, given in (("--questions", "file", file), ("--sql", "SELECT", sql)):
@@ -47,7 +46,7 @@ def _asked(
 
 
 def _question(kinds: Options, grid: Options, **common: Any) -> Question:
-    from dpcompose.release.file import KINDS, arguments_of
+    from dpcompose.release import KINDS, arguments_of
 
     chosen = [kind for kind, column in kinds.items() if column]
     if len(chosen) != 1:
@@ -102,7 +101,7 @@ def release(
     rows: Annotated[Path | None, option("Also write synthetic rows as .csv or .parquet.", "FILE")] = None,
 ) -> None:
     """Answer questions about a TABLE privately: charged to a ledger first, with noise of a stated size."""
-    from dpcompose.release.sql import explains
+    from dpcompose.release import explains
 
     with _reporting_no_charge(), progress("reading") as steps:
         check.open_probability("--confidence", confidence)

@@ -18,9 +18,7 @@ def schema(
 ) -> None:
     """Print the JSON schema of a command's documents: dpcompose schema ledger show."""
     with error_boundary():
-        from dpcompose.report.document import dumps
-        from dpcompose.report.schemas import DOCUMENTS
-        from dpcompose.report.schemas import schema as schema_of
+        from dpcompose.report import DOCUMENTS, dumps, schema as schema_of
 
         text = dumps(schema_of(" ".join(command))) if command else "\n".join(DOCUMENTS)
     stdout(text + "\n")

@@ -16,8 +16,7 @@ from dpcompose.cli.streams import stderr, stdout
 from dpcompose.errors import DomainError, MissingExtraError
 
 if TYPE_CHECKING:
-    from dpcompose.serve import Identities, Service
-    from dpcompose.serve.published import Published
+    from dpcompose.serve import Identities, Published, Service
 
 LedgerUrl = Annotated[str | None, typer.Option("--ledger", metavar="URL", envvar="DPCOMPOSE_LEDGER")]
 
@@ -57,9 +56,7 @@ def serve(
     """Serve a ledger to people who do not trust each other. Put a proxy with TLS before it."""
     with error_boundary():
         try:
-            from dpcompose.serve import Identities, Service
-            from dpcompose.serve.issuer import Issuer
-            from dpcompose.serve.web import application
+            from dpcompose.serve import Identities, Issuer, Service, application
         except ModuleNotFoundError:
             raise MissingExtraError("The service", "serve") from None
         from dpcompose.ledger import Ledger
@@ -81,14 +78,14 @@ def serve(
         else:
             shown = _published(checkpoints, trust or [])
             service = Service(Ledger.open(ledger, create=False), Identities.open(kept, issuer=believed), shown)
-        from dpcompose.serve.listening import run
+        from dpcompose.serve import run
 
         _observe(service, log=log, alert=alert, share=alert_at)
         run(application(service, rate=rate), host=host, port=port)
 
 
 def _demo() -> Service:
-    from dpcompose.serve.demo import demo_service
+    from dpcompose.serve import demo_service
 
     service, tokens = demo_service(Path(tempfile.mkdtemp(prefix="dpcompose-demo-")))
     for who, token in tokens.items():
@@ -97,7 +94,7 @@ def _demo() -> Service:
 
 
 def _observe(service: Service, *, log: bool, alert: str | None, share: float) -> None:
-    from dpcompose.serve.alert import Alerts
+    from dpcompose.serve import Alerts
 
     if log:
         logging.basicConfig(format="%(message)s", level=logging.WARNING)
@@ -130,8 +127,8 @@ def _unit(context: typer.Context, ledger: str | None, people: str) -> str:
 
 
 def _published(file: Path | None, trust: list[str]) -> Published | None:
-    from dpcompose.ledger.signed_note import VerifierKey
-    from dpcompose.serve.published import Published
+    from dpcompose.ledger import VerifierKey
+    from dpcompose.serve import Published
 
     if (file is None) != (not trust):
         raise DomainError("--checkpoints", str(file), "a file, and with --trust the key that signs it")

@@ -15,7 +15,7 @@ from dpcompose.errors import DomainError
 from dpcompose.files import path_of, read
 
 if TYPE_CHECKING:
-    from dpcompose.interop.privacy_document import Verified
+    from dpcompose.interop import Verified
     from dpcompose.report import Page
 
 LedgerToAsk = Annotated[str | None, option("The ledger that has the charges, to be verified too.", "URL")]
@@ -33,8 +33,7 @@ def statement(
 ) -> None:
     """Write a paragraph to publish about the privacy of a PLAN, with certified numbers, all rounded to stay true."""
     with error_boundary("delta"), progress("certifying the plan"):
-        from dpcompose.interop.privacy_document import privacy_json
-        from dpcompose.interop.statement import statement as stated
+        from dpcompose.interop import privacy_json, statement as stated
 
         require_writable("--card", card, ".md")
         require_writable("--privacy", privacy, ".json")
@@ -57,8 +56,7 @@ def verify(
 ) -> None:
     """Check a privacy.json to the last byte, and price its mechanisms again; exit status 1 if it does not hold."""
     with error_boundary(), progress("pricing the mechanisms again"):
-        from dpcompose.interop.privacy_document import LARGEST
-        from dpcompose.interop.privacy_document import verify as verified
+        from dpcompose.interop import LARGEST, verify as verified
 
         try:
             content = read(path_of("FILE", file), most=LARGEST)
@@ -73,7 +71,7 @@ def verify(
 
 
 def _document(found: Verified) -> dict[str, Any]:
-    from dpcompose.report.document import bound_document
+    from dpcompose.report import bound_document
 
     stated = found.statement
     return {
@@ -88,8 +86,8 @@ def _document(found: Verified) -> dict[str, Any]:
 
 
 def _page(found: Verified, source: str) -> Page:
-    from dpcompose.interop.markup import one_line
-    from dpcompose.report.page import Fact, Page
+    from dpcompose.interop import one_line
+    from dpcompose.report import Fact, Page
 
     stated = found.statement
     facts = [("unit of privacy", one_line(stated.unit)), ("digest", found.digest)]

@@ -37,7 +37,7 @@ def theorem(
     """
     with error_boundary():
         from dpcompose.book import ELSEWHERE, STATEMENTS
-        from dpcompose.report.theorem import evaluation_document, evaluation_page, listing_document, listing_page
+        from dpcompose.report import evaluation_document, evaluation_page, listing_document, listing_page
 
         if number is None:
             if context.args:

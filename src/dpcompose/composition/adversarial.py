@@ -12,9 +12,7 @@ from collections import Counter
 
 from dpcompose.composition.part import Pairs
 from dpcompose.errors import UnsupportedError
-from dpcompose.loss.atomize import envelope
-from dpcompose.loss.base import Loss
-from dpcompose.loss.product import Product
+from dpcompose.loss import Loss, Product, envelope
 
 Rounds = tuple[tuple[tuple[Loss, ...], int], ...]
 """The alternatives of each round, and how many such rounds there are."""

@@ -7,15 +7,14 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
+from dpcompose import check
 from dpcompose.composition.compare import Comparison, theorems
 from dpcompose.composition.loss_above import LossAbove, loss_above
 from dpcompose.composition.profile import Profile
 from dpcompose.composition.question import TOLERANCE, PrivacyQuestion
 from dpcompose.composition.risk import Risk, risk
-from dpcompose.guarantee.adjacency import Adjacency, AdjacencyName, Orientation, OrientationName
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import Bound
 from dpcompose.pictured import Plot
+from dpcompose.values import Adjacency, AdjacencyName, Bound, Orientation, OrientationName
 
 Given = ParamSpec("Given")
 Answered = TypeVar("Answered")

@@ -14,17 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpcompose import check
 from dpcompose.composition.answers import Askable
 from dpcompose.composition.composition import Composable, ComposablePart, compose
 from dpcompose.composition.question import TOLERANCE, PrivacyQuestion, ask, checked
 from dpcompose.errors import DomainError, DPComposeError, UnreachableError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency, AdjacencyName, Orientation
-from dpcompose.loss import sampled_gaussian_many
-from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
-from dpcompose.loss.sampled_gaussian_running import MOST_PHASES, running
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import Bound, Certificate
-from dpcompose.numerics.bounds import Bounds
+from dpcompose.loss import (
+    MOST_PHASES,
+    SampledGaussianLoss,
+    SampledGaussianQuestion,
+    running_sampled_gaussian,
+    sampled_gaussian_ends,
+)
+from dpcompose.values import Adjacency, AdjacencyName, Bound, Bounds, Certificate, Orientation
 
 Progress = Callable[[int, int], None]
 """Called with how many questions are done, and how many there are."""
@@ -160,7 +162,7 @@ def running_epsilon(
     ends, certificates = np.full((2, total), np.nan), [_TOGETHER] * total
     phases = _phases(parts, whole, adjacency)
     if phases is not None and 0 < delta < 1:
-        for first, lower, upper in running(phases, delta, tolerance):
+        for first, lower, upper in running_sampled_gaussian(phases, delta, tolerance):
             good = upper - lower <= 10 * tolerance * np.maximum(upper, 1e-3)
             ends[:, first : first + len(lower)] = np.where(good, (lower, upper), np.nan)
             if progress is not None:
@@ -273,13 +275,13 @@ class _Batch:
     def _together(self, some: dict[int, Askable], each: list[float]) -> None:
         """Answer those that share arrays, where that is as narrow as wanted; refuse what has no answer."""
         for_delta = self.given == "epsilon"
-        rows: dict[int, sampled_gaussian_many.Question] = {}
+        rows: dict[int, SampledGaussianQuestion] = {}
         for index, subject in some.items():
             question, number = self._asked(index, subject), each[index]
             losses = None if question is None else _sampled_gaussians(question)
             if losses is not None and (0 <= number <= _FARTHEST if for_delta else 0 < number < 1):
-                rows[index] = sampled_gaussian_many.Question(tuple(losses), number)
-        ends = sampled_gaussian_many.answered(list(rows.values()), for_delta=for_delta, tolerance=self.tolerance)
+                rows[index] = SampledGaussianQuestion(tuple(losses), number)
+        ends = sampled_gaussian_ends(list(rows.values()), for_delta=for_delta, tolerance=self.tolerance)
         for index, lower, upper in zip(rows, *(end.tolist() for end in ends), strict=True):
             if lower <= upper:
                 narrow = upper - lower <= self.tolerance * (10 * upper if for_delta else max(upper, 1e-3))

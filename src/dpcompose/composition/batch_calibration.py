@@ -10,15 +10,13 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpcompose import check
 from dpcompose.composition.batch import Progress, epsilons, located, numbers
 from dpcompose.composition.calibrate import Calibration, Searching, search
 from dpcompose.composition.composition import Composable
 from dpcompose.composition.question import TOLERANCE
 from dpcompose.errors import DomainError, DPComposeError
-from dpcompose.guarantee.adjacency import Adjacency, AdjacencyName, Orientation
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import Bound
-from dpcompose.numerics.bounds import Bounds
+from dpcompose.values import Adjacency, AdjacencyName, Bound, Bounds, Orientation
 
 Family = Callable[[float], Composable]
 

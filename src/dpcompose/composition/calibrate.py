@@ -11,13 +11,12 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from functools import partial
 
+from dpcompose import check
 from dpcompose.composition.composition import Composable, compose
 from dpcompose.composition.question import TOLERANCE
 from dpcompose.composition.target import Target
 from dpcompose.errors import DomainError, UnreachableError
-from dpcompose.guarantee.adjacency import Adjacency, AdjacencyName, Orientation
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import Bound
+from dpcompose.values import Adjacency, AdjacencyName, Bound, Orientation
 
 CLOSE = 2e-10
 STUCK = 12

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from dpcompose.composition.composition import Composable, ComposablePart, compose
 from dpcompose.composition.part import Pairs, Part
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.loss.atomize import envelope
-from dpcompose.loss.base import Loss, Pair
+from dpcompose.loss import Loss, Pair, envelope
+from dpcompose.values import Adjacency
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,22 @@ from typing import Literal
 from dpcompose import notebook
 from dpcompose.composition.losses import Losses
 from dpcompose.composition.question import PrivacyQuestion
-from dpcompose.guarantee import advanced, concentrated, gaussian, group
-from dpcompose.guarantee.advanced import Counted
-from dpcompose.guarantee.approximate import ApproximateDP
-from dpcompose.guarantee.heterogeneous import heterogeneous_epsilon
-from dpcompose.guarantee.optimal import homogeneous_epsilon
-from dpcompose.loss.product import Product
-from dpcompose.loss.two_point import TwoPointLoss
-from dpcompose.numerics.bound import Bound, up
-from dpcompose.numerics.exact import rounded_up
+from dpcompose.guarantee import (
+    ApproximateDP,
+    Counted,
+    advanced_half_squares,
+    advanced_slack,
+    concentrated_epsilon,
+    gaussian_epsilon,
+    group_chained,
+    group_printed,
+    heterogeneous_epsilon,
+    homogeneous_epsilon,
+    printed_advanced,
+    tight_advanced,
+)
+from dpcompose.loss import Product, TwoPointLoss
+from dpcompose.values import Bound, rounded_up, up
 
 Kind = Literal["certified", "upper bound", "estimate"]
 Theorem = Callable[[ApproximateDP], ApproximateDP]
@@ -88,8 +95,8 @@ def group_theorems(whole: PrivacyQuestion, one: PrivacyQuestion, *, size: int, d
     """
     rows = [_certified("certified group", "[DongRothSu2022, Theorem 2.14]", whole.epsilon(delta))]
     found: tuple[tuple[str, str, Theorem], ...] = (
-        ("geometric sum", "[Vadhan2017, Lemma 2.2]", lambda promise: group.chained(promise, size=size)),
-        ("the book's bound", "[DworkRoth2014, Theorem 2.2]", lambda promise: group.book(promise, size=size)),
+        ("geometric sum", "[Vadhan2017, Lemma 2.2]", lambda promise: group_chained(promise, size=size)),
+        ("the book's bound", "[DworkRoth2014, Theorem 2.2]", lambda promise: group_printed(promise, size=size)),
     )
     note = "from one (epsilon, delta) of one person under the whole composition"
     start = max(one.epsilon(delta).upper, 1e-6)
@@ -126,14 +133,14 @@ def _promised(stated: Counted, delta: float, tolerance: float) -> list[Compariso
         return []
     reference = "[KairouzOhViswanath2015, Theorem 3.3]" if len(stated) == 1 else "[MurtaghVadhan2016, Theorem 1.5]"
     rows = [_row("optimal composition of the promises", reference, _optimal(stated, delta, tolerance))]
-    slack = advanced.slack_of(stated, delta=delta)
+    slack = advanced_slack(stated, delta=delta)
     if slack is None:
         return rows
     total = rounded_up(sum((Fraction(promise.epsilon) * times for promise, times in stated), Fraction(0)))
     rows.append(_row("basic composition", "[DworkRoth2014, Theorem 3.16]", total))
     if 0.0 < slack < 1.0:
         note = "" if len(stated) == 1 else "its proof, with the sum of the squares of different epsilons"
-        printed, tight, half = advanced.printed, advanced.tight, advanced.half_squares
+        printed, tight, half = printed_advanced, tight_advanced, advanced_half_squares
         rows += [
             _row("advanced composition", "[DworkRoth2014, Theorem 3.20]", printed(stated, slack=slack).epsilon, note),
             _row(
@@ -175,7 +182,7 @@ def _zcdp(losses: Losses, delta: float) -> list[Comparison]:
     promise = losses.zcdp()
     if promise is None:
         return []
-    epsilon = concentrated.best_epsilon(promise, delta=delta)
+    epsilon = concentrated_epsilon(promise, delta=delta)
     note = f"rho = {promise.rho:.6g}" + (f", outside a mass of {promise.delta:.6g}" if promise.delta else "")
     return [_row("zero-concentrated", "[BunSteinke2016, Lemma 2.3]", epsilon, note)]
 
@@ -183,7 +190,7 @@ def _zcdp(losses: Losses, delta: float) -> list[Comparison]:
 def _gdp(mu: float | None, delta: float) -> list[Comparison]:
     if not mu:
         return []
-    epsilon = gaussian.epsilon(delta, mu=mu).upper
+    epsilon = gaussian_epsilon(delta, mu=mu).upper
     return [_row("Gaussian", "[DongRothSu2022, Corollary 3.3]", epsilon, f"mu = {mu:.6g}")]
 
 
@@ -198,7 +205,7 @@ def _limit(question: PrivacyQuestion, delta: float) -> list[Comparison]:
     variance = max(product.transform.cumulants(1e-6)[2] for product in products)
     if not 0.0 < variance < 1e12:
         return []
-    epsilon = gaussian.epsilon(delta, mu=math.sqrt(variance)).upper
+    epsilon = gaussian_epsilon(delta, mu=math.sqrt(variance)).upper
     note = f"mu = {math.sqrt(variance):.6g} from the variance of the loss; no bound: the truth may be larger"
     return [Comparison("central limit", "[DongRothSu2022, Theorem 3.4]", epsilon, "estimate", None, note)]
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from dpcompose.composition.elementary import wide
-from dpcompose.loss.product import Product
-from dpcompose.numerics.bound import Bound, Certificate
+from dpcompose.loss import Product
+from dpcompose.values import Bound, Certificate
 
 _FAR, _HALVINGS, _LARGEST = 1e-2, 16, 30.0
 """Above this relative width an order is also read from the other one, by as many halvings; not beyond this epsilon."""

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from itertools import chain
 from typing import Any, ClassVar, cast
 
-from dpcompose import notebook
+from dpcompose import check, notebook
 from dpcompose.composition.answers import Askable
 from dpcompose.composition.compare import Comparison
 from dpcompose.composition.group import Group, group
@@ -28,13 +28,8 @@ from dpcompose.composition.part import (
 )
 from dpcompose.composition.question import TOLERANCE, PrivacyQuestion, ask, checked, unproved
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency, AdjacencyName, Orientation, OrientationName
-from dpcompose.guarantee.approximate import ApproximateDP
-from dpcompose.guarantee.concentrated import ConcentratedDP
-from dpcompose.guarantee.priced import TypedAmounts
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import Bound
-from dpcompose.numerics.exact import larger_reading
+from dpcompose.guarantee import ApproximateDP, ConcentratedDP, TypedAmounts
+from dpcompose.values import Adjacency, AdjacencyName, Bound, Orientation, OrientationName, larger_reading
 
 MOST_TYPED = 64
 """Of more parts no exact sums are taken: their denominators would grow without end."""

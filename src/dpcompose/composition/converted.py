@@ -16,16 +16,10 @@ from functools import lru_cache
 import numpy as np
 
 from dpcompose.composition.part import Pairs
-from dpcompose.guarantee.promise import RenyiPromise
-from dpcompose.loss.atomic import AtomicLoss
-from dpcompose.loss.base import Loss, Pair
-from dpcompose.loss.gaussian import GaussianLoss
-from dpcompose.loss.product import Group
-from dpcompose.loss.renyi_pair import renyi_pair
-from dpcompose.loss.two_point import TwoPointLoss
-from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
-from dpcompose.numerics.elementary import Reals
-from dpcompose.numerics.exact import total
+from dpcompose.guarantee import RenyiPromise
+from dpcompose.loss import AtomicLoss, GaussianLoss, Group, Loss, Pair, TwoPointLoss, renyi_pair
+from dpcompose.numerics import Reals
+from dpcompose.values import UNIT_ROUNDOFF, float_sum, up
 
 Promises = Sequence[tuple[RenyiPromise, int]]
 
@@ -50,7 +44,7 @@ def converted(group: Group, promises: Promises) -> Group:
 
 def _rho(promises: Promises) -> float:
     """The sum of the rho that there are."""
-    return total(times * promise.rho for promise, times in promises if promise.rho is not None)
+    return float_sum(times * promise.rho for promise, times in promises if promise.rho is not None)
 
 
 @lru_cache(maxsize=32)

@@ -28,7 +28,7 @@ from typing import Protocol
 from dpcompose.composition.losses import Losses, gathered
 from dpcompose.composition.part import Part, Unsampled, checked_times, merged
 from dpcompose.composition.renyi import RenyiCurve, Samples
-from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
+from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate, down, up
 
 _BASIC = Certificate("basic composition of the answers for one mechanism each")
 _LARGEST = Certificate("largest losses, added up")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from dpcompose import check
 from dpcompose.composition.answers import Askable
 from dpcompose.composition.compare import Comparison, group_theorems
 from dpcompose.composition.group_loss import group_losses
@@ -11,12 +12,9 @@ from dpcompose.composition.losses import gathered
 from dpcompose.composition.part import Composed, GroupLosses, Pairs, Part, Parts
 from dpcompose.composition.question import PrivacyQuestion, ask, checked, directed, proved
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency, Orientation
-from dpcompose.guarantee.concentrated import ConcentratedDP
-from dpcompose.guarantee.promise import RenyiPromise
-from dpcompose.loss.product import Product
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
+from dpcompose.guarantee import ConcentratedDP, RenyiPromise
+from dpcompose.loss import Product
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency, Orientation, up
 
 LARGEST = 10**5
 

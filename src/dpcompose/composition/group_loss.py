@@ -23,19 +23,25 @@ from dataclasses import replace
 from decimal import Context, Decimal, localcontext
 
 from dpcompose.composition.part import GroupLoss, GroupLosses, Pairs, Parts
-from dpcompose.contour.transform import Lattice
+from dpcompose.contour import Lattice
 from dpcompose.errors import UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.guarantee.power_function import IDENTITY, PowerCurve, mixture
-from dpcompose.loss.atomic import AtomicLoss
-from dpcompose.loss.base import Loss, Pair
-from dpcompose.loss.gaussian import GaussianLoss
-from dpcompose.loss.gaussian_mixture import binomial_mixture
-from dpcompose.loss.group import NODES, EnclosedPower, atoms_of, curves_of, grouped
-from dpcompose.loss.mixture_grid import OpposedMixtures
-from dpcompose.loss.mixture_loss import MixtureLoss
-from dpcompose.loss.product import Product
-from dpcompose.numerics.bound import UNIT_ROUNDOFF
+from dpcompose.guarantee import IDENTITY, PowerCurve, power_mixture
+from dpcompose.loss import (
+    NODES,
+    AtomicLoss,
+    EnclosedPower,
+    GaussianLoss,
+    Loss,
+    MixtureLoss,
+    OpposedMixtures,
+    Pair,
+    Product,
+    atoms_of,
+    binomial_mixture,
+    curves_of,
+    grouped,
+)
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency
 
 FEW_NODES = 512
 MOST_ATOMS = 4096
@@ -191,7 +197,7 @@ def _mixed(curves: Sequence[PowerCurve], number: int, rate: float) -> PowerCurve
     with localcontext(Context(prec=60)):
         q = Decimal(rate)
         weights = [math.comb(number, j) * q**j * (1 - q) ** (number - j) for j in range(number + 1)]
-    return mixture(weights, [IDENTITY, *curves[:number]])
+    return power_mixture(weights, [IDENTITY, *curves[:number]])
 
 
 def _between(remove: PowerCurve, add: PowerCurve) -> PowerCurve:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dpcompose import check
 from dpcompose.composition.batch import sampled_gaussian
 from dpcompose.composition.composition import Composable, compose
 from dpcompose.composition.question import TOLERANCE
-from dpcompose.guarantee.adjacency import Adjacency, Orientation
-from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
-from dpcompose.loss.sampled_gaussian_growing import Growing
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import Bound, Certificate
+from dpcompose.loss import Growing, SampledGaussianLoss
+from dpcompose.values import Adjacency, Bound, Certificate, Orientation
 
 _KEPT = Certificate("contour, kept while steps are added")
 History = Sequence[tuple[Composable, int]]

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from dpcompose.composition.question import PrivacyQuestion
 from dpcompose.errors import UnsupportedError
-from dpcompose.loss.product import Product
-from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
+from dpcompose.loss import Product
+from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate, down, up
 
 FINEST = 1e-13
 """The relative width of the deltas that are asked for."""

@@ -8,18 +8,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+from dpcompose import check
 from dpcompose.composition.part import Pairs, Part, Parts
 from dpcompose.errors import UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.guarantee.approximate import ApproximateDP
-from dpcompose.guarantee.concentrated import ConcentratedDP
-from dpcompose.guarantee.promise import RenyiPromise
-from dpcompose.loss.base import Loss, Pair
-from dpcompose.loss.concentration import least_rho
-from dpcompose.loss.product import Product
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
-from dpcompose.numerics.exact import sum_rounded_up
+from dpcompose.guarantee import ApproximateDP, ConcentratedDP, RenyiPromise
+from dpcompose.loss import Loss, Pair, Product, least_rho
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency, sum_rounded_up, up
 
 MANY = 16
 """From so many parts of a kind on, the kind is asked for the sum of their losses."""

@@ -8,18 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NoReturn
 
+from dpcompose import check
 from dpcompose.composition import adversarial
 from dpcompose.composition.composition import Composable, Composition, Uncomposable, compose
 from dpcompose.composition.losses import Losses, gathered
 from dpcompose.composition.part import Pairs, Part, Parts
 from dpcompose.composition.question import TOLERANCE, PrivacyQuestion, ask
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency, AdjacencyName, Orientation
-from dpcompose.guarantee.concentrated import ConcentratedDP
-from dpcompose.guarantee.promise import RenyiPromise
-from dpcompose.loss.base import Pair
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import Bound
+from dpcompose.guarantee import ConcentratedDP, RenyiPromise
+from dpcompose.loss import Pair
+from dpcompose.values import Adjacency, AdjacencyName, Bound, Orientation
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from dpcompose import check
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.guarantee.promise import RenyiPromise
-from dpcompose.loss.base import Loss, Pair
-from dpcompose.loss.product import Product
-from dpcompose.loss.sampled import sampled_pair
-from dpcompose.numerics import check
+from dpcompose.guarantee import RenyiPromise
+from dpcompose.loss import Loss, Pair, Product, sampled_pair
+from dpcompose.values import Adjacency
 
 MOST_TIMES = 10**15
 Pairs = tuple[tuple[Pair, int], ...]

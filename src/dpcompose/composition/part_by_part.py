@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from dpcompose.composition.elementary import Elementary, apart, hopeless, least, wide, without_sampling
 from dpcompose.composition.losses import gathered
 from dpcompose.composition.part import Parts
-from dpcompose.numerics.bound import Bound
+from dpcompose.values import Bound
 
 _MOST_BLOCKS = 8
 """More parts than these are taken in blocks of about one size."""

@@ -33,13 +33,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpcompose import notebook
+from dpcompose import check, notebook
 from dpcompose.composition.question import PrivacyQuestion
 from dpcompose.errors import DomainError
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import UNIT_ROUNDOFF as U
-from dpcompose.numerics.bound import Bound
 from dpcompose.pictured import Plot
+from dpcompose.values import UNIT_ROUNDOFF as U, Bound
 
 
 @dataclass(frozen=True)

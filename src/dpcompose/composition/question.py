@@ -7,22 +7,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
+from dpcompose import check
 from dpcompose.composition import adversarial, complement
 from dpcompose.composition.adversarial import Rounds
-from dpcompose.composition.converted import attained as attained_promises
-from dpcompose.composition.converted import converted, curved
+from dpcompose.composition.converted import attained as attained_promises, converted, curved
 from dpcompose.composition.elementary import Elementary, apart, largest_losses, least, wide
 from dpcompose.composition.losses import Losses, gathered
 from dpcompose.composition.part import Pairs, Parts
 from dpcompose.composition.part_by_part import PartByPart
 from dpcompose.composition.renyi import RenyiCurve, Samples
 from dpcompose.errors import UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency, Orientation
-from dpcompose.loss.base import Loss, Pair
-from dpcompose.loss.product import Product, Readings
-from dpcompose.loss.proved_product import ProvedProduct
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import Bound, Certificate
+from dpcompose.loss import Loss, Pair, Product, ProvedProduct, Readings
+from dpcompose.values import Adjacency, Bound, Certificate, Orientation
 
 TOLERANCE = 1e-9
 _SEVERAL_LOSSES, _MANY_LOSSES = 8, 256

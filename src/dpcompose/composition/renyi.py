@@ -11,14 +11,10 @@ from functools import cached_property
 import numpy as np
 
 from dpcompose.composition.adversarial import Rounds
-from dpcompose.contour import saddle
-from dpcompose.contour.transform import Line
-from dpcompose.guarantee import failure, renyi
-from dpcompose.guarantee.promise import RenyiPromise
-from dpcompose.loss.base import Loss
-from dpcompose.loss.product import Product
-from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, up
-from dpcompose.numerics.exact import total
+from dpcompose.contour import Line, moments_exceed
+from dpcompose.guarantee import RenyiPromise, remaining_delta, renyi_delta, renyi_epsilon, with_failures
+from dpcompose.loss import Loss, Product
+from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate, float_sum, up
 
 Samples = tuple[tuple["RenyiCurve", float, int], ...]
 """Curves of what runs on Poisson samples, with the rates and counts."""
@@ -196,7 +192,7 @@ class RenyiCurve:
     def _finite(self, order: float) -> float:
         """log E e^((order - 1) L) / (order - 1) of what is not lost outright, or what a theorem says; rounded up."""
         if order not in self._found:
-            promised = total(times * promise.renyi(order) for promise, times in self._promises)
+            promised = float_sum(times * promise.renyi(order) for promise, times in self._promises)
             steps = [max((_added(terms, order) for terms in step), default=0.0) for step in self._terms]
             added = steps[0] if len(steps) == 1 else up(math.fsum(steps) * (1 + 4 * UNIT_ROUNDOFF))
             whole = up(added + up(promised * (1 + 4 * UNIT_ROUNDOFF)))
@@ -236,7 +232,7 @@ class RenyiCurve:
             return False
         if not self._promises and epsilon < self.largest and not -math.expm1(epsilon - self.largest) > delta:
             return False
-        terms, rho = self._terms[0][0], total(known)
+        terms, rho = self._terms[0][0], float_sum(known)
 
         def cumulants(order: float) -> tuple[float, float, float]:
             rows = [term.cumulants(order) for term in terms]
@@ -255,24 +251,24 @@ class RenyiCurve:
     def epsilon(self, delta: float) -> Bound:
         """An upper end for epsilon; the lower end is 0."""
         if self._kept:
-            found = renyi.best_epsilon(self._nonnegative_by_loss, delta=delta, exact=True, orders=())
+            found = renyi_epsilon(self._nonnegative_by_loss, delta=delta, exact=True, orders=())
             return Bound(0.0, found.epsilon, _BEST_ORDER)
-        rest = failure.remaining(delta, self._failures)
+        rest = remaining_delta(delta, self._failures)
         if rest is None or rest.lower <= 0:
             return Bound(0.0, math.inf, _BEST_ORDER)
         # With mass lost in the pair, only the moment itself may be used: the rest of Q need not have mass one.
         exact = not any(mass > 0 for mass, _ in self._failures[len(self._promises) :])
-        found = renyi.best_epsilon(self._nonnegative, delta=rest.lower, exact=exact, orders=self._corners)
+        found = renyi_epsilon(self._nonnegative, delta=rest.lower, exact=exact, orders=self._corners)
         return Bound(0.0, found.epsilon, _BEST_ORDER)
 
     def delta(self, epsilon: float) -> Bound:
         """An upper end for delta; the lower end is 0."""
         finite = 1.0
         if self._kept and epsilon >= 0:
-            return Bound(0.0, renyi.best_delta(self._nonnegative_by_loss, epsilon=epsilon, orders=()), _BEST_DELTA)
+            return Bound(0.0, renyi_delta(self._nonnegative_by_loss, epsilon=epsilon, orders=()), _BEST_DELTA)
         if epsilon >= 0:
-            finite = renyi.best_delta(self._nonnegative, epsilon=epsilon, orders=self._corners)
-        return Bound(0.0, failure.combined(Bound(0.0, finite), self._failures, _BEST_DELTA).upper, _BEST_DELTA)
+            finite = renyi_delta(self._nonnegative, epsilon=epsilon, orders=self._corners)
+        return Bound(0.0, with_failures(Bound(0.0, finite), self._failures, _BEST_DELTA).upper, _BEST_DELTA)
 
     @cached_property
     def _kept(self) -> bool:
@@ -318,7 +314,7 @@ def _exceeds(
     """Whether no moment gives delta at epsilon; False where they overflow."""
     try:
         with np.errstate(all="ignore"):
-            return saddle.moments_exceed(cumulants, epsilon, log_delta, start=start)
+            return moments_exceed(cumulants, epsilon, log_delta, start=start)
     except (OverflowError, ZeroDivisionError):
         return False
 
@@ -334,7 +330,7 @@ class _Term:
         """A rho of theirs, infinite if none is known."""
         rhos = [(loss.zcdp, times) for loss, times in self.product.group]
         known = [times * rho for rho, times in rhos if rho is not None]
-        return up(total(known) * (1 + 4 * UNIT_ROUNDOFF)) if len(known) == len(rhos) else math.inf
+        return up(float_sum(known) * (1 + 4 * UNIT_ROUNDOFF)) if len(known) == len(rhos) else math.inf
 
     def _below(self, exponents: list[float]) -> list[float] | None:
         """K of the mechanisms below the losses, if that is less than K of the losses."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpcompose import check
 from dpcompose.composition.profile import Curve, Profile
 from dpcompose.errors import DomainError
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
+from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate, down, up
 
 _TESTED = Certificate("best test against the certified profile", unit="relative power")
 

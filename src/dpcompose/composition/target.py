@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dpcompose import check
 from dpcompose.composition.composition import Composition
 from dpcompose.composition.risk import risk
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.adjacency import AdjacencyName, Orientation
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import Bound, down, up
+from dpcompose.values import AdjacencyName, Bound, Orientation, down, up
 
 ATTACKS = ("advantage", "true_positive_rate", "false_positive_rate", "bayes_error", "prior")
 """The arguments of `calibrate` that are about attackers."""

@@ -15,8 +15,6 @@ Any line gives a certified enclosure. All that is estimated (`cumulants`, `curve
 it is.
 """
 
-from dpcompose.contour.contour import Bracket, Contour
-from dpcompose.contour.invert import LineReading
-from dpcompose.contour.transform import Cumulants, Lattice, Line, Transform, TransformSum
+from dpcompose.face import face
 
-__all__ = ["Bracket", "Contour", "Cumulants", "Lattice", "Line", "LineReading", "Transform", "TransformSum"]
+__getattr__, __dir__, __all__ = face(__name__, __file__)

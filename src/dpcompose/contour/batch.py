@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dpcompose.contour.contour import kernel_peak, simple_kernel
-from dpcompose.numerics.elementary import Complexes, Reals, U, between, row_dots, row_sums
+from dpcompose.numerics import Complexes, Reals, U, between, row_dots, row_sums
 
 _MOST_STEPS, _CLOSE = 24, 1e-7
 _OFFSETS = (1.25, 4.0)

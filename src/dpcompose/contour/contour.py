@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dpcompose.contour.transform import Lattice
-from dpcompose.numerics.bound import up
-from dpcompose.numerics.elementary import Complexes, Reals, U
+from dpcompose.numerics import Complexes, Reals, U
+from dpcompose.values import up
 
 
 class Bracket(NamedTuple):

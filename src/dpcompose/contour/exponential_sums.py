@@ -16,7 +16,7 @@ import numpy as np
 
 from dpcompose.contour.grid_sums import on_grid, turned_on_grid
 from dpcompose.contour.transform import Cumulants, Line, joined
-from dpcompose.numerics.elementary import (
+from dpcompose.numerics import (
     ULPS,
     Complexes,
     Reals,

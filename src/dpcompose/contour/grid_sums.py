@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dpcompose.numerics.elementary import Reals, applied, product, sine_minus_linear
+from dpcompose.numerics import Reals, applied, product, sine_minus_linear
 
 _LARGE = 1 << 17
 """From so many entries on matrix products are cheaper than a sine for each."""

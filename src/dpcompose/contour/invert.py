@@ -10,11 +10,11 @@ import numpy as np
 
 from dpcompose.contour import saddle
 from dpcompose.contour.contour import Bracket, Contour, chernoff_bound, relative_value
-from dpcompose.contour.placement import place
+from dpcompose.contour.placement import placement_of
 from dpcompose.contour.quadrature import draw, draw_on
 from dpcompose.contour.saddle import Chart
 from dpcompose.contour.transform import Transform
-from dpcompose.numerics.bound import up
+from dpcompose.values import up
 
 _FINEST = 1e-13
 _USUAL, _MOST = 20_000, 400_000
@@ -43,13 +43,13 @@ def value_at(transform: Transform, x: float, *, tolerance: float, most_nodes: in
     if x >= transform.maximum:
         return LineReading(0.0, 0.0)
     chart = saddle.chart_for_value(transform, x)
-    order = chart.order if chart else saddle.for_value(transform, x)
+    order = chart.order if chart else saddle.saddle_for_value(transform, x)
     log_m, first, variance = chart.cumulants if chart else transform.cumulants(order)
     gap = abs(first - x - 1 / order - 1 / (order + 1)) if chart is None else 0.0
     if not (math.isfinite(log_m) and (gap <= 1e-2 * (abs(x) + 1) or order * gap <= 2) and variance > 0):
         return LineReading(0.0, _one_moment(transform, x))
     log_mass = min(log_m - order * x + math.log(relative_value(variance, order)), 0.0)
-    placement = place(
+    placement = placement_of(
         transform,
         order=order,
         x=x,
@@ -117,11 +117,11 @@ def at_most(transform: Transform, x: float, mass: float, *, reverse: LineReading
 @np.errstate(all="ignore")  # an overflow ends as an infinite or undefined bracket, which certifies nothing
 def upper_at(transform: Transform, x: float, chart: Chart | None = None) -> float:
     """An upper bound on g(x), aimed at a percent: no alias has to be bounded for it. `chart`: around where to draw."""
-    order = chart.order if chart else saddle.for_value(transform, x, tolerance=0.1)
+    order = chart.order if chart else saddle.saddle_for_value(transform, x, tolerance=0.1)
     log_m, _, variance = chart.cumulants if chart else transform.cumulants(order)
     if not (math.isfinite(log_m) and 0 < variance < math.inf):
         return _one_moment(transform, x)
-    placement = place(
+    placement = placement_of(
         transform,
         order=order,
         x=x,
@@ -154,7 +154,7 @@ def point_of(transform: Transform, least: float, most: float, *, tolerance: floa
         return best  # the moments are beyond floats, or beyond grids
     for _ in range(4):
         wanted = tolerance / 4 * order * max(abs(x), 1e-3 * scale)
-        placement = place(
+        placement = placement_of(
             transform,
             order=order,
             x=x,
@@ -173,7 +173,9 @@ def point_of(transform: Transform, least: float, most: float, *, tolerance: floa
         moved = abs(found - x) * order
         if moved <= 0.3 or (moved <= 5 and reading is not None and _rounded(reading)):
             break  # another line would be the same, or round as much
-        order = saddle.for_value(transform, min(found, math.nextafter(transform.maximum, -math.inf)), start=order)
+        order = saddle.saddle_for_value(
+            transform, min(found, math.nextafter(transform.maximum, -math.inf)), start=order
+        )
         x = found
     if best.lower == -math.inf:
         best = _lower_end(transform, best, (least, most), order, x, tolerance)
@@ -192,10 +194,10 @@ def _lower_end(
     Next to the largest value that point lies so far out that a last digit of a loss is as much as the mass asked for.
     """
     for _ in range(_RETRIES):
-        order = saddle.short(order / 8, bits=24)
-        if not order > saddle.LEAST:
+        order = saddle.shortened(order / 8, bits=24)
+        if not order > saddle.LEAST_ORDER:
             break
-        placement = place(
+        placement = placement_of(
             transform,
             order=order,
             x=x,
@@ -270,20 +272,24 @@ def _on_contour(
     if not bracket.upper > 0 or x >= transform.maximum:
         # The solution is within rounding of the largest value: only how far below it can be told.
         step = 1e-16 * (abs(x) + 1e-3 / contour.order)
-        lower = -walk(lambda point: contour.bracket(-point, margin).lower >= most, -x, step, math.inf, growth=4.0)
+        lower = -walk_to_proof(
+            lambda point: contour.bracket(-point, margin).lower >= most, -x, step, math.inf, growth=4.0
+        )
         return x, LineReading(lower, transform.maximum, contour, bracket)
     half = len(ends) // 2
     upper = next((end for end, at in zip(ends[:half], found[:half], strict=True) if at.upper <= least), None)
     lower = next((end for end, at in zip(ends[half:], found[half:], strict=True) if at.lower >= most), None)
     offset = min(max(bracket.upper - bracket.lower, 1e-16 * least) / least / rate, 0.1 / contour.order)
     if upper is None:
-        upper = walk(lambda point: contour.bracket(point, margin).upper <= least, x, offset, transform.maximum)
+        upper = walk_to_proof(lambda point: contour.bracket(point, margin).upper <= least, x, offset, transform.maximum)
     if lower is None:
-        lower = -walk(lambda point: contour.bracket(-point, margin).lower >= most, -start, offset, math.inf)
+        lower = -walk_to_proof(lambda point: contour.bracket(-point, margin).lower >= most, -start, offset, math.inf)
     return x, LineReading(float(lower), min(float(upper), transform.maximum), contour, bracket)
 
 
-def walk(proved: Callable[[float], bool], x: float, offset: float, end: float, *, growth: float = 1.5) -> float:
+def walk_to_proof(
+    proved: Callable[[float], bool], x: float, offset: float, end: float, *, growth: float = 1.5
+) -> float:
     """The first of farther and farther points beyond x that is proved to lie beyond the solution; `end` if none is."""
     offset = max(offset * 0.6, 4e-16 * abs(x))
     for step in range(60):

@@ -9,9 +9,9 @@ import numpy as np
 
 from dpcompose.contour import saddle
 from dpcompose.contour.contour import kernel_peak
-from dpcompose.contour.saddle import Chart, short
+from dpcompose.contour.saddle import Chart, shortened
 from dpcompose.contour.transform import Transform
-from dpcompose.numerics.elementary import Reals
+from dpcompose.numerics import Reals
 
 NEGLIGIBLE = 52.0
 """Nodes are negligible where |M| is below e^-52 M(order)."""
@@ -52,7 +52,7 @@ class Placement:
     @property
     def step(self) -> float:
         """The distance of the nodes, of at most 24 binary digits."""
-        return short(2 * math.pi / self.period, bits=24)
+        return shortened(2 * math.pi / self.period, bits=24)
 
     @property
     def error(self) -> float:
@@ -74,7 +74,7 @@ class Placement:
         return float(other.curve(orders).log_m[at] - self.chart.curve.log_m[at]) > _ALIKE
 
 
-def place(
+def placement_of(
     transform: Transform,
     *,
     order: float,
@@ -118,7 +118,7 @@ def place(
             period = min(period, 64 * depth / order)
             outer = ((beyond, transform.moment_bound(beyond)),)
         else:
-            period, outer = depth / order, ((short(1.2 * order, bits=24), math.inf),)
+            period, outer = depth / order, ((shortened(1.2 * order, bits=24), math.inf),)
     return Placement(
         order=order,
         period=period,

@@ -15,9 +15,9 @@ import numpy as np
 
 from dpcompose.contour.contour import WIDE, Contour, centered, simple_kernel
 from dpcompose.contour.placement import NEGLIGIBLE, Placement, significant
-from dpcompose.contour.saddle import short
+from dpcompose.contour.saddle import shortened
 from dpcompose.contour.transform import Line, Transform
-from dpcompose.numerics.elementary import Reals, U, exp_or_inf
+from dpcompose.numerics import Reals, U, exp_or_inf
 
 # A line on which |M| does not vanish at infinity is searched for an end up to so many steps.
 _FARTHEST = 2.0**20 * math.pi
@@ -217,7 +217,7 @@ def mollified(transform: Transform, placement: Placement) -> Contour:
     outer = placement.outer
     if not outer:
         unit = 1 / math.sqrt(transform.cumulants(order)[2] + 1 / order**2)
-        orders = (short(order + far * unit, bits=24) for far in (1.2, 3.0))
+        orders = (shortened(order + far * unit, bits=24) for far in (1.2, 3.0))
         outer = tuple((beyond, transform.moment_bound(beyond)) for beyond in orders)
     raised = tuple((beyond, bound + variance * beyond * (beyond + 1) / 2 * (1 + 8 * U)) for beyond, bound in outer)
     return Contour(

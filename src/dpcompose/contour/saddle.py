@@ -10,9 +10,9 @@ import numpy as np
 
 from dpcompose.contour.contour import kernel_peak
 from dpcompose.contour.transform import Cumulants, Transform
-from dpcompose.numerics.elementary import Reals
+from dpcompose.numerics import Reals
 
-LEAST, MOST = 2.0**-20, 2.0**40
+LEAST_ORDER, MOST = 2.0**-20, 2.0**40
 # Multiples of a guess at which a whole table is cheaper than Newton's steps one by one.
 _AROUND = 1.3 ** np.arange(-8.0, 4.0)
 _BETWEEN = np.linspace(0.0, 1.0, 10)
@@ -98,22 +98,24 @@ def _charted(transform: Transform, excess: Excess, guess: float) -> Chart | None
                 return None
             chart = Chart(orders, known, right if 2 * short_of > jump else right - 1)
             return chart if jump < _STEEP else _sharpened(transform, chart, short_of / jump + right - 1)
-        if not (LEAST <= guess <= most):
+        if not (LEAST_ORDER <= guess <= most):
             return None
     return None
 
 
-def for_value(transform: Transform, value: float, *, start: float | None = None, tolerance: float = 0.02) -> float:
+def saddle_for_value(
+    transform: Transform, value: float, *, start: float | None = None, tolerance: float = 0.02
+) -> float:
     """The order l with K'(l) = value + 1/l + 1/(l + 1), to a relative tolerance."""
     start = _first_for_value(transform, value) if start is None else start
-    return short(_zero(transform, _excess_of_value(value), start, tolerance), bits=24)
+    return shortened(_zero(transform, _excess_of_value(value), start, tolerance), bits=24)
 
 
 def _sharpened(transform: Transform, chart: Chart, place: float) -> Chart:
     """The same chart with its center moved to where a straight line through the two nearest orders would vanish."""
     left, at = math.floor(place), chart.at
     low, high = float(chart.orders[left]), float(chart.orders[left + 1])
-    order = short(low * (high / low) ** (place - left), bits=24)
+    order = shortened(low * (high / low) ** (place - left), bits=24)
     moved = Cumulants(chart.curve.log_m.copy(), chart.curve.first.copy(), chart.curve.second.copy())
     moved.log_m[at], moved.first[at], moved.second[at] = transform.cumulants(order)
     orders = chart.orders.copy()
@@ -137,7 +139,7 @@ def _first_for_value(transform: Transform, value: float) -> float:
 
 def for_mass(transform: Transform, log_mass: float) -> float:
     """The order of the saddle point at the value x whose g(x) is, by the saddle-point approximation, e^log_mass."""
-    return short(_zero(transform, _excess_of_mass(log_mass), _first_for_mass(transform, log_mass), 0.02), bits=24)
+    return shortened(_zero(transform, _excess_of_mass(log_mass), _first_for_mass(transform, log_mass), 0.02), bits=24)
 
 
 def _excess_of_mass(log_mass: float) -> Excess:
@@ -169,7 +171,7 @@ def moments_exceed(
     By the moment of order l, log g <= K(l) - l value + l log l - (l + 1) log(l + 1), which is convex in l > 0, and so
     at least where the tangents on either side of its least value meet.
     """
-    order, low, high = min(max(start, LEAST), MOST), (LEAST, 0.0, 0.0), (MOST, math.inf, 0.0)
+    order, low, high = min(max(start, LEAST_ORDER), MOST), (LEAST_ORDER, 0.0, 0.0), (MOST, math.inf, 0.0)
     for _ in range(24):
         log_m, first, second = cumulants(order)
         turn = math.log1p(1 / order)
@@ -240,7 +242,7 @@ def _curvature(order: Reals, at: Cumulants) -> Reals:
     return at.second + 1 / order**2 + 1 / (order + 1) ** 2
 
 
-def short(value: float, *, bits: int) -> float:
+def shortened(value: float, *, bits: int) -> float:
     """`value` rounded to `bits` binary digits, so that small multiples of it, and it plus one, are exact."""
     mantissa, exponent = math.frexp(value)
     return math.ldexp(round(math.ldexp(mantissa, bits)), exponent - bits)
@@ -261,9 +263,9 @@ def _most(transform: Transform) -> float:
 def _zero(transform: Transform, excess: Excess, guess: float, tolerance: float) -> float:
     """The zero of an increasing function of the order: read off a table around the guess, else by Newton's method."""
     most = _most(transform)
-    guess = min(max(guess, LEAST), most)
+    guess = min(max(guess, LEAST_ORDER), most)
     if transform.tabulates:
-        orders = np.minimum(np.maximum(guess * _AROUND, LEAST), most)
+        orders = np.minimum(np.maximum(guess * _AROUND, LEAST_ORDER), most)
         for _ in range(3):
             gap = excess(orders, transform.curve(orders))
             above = np.flatnonzero(~(gap <= 0))
@@ -291,7 +293,7 @@ def _increasing_zero(
 
     Steps are clipped to a factor e. Where the function blows up they are short; those far from 0 are stretched.
     """
-    low, high, point, stretch = LEAST, most, min(max(start, LEAST), most), 1.0
+    low, high, point, stretch = LEAST_ORDER, most, min(max(start, LEAST_ORDER), most), 1.0
     for _ in range(80):
         gap, slope = function(point)
         if not math.isfinite(gap):

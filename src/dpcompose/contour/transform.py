@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcompose.numerics.elementary import Complexes, Reals
+from dpcompose.numerics import Complexes, Reals
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from dpcompose import check
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.numerics import check
 
 MASS_TOLERANCE = 1e-8
 _LOG_LARGEST = 709.0

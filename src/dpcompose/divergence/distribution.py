@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcompose.errors import DomainError
-from dpcompose.numerics import UNIT_ROUNDOFF
+from dpcompose.values import UNIT_ROUNDOFF
 
 Finite: TypeAlias = Mapping[Any, Any] | Sequence[Any] | NDArray[Any]
 """A mapping from outcomes to masses, or masses in order, whose outcomes are then 0, 1, 2, ..."""

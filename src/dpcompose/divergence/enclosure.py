@@ -16,7 +16,7 @@ from typing import Any
 
 from dpcompose.divergence.distribution import Rational, exact
 from dpcompose.errors import DomainError
-from dpcompose.numerics import Bound, Certificate
+from dpcompose.values import Bound, Certificate
 
 ENCLOSED = Certificate("exact rational arithmetic; exp and log enclosed in decimal intervals", unit="absolute")
 RATIONAL = Certificate("exact rational arithmetic")

@@ -6,10 +6,11 @@ import math
 from fractions import Fraction
 from typing import overload
 
+from dpcompose import check
 from dpcompose.divergence.density import Density, Estimate, integral
 from dpcompose.divergence.distribution import Coupled, Finite, Rational, coupled, exact
 from dpcompose.divergence.enclosure import Arithmetic, Exact, exact_ratio, exponential, narrowed, one_of
-from dpcompose.numerics import Bound, check
+from dpcompose.values import Bound
 
 
 @overload

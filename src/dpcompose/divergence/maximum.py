@@ -6,11 +6,12 @@ import math
 from fractions import Fraction
 from typing import overload
 
+from dpcompose import check
 from dpcompose.divergence.density import Density, Estimate, search
 from dpcompose.divergence.distribution import Coupled, Finite, Rational, coupled, exact_probability
 from dpcompose.divergence.enclosure import log_bound
 from dpcompose.divergence.hockey_stick import hockey_stick, singular
-from dpcompose.numerics import Bound, check
+from dpcompose.values import Bound
 
 
 @overload

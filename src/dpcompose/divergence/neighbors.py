@@ -11,7 +11,7 @@ from typing import Any
 from dpcompose.divergence.distribution import Distribution, Finite, Rational, coupled, exact_probability
 from dpcompose.divergence.maximum import largest_ratio, log_ratio
 from dpcompose.errors import DomainError
-from dpcompose.numerics import Bound
+from dpcompose.values import Bound
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,13 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import overload
 
+from dpcompose import check
 from dpcompose.divergence.density import Density, Estimate, integral, tilted
 from dpcompose.divergence.distribution import Coupled, Finite, Rational, coupled, exact
 from dpcompose.divergence.enclosure import Arithmetic, Exact, Interval, narrowed
 from dpcompose.divergence.maximum import largest_ratio, log_ratio, max_divergence
 from dpcompose.errors import DomainError
-from dpcompose.numerics import Bound, check
+from dpcompose.values import Bound
 
 
 @overload

@@ -10,14 +10,14 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcompose import check
 from dpcompose.errors import DomainError
 from dpcompose.experiment.channel import Channel, Reals, World
 from dpcompose.experiment.query import Holds, Query, queries_of
 from dpcompose.experiment.round import STOPPED, Round, Rules
-from dpcompose.guarantee.adjacency import Adjacency, Orientation
-from dpcompose.guarantee.approximate import ApproximateDP
+from dpcompose.guarantee import ApproximateDP
 from dpcompose.mechanism import BlackBox, RandomizedResponse
-from dpcompose.numerics import check
+from dpcompose.values import Adjacency, Orientation
 
 STATES, ROUNDS = 8, 256
 """The states of memory of a random adversary, and the rounds after which its tables repeat."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from dpcompose.composition import Composable
-from dpcompose.composition.composition import Sampled
+from dpcompose import check
+from dpcompose.composition import Composable, Sampled
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.experiment.query import Database, Holds, Query
-from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.mechanism import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
-from dpcompose.numerics import check
+from dpcompose.values import Adjacency
 
 _OTHER: dict[Adjacency, Database] = {
     Adjacency.ADD_REMOVE: (),

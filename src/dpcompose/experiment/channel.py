@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpcompose.composition import Composable
 from dpcompose.errors import UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency
+from dpcompose.values import Adjacency
 
 Reals = NDArray[np.float64]
 

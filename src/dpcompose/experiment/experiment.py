@@ -10,12 +10,9 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from dpcompose.adaptive.amount import Number
-from dpcompose.adaptive.filter import Filter
-from dpcompose.adaptive.states import States
-from dpcompose.composition import Composable, Composition, compose, one_of
-from dpcompose.composition.compare import Comparison
-from dpcompose.composition.profile import Profile
+from dpcompose import check
+from dpcompose.adaptive import Filter, Number, States
+from dpcompose.composition import Comparison, Composable, Composition, Profile, compose, one_of
 from dpcompose.errors import DomainError, RefusedRoundError
 from dpcompose.experiment.adversaries import Adversary
 from dpcompose.experiment.channel import Reals, World
@@ -25,9 +22,7 @@ from dpcompose.experiment.round import Channels, Rules
 from dpcompose.experiment.solved import Solved, walk
 from dpcompose.experiment.tally import Tally
 from dpcompose.experiment.view import Seed, Views, coins_of
-from dpcompose.guarantee.adjacency import Adjacency, Orientation
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import Bound, Certificate
+from dpcompose.values import Adjacency, Bound, Certificate, Orientation
 
 _REMEDY = "A certificate belongs to its game: make an Experiment with the other one, or ask `rounds`"
 

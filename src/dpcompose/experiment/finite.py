@@ -11,9 +11,8 @@ import numpy as np
 
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.experiment.channel import Between, Channel, Outcome, Reals, World, channel_of
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.mechanism import BlackBox, DominatingPair, RandomizedResponse
-from dpcompose.mechanism.base import Stated
+from dpcompose.mechanism import BlackBox, DominatingPair, RandomizedResponse, Stated
+from dpcompose.values import Adjacency
 
 DIGITS = 60
 """Decimal digits of probabilities."""

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
+from dpcompose import check
 from dpcompose.errors import DomainError
 from dpcompose.experiment.channel import Reals
 from dpcompose.experiment.tally import EDGES, LARGEST, Tally
-from dpcompose.numerics import check
 
 MOST_BINS = 10**6
 STRIDE = 0.8

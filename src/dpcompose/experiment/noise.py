@@ -11,9 +11,8 @@ import numpy as np
 
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.experiment.channel import Between, Channel, Reals, World, channel_of
-from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.mechanism import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
-from dpcompose.numerics.bound import UNIT_ROUNDOFF
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency
 
 DISTANCE_ERROR = 1e-12
 """The relative error granted to the distance of two statistics."""

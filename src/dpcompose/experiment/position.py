@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcompose.adaptive.states import Places
+from dpcompose.adaptive import Places
 from dpcompose.errors import RefusedRoundError
 from dpcompose.experiment.adversaries import Adversary
 from dpcompose.experiment.channel import Reals, World

@@ -7,10 +7,10 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from dpcompose import check
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.numerics import check
+from dpcompose.values import Adjacency
 
 Database = tuple[Hashable, ...]
 """Records, in no order; the null record of `Adjacency.ZERO_OUT` is None."""

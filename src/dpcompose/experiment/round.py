@@ -10,17 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.adaptive.states import REFUSED, Places, States
+from dpcompose.adaptive import REFUSED, Places, States
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, DPComposeError
+from dpcompose.experiment import finite, noise, sampled
 from dpcompose.experiment.channel import Between, Channel, World, channel_of
 from dpcompose.experiment.query import Query, direction
-from dpcompose.guarantee.adjacency import Adjacency, Orientation
 from dpcompose.mechanism import BlackBox
+from dpcompose.values import Adjacency, Orientation
 
 STOPPED = -1
 MOST_KNOWN = 4096
 """Questions whose check is remembered."""
+
+SAMPLERS = (finite, noise, sampled)
+"""Importing these files registers the mechanisms that each can draw."""
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from decimal import Context, Decimal, localcontext
 
 import numpy as np
 
-from dpcompose.composition.composition import Sampled
+from dpcompose.composition import Sampled
 from dpcompose.errors import UnsupportedError
 from dpcompose.experiment.channel import Between, Channel, Outcome, Reals, World, channel_of
 from dpcompose.experiment.finite import DIGITS, FiniteChannel
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.numerics.elementary import log_mixed
+from dpcompose.numerics import log_mixed
+from dpcompose.values import Adjacency
 
 
 @dataclass(frozen=True)

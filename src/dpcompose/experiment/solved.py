@@ -9,14 +9,14 @@ from functools import cached_property
 
 import numpy as np
 
+from dpcompose import check
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.experiment.adversaries import Adversary
 from dpcompose.experiment.channel import Outcome, Reals
 from dpcompose.experiment.finite import DIGITS
 from dpcompose.experiment.position import opened, proposed
 from dpcompose.experiment.round import Channels, Groups
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import Bound, Certificate, down, up
+from dpcompose.values import Bound, Certificate, down, up
 
 CONTEXT = Context(prec=DIGITS, Emin=-(10**9), Emax=10**9)
 LARGEST = 1e8

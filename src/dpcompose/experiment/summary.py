@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpcompose import check
 from dpcompose.errors import RefusedRoundError, UnsupportedError
 from dpcompose.experiment.channel import Reals
 from dpcompose.experiment.experiment import Experiment, Progress
 from dpcompose.experiment.measured import Limits, Measured
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import Bound
+from dpcompose.values import Bound
 
 POINTS, DELTAS, LEAVES = 41, 7, 1 << 12
 DRAWN = 1e-4

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcompose import check
 from dpcompose.errors import DomainError, RefusedRoundError
 from dpcompose.experiment.adversaries import Adversary
 from dpcompose.experiment.channel import Reals, World
@@ -15,7 +16,6 @@ from dpcompose.experiment.position import opened
 from dpcompose.experiment.query import Query
 from dpcompose.experiment.round import STOPPED, reason_of
 from dpcompose.experiment.tally import Tally
-from dpcompose.numerics import check
 
 Seed = tuple[int, ...]
 

@@ -3,20 +3,6 @@
 One module a notion or theorem, one function a conversion; each says its direction, and rounds that way.
 """
 
-from dpcompose.guarantee.adjacency import Adjacency, Orientation
-from dpcompose.guarantee.approximate import ApproximateDP
-from dpcompose.guarantee.concentrated import ConcentratedDP
-from dpcompose.guarantee.gaussian import GaussianTradeoff
-from dpcompose.guarantee.priced import Priced, TypedAmounts
-from dpcompose.guarantee.renyi import RenyiDP
+from dpcompose.face import face
 
-__all__ = [
-    "Adjacency",
-    "ApproximateDP",
-    "ConcentratedDP",
-    "GaussianTradeoff",
-    "Orientation",
-    "Priced",
-    "RenyiDP",
-    "TypedAmounts",
-]
+__getattr__, __dir__, __all__ = face(__name__, __file__)

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
+from dpcompose import check
 from dpcompose.guarantee.approximate import ApproximateDP
-from dpcompose.numerics import check
-from dpcompose.numerics.exact import digits, expm1, float_above, rounded_down, rounded_up, tanh
+from dpcompose.values import decimal_context, decimal_expm1, decimal_tanh, float_above, rounded_down, rounded_up
 
 Counted = Sequence[tuple[ApproximateDP, int]]
 """Promises, each with how many times it is used."""
 
 
-def printed(promises: Counted, *, slack: float) -> ApproximateDP:
+def printed_advanced(promises: Counted, *, slack: float) -> ApproximateDP:
     """epsilon' = sqrt(2 log(1 / slack) sum epsilon_i^2) + sum epsilon_i (e^epsilon_i - 1).
 
     The delta is sum delta_i + slack; both are rounded up. For equal promises it is Theorem 3.20; the proof is the same
@@ -34,11 +34,13 @@ def printed(promises: Counted, *, slack: float) -> ApproximateDP:
     Reference: [DworkRoth2014, Theorem 3.20]
     """
     # Beyond e^700 the formula is of no use, and infinity is above it.
-    means = ((Decimal("inf") if each > 700 else each * expm1(each), times) for each, times in _epsilons(promises))
+    means = (
+        (Decimal("inf") if each > 700 else each * decimal_expm1(each), times) for each, times in _epsilons(promises)
+    )
     return _total(promises, means, slack)
 
 
-def tight(promises: Counted, *, slack: float) -> ApproximateDP:
+def tight_advanced(promises: Counted, *, slack: float) -> ApproximateDP:
     """epsilon' = sqrt(2 log(1 / slack) sum epsilon_i^2) + sum epsilon_i tanh(epsilon_i / 2).
 
     The delta is sum delta_i + slack; both are rounded up. The proof is that of Theorem 3.20, with the largest mean that
@@ -56,10 +58,10 @@ def tight(promises: Counted, *, slack: float) -> ApproximateDP:
 
     Reference: [DworkRothblumVadhan2010, Theorem III.3]
     """
-    return _total(promises, ((each * tanh(each / 2), times) for each, times in _epsilons(promises)), slack)
+    return _total(promises, ((each * decimal_tanh(each / 2), times) for each, times in _epsilons(promises)), slack)
 
 
-def half_squares(promises: Counted, *, slack: float) -> ApproximateDP:
+def advanced_half_squares(promises: Counted, *, slack: float) -> ApproximateDP:
     """epsilon' = sqrt(2 log(1 / slack) sum epsilon_i^2) + sum epsilon_i^2 / 2.
 
     The delta is sum delta_i + slack; both are rounded up. Each (epsilon_i, 0) is (epsilon_i^2 / 2)-zCDP; these add up,
@@ -80,7 +82,7 @@ def half_squares(promises: Counted, *, slack: float) -> ApproximateDP:
     return _total(promises, ((each * each / 2, times) for each, times in _epsilons(promises)), slack)
 
 
-def slack_of(promises: Counted, *, delta: float) -> float | None:
+def advanced_slack(promises: Counted, *, delta: float) -> float | None:
     """delta - sum delta_i, rounded down: the slack that remains; None if it is negative."""
     remaining = Fraction(check.probability("delta", delta)) - _total_delta(promises)
     return rounded_down(remaining) if remaining >= 0 else None
@@ -96,7 +98,7 @@ def _total_delta(promises: Counted) -> Fraction:
 
 def _total(promises: Counted, means: Iterable[tuple[Decimal, int]], slack: float) -> ApproximateDP:
     slack = check.open_probability("slack", slack)
-    with decimal.localcontext(digits(80)):
+    with decimal.localcontext(decimal_context(80)):
         squares = sum((times * each * each for each, times in _epsilons(promises)), Decimal(0))
         mean = sum((times * each for each, times in means), Decimal(0))
         deviation = (-2 * squares * Decimal(slack).ln()).sqrt()

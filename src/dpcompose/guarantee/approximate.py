@@ -6,9 +6,9 @@ import math
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 
+from dpcompose import check
 from dpcompose.errors import DomainError
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
+from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate, down, up
 
 _CLOSED_FORM = Certificate("closed form, round-off bounded", unit="relative type II error")
 
@@ -37,7 +37,7 @@ class ApproximateDP:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", epsilon_of("epsilon", self.epsilon))
+        object.__setattr__(self, "epsilon", profile_epsilon("epsilon", self.epsilon))
         object.__setattr__(self, "delta", check.probability("delta", self.delta))
 
     @property
@@ -112,7 +112,7 @@ def promise_of(value: object) -> ApproximateDP:
     return value
 
 
-def epsilon_of(name: str, value: object) -> float:
+def profile_epsilon(name: str, value: object) -> float:
     """`value` as a float in [0, inf]."""
     number = check.real(name, value)
     if not number >= 0.0:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import KW_ONLY, dataclass
 
+from dpcompose import check
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import failure, renyi
-from dpcompose.guarantee.approximate import epsilon_of
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
+from dpcompose.guarantee.approximate import profile_epsilon
+from dpcompose.values import UNIT_ROUNDOFF, up
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class ConcentratedDP:
 
     def epsilon(self, *, delta: float) -> float:
         """The best epsilon at `delta` by the conversions below; see `best_epsilon`."""
-        return best_epsilon(self, delta=delta)
+        return concentrated_epsilon(self, delta=delta)
 
 
 def bun_steinke_epsilon(promise: ConcentratedDP, *, delta: float) -> float:
@@ -83,7 +83,7 @@ def bun_steinke_epsilon(promise: ConcentratedDP, *, delta: float) -> float:
     return up((promise.rho + 2.0 * math.sqrt(promise.rho * logarithm)) * (1.0 + 16 * UNIT_ROUNDOFF))
 
 
-def best_epsilon(promise: ConcentratedDP, *, delta: float) -> float:
+def concentrated_epsilon(promise: ConcentratedDP, *, delta: float) -> float:
     """An epsilon that zCDP implies: the least over all orders of the exact conversion at that order; an upper bound.
 
     Never larger than `bun_steinke_epsilon`, nor than the conversion of [CanonneKamathSteinke2020, Corollary 13] by more
@@ -109,7 +109,7 @@ def best_epsilon(promise: ConcentratedDP, *, delta: float) -> float:
         return 0.0
     if remaining == 0.0:
         return math.inf
-    return min(bun_steinke_epsilon(promise, delta=delta), renyi.best_epsilon(promise.renyi, delta=remaining).epsilon)
+    return min(bun_steinke_epsilon(promise, delta=delta), renyi.renyi_epsilon(promise.renyi, delta=remaining).epsilon)
 
 
 def optimal_moment_delta(promise: ConcentratedDP, *, epsilon: float) -> float:
@@ -127,10 +127,10 @@ def optimal_moment_delta(promise: ConcentratedDP, *, epsilon: float) -> float:
 
     Reference: [CanonneKamathSteinke2020, Corollary 13]
     """
-    promise, epsilon = _checked(promise), epsilon_of("epsilon", epsilon)
+    promise, epsilon = _checked(promise), profile_epsilon("epsilon", epsilon)
     if promise.rho == 0.0:
         return promise.delta
-    return min(1.0, up(promise.delta + renyi.best_delta(promise.renyi, epsilon=epsilon)))
+    return min(1.0, up(promise.delta + renyi.renyi_delta(promise.renyi, epsilon=epsilon)))
 
 
 def _checked(promise: object) -> ConcentratedDP:
@@ -141,5 +141,5 @@ def _checked(promise: object) -> ConcentratedDP:
 
 def _remaining(promise: ConcentratedDP, delta: float) -> float | None:
     # The delta that remains for the concentrated part, rounded down; None where none does.
-    remaining = failure.remaining(check.probability("delta", delta), ((promise.delta, 1),))
+    remaining = failure.remaining_delta(check.probability("delta", delta), ((promise.delta, 1),))
     return None if remaining is None or remaining.lower < 0.0 else remaining.lower

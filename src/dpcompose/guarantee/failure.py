@@ -7,14 +7,13 @@ import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 
-from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
-from dpcompose.numerics.exact import digits
+from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate, decimal_context, down, up
 
 Failures = Sequence[tuple[float, int]]
 """Pairs (delta, times)."""
 
 
-def combined(pure: Bound, failures: Failures, certificate: Certificate) -> Bound:
+def with_failures(pure: Bound, failures: Failures, certificate: Certificate) -> Bound:
     """1 - prod (1 - delta_i)^(k_i) (1 - pure): the infinite losses put together with the finite ones, certified."""
     if any(delta == 1.0 and times for delta, times in failures):
         return Bound(1.0, 1.0, certificate)
@@ -27,7 +26,7 @@ def combined(pure: Bound, failures: Failures, certificate: Certificate) -> Bound
     return Bound(max(0.0, lower), min(1.0, up((infinite + finite * pure.upper) * (1.0 + error))), certificate)
 
 
-def remaining(target: float, failures: Failures) -> Bound | None:
+def remaining_delta(target: float, failures: Failures) -> Bound | None:
     """(target - D) / (1 - D), D = 1 - prod (1 - delta_i)^(k_i), enclosed; None where it is certainly negative.
 
     The lower end is negative where it is not known whether the target is feasible.
@@ -43,7 +42,7 @@ def remaining(target: float, failures: Failures) -> Bound | None:
     # Enough digits to tell k delta from 1 - (1 - delta)^k, which differ by about (k delta)^2 / 2.
     places = 80 + 2 * max(math.ceil(-math.log10(delta)) for delta, _ in failures)
     places = max(places, 80 + math.ceil(-math.log10(target)) if target else 0)
-    with decimal.localcontext(digits(places)):
+    with decimal.localcontext(decimal_context(places)):
         kept = Decimal(1)
         for delta, times in failures:
             kept *= (1 - Decimal(delta)) ** times
@@ -71,7 +70,7 @@ def _remaining(target: float, failures: Failures) -> Bound | None:
     return Bound(value * (1.0 - error), value * (1.0 + error))
 
 
-def mirrored(target: float, delta: Callable[[float], Bound], certificate: Certificate) -> Bound:
+def mirrored_epsilon(target: float, delta: Callable[[float], Bound], certificate: Certificate) -> Bound:
     """The profile of a symmetric pair at a negative epsilon from the one at its opposite.
 
     delta(epsilon) = 1 - e^epsilon + e^epsilon delta(-epsilon); every term is positive.

@@ -16,10 +16,10 @@ from fractions import Fraction
 
 from scipy.special import erfcx, ndtri
 
+from dpcompose import check
 from dpcompose.errors import DomainError
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, around, down, up
-from dpcompose.numerics.roots import increasing_root, walk
+from dpcompose.numerics import increasing_root, walk
+from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate, around, down, up
 
 _CLOSED_FORM = Certificate("Gaussian closed form (Mills' ratio)", unit="relative delta")
 _TRADEOFF = Certificate("closed form, round-off bounded", unit="relative type II error")
@@ -50,18 +50,18 @@ class GaussianTradeoff:
 
     def profile(self, epsilon: float) -> Bound:
         """The smallest delta for `epsilon`, of either sign."""
-        return profile(epsilon, mu=self.mu)
+        return gaussian_profile(epsilon, mu=self.mu)
 
     def epsilon(self, delta: float) -> Bound:
         """The smallest epsilon >= 0 for `delta`."""
-        return epsilon(delta, mu=self.mu)
+        return gaussian_epsilon(delta, mu=self.mu)
 
     def tradeoff(self, alpha: float) -> Bound:
         """The smallest type II error at type I error alpha: the function `tradeoff`."""
-        return tradeoff(alpha, mu=self.mu)
+        return gaussian_tradeoff(alpha, mu=self.mu)
 
 
-def profile(epsilon: float, *, mu: float) -> Bound:
+def gaussian_profile(epsilon: float, *, mu: float) -> Bound:
     """The smallest delta for which mu-GDP implies (epsilon, delta)-differential privacy.
 
     delta = Phi(mu / 2 - epsilon / mu) - e^epsilon Phi(-mu / 2 - epsilon / mu) = phi(a) (Mills(a) - Mills(a + mu)) with
@@ -86,14 +86,14 @@ def profile(epsilon: float, *, mu: float) -> Bound:
     if epsilon >= 0.0:
         return _certified(0.0, 0.0) if mu == 0.0 else _sides(epsilon, mu).delta
     # The pair is symmetric: delta(epsilon) = 1 - e^epsilon + e^epsilon delta(-epsilon), all terms positive.
-    floor, mirrored, factor = -math.expm1(epsilon), profile(-epsilon, mu=mu), math.exp(epsilon)
+    floor, mirrored, factor = -math.expm1(epsilon), gaussian_profile(-epsilon, mu=mu), math.exp(epsilon)
     margin = 16 * UNIT_ROUNDOFF
     return _certified(
         max(0.0, (floor + factor * mirrored.lower) * (1.0 - margin)), (floor + factor * mirrored.upper) * (1.0 + margin)
     )
 
 
-def epsilon(delta: float, *, mu: float) -> Bound:
+def gaussian_epsilon(delta: float, *, mu: float) -> Bound:
     """The smallest epsilon >= 0 for which mu-GDP implies (epsilon, delta)-differential privacy.
 
     The root of `profile`, found by Newton's method and then certified: at the upper end the upper end of the profile
@@ -132,7 +132,7 @@ def epsilon(delta: float, *, mu: float) -> Bound:
     return _certified_epsilon(max(0.0, lower), upper)
 
 
-def tradeoff(alpha: float, *, mu: float) -> Bound:
+def gaussian_tradeoff(alpha: float, *, mu: float) -> Bound:
     """The trade-off function of mu-GDP: Phi(Phi^-1(1 - alpha) - mu), certified.
 
     >>> tradeoff(0.05, mu=1.0).contains(0.7404889771585559)
@@ -155,7 +155,7 @@ def tradeoff(alpha: float, *, mu: float) -> Bound:
     return Bound(lower, upper_tail(Fraction(mu) - Fraction(quantile.upper)).upper, _TRADEOFF)
 
 
-def mu_for(epsilon: float, *, delta: float) -> Bound:
+def gaussian_mu(epsilon: float, *, delta: float) -> Bound:
     """The largest mu for which mu-GDP implies (epsilon, delta)-differential privacy; its lower end is the safe one.
 
     >>> mu_for(1.0, delta=1e-5).contains(0.26805112321129422)

@@ -8,17 +8,16 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpcompose import check
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.approximate import ApproximateDP, promise_of
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
-from dpcompose.numerics.exact import rounded_down, rounded_up
+from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate, down, rounded_down, rounded_up, up
 
 LARGEST = 10**5
 _CERTIFICATE = Certificate("trade-off function, iterated", unit="relative delta")
 
 
-def book(promise: ApproximateDP, *, size: int) -> ApproximateDP:
+def group_printed(promise: ApproximateDP, *, size: int) -> ApproximateDP:
     """(k epsilon, k e^((k - 1) epsilon) delta) for a group of k; rounded up, delta at most 1.
 
     Pure promises: Theorem 2.2. With a delta it is the bound quoted with it, looser than `chained`.
@@ -39,7 +38,7 @@ def book(promise: ApproximateDP, *, size: int) -> ApproximateDP:
     return _scaled(promise, size, math.log(size) + (size - 1) * promise.epsilon)
 
 
-def chained(promise: ApproximateDP, *, size: int) -> ApproximateDP:
+def group_chained(promise: ApproximateDP, *, size: int) -> ApproximateDP:
     """(k epsilon, delta (1 + e^epsilon + ... + e^((k - 1) epsilon))) for a group of k; rounded up, delta at most 1.
 
     The sum is (e^(k epsilon) - 1) / (e^epsilon - 1). At k epsilon no smaller delta is true of every such mechanism; at
@@ -66,7 +65,7 @@ def chained(promise: ApproximateDP, *, size: int) -> ApproximateDP:
     return _scaled(promise, size, math.log(terms) + (size - 1) * promise.epsilon)
 
 
-def tight_delta(target_epsilon: float, *, promise: ApproximateDP, size: int) -> Bound:
+def group_delta(target_epsilon: float, *, promise: ApproximateDP, size: int) -> Bound:
     """The smallest delta at `target_epsilon` for a group of k, over every mechanism that keeps the promise.
 
     The trade-off function f of (epsilon, delta), as a blow-up function phi = 1 - f, is iterated: delta_k is the largest

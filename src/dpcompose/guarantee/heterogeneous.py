@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from dpcompose import check
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee import failure
+from dpcompose.guarantee import binomial, failure
 from dpcompose.guarantee.approximate import ApproximateDP
-from dpcompose.numerics import binomial, check
-from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
-from dpcompose.numerics.elementary import dots
-from dpcompose.numerics.roots import increasing_root, walk
+from dpcompose.numerics import dots, increasing_root, walk
+from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate, down, up
 
 Reals = NDArray[np.float64]
 Promises = Iterable[ApproximateDP | tuple[ApproximateDP, int]]
@@ -58,13 +57,13 @@ def heterogeneous_delta(target_epsilon: float, *, promises: Promises) -> Bound:
     if any(promise.epsilon == math.inf for promise in counted):
         if target != math.inf:
             return Bound(1.0, 1.0, _CERTIFICATE)
-        return failure.combined(Bound(0.0, 0.0), _failures(counted), _CERTIFICATE)
+        return failure.with_failures(Bound(0.0, 0.0), _failures(counted), _CERTIFICATE)
     atoms = _atoms(counted)
     failures = _failures(counted)
     if target >= 0.0:
-        return failure.combined(atoms.delta(target), failures, _CERTIFICATE)
-    return failure.mirrored(
-        target, lambda positive: failure.combined(atoms.delta(positive), failures, _CERTIFICATE), _CERTIFICATE
+        return failure.with_failures(atoms.delta(target), failures, _CERTIFICATE)
+    return failure.mirrored_epsilon(
+        target, lambda positive: failure.with_failures(atoms.delta(positive), failures, _CERTIFICATE), _CERTIFICATE
     )
 
 
@@ -93,7 +92,7 @@ def heterogeneous_epsilon(target_delta: float, *, promises: Promises) -> Bound:
         return Bound(0.0, 0.0, _CERTIFICATE)
     if any(promise.vacuous for promise in counted):
         return Bound(math.inf, math.inf, _CERTIFICATE)
-    remaining = failure.remaining(target, _failures(counted))
+    remaining = failure.remaining_delta(target, _failures(counted))
     if remaining is None:
         return Bound(math.inf, math.inf, _CERTIFICATE)
     atoms = _atoms(counted)

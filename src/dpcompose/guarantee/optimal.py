@@ -16,14 +16,12 @@ from functools import partial
 import numpy as np
 from scipy.special import ndtri
 
-from dpcompose.guarantee import failure
-from dpcompose.guarantee.approximate import ApproximateDP, epsilon_of
-from dpcompose.numerics import binomial, check
-from dpcompose.numerics.binomial import BinomialLaw, Sums, first_sums
-from dpcompose.numerics.bound import Bound, Certificate, down, up
-from dpcompose.numerics.elementary import U, dots
-from dpcompose.numerics.exact import nearest, rounded_down, rounded_up
-from dpcompose.numerics.roots import walk
+from dpcompose import check
+from dpcompose.guarantee import binomial, failure
+from dpcompose.guarantee.approximate import ApproximateDP, profile_epsilon
+from dpcompose.guarantee.binomial import BinomialLaw, Sums, first_sums
+from dpcompose.numerics import U, dots, walk
+from dpcompose.values import Bound, Certificate, down, nearest, rounded_down, rounded_up, up
 
 _CERTIFICATE = Certificate("optimal composition (Kairouz-Oh-Viswanath), binomial sum", unit="relative delta")
 _TINY = 5e-324
@@ -62,7 +60,7 @@ def homogeneous_delta(target_epsilon: float, *, epsilon: float, delta: float = 0
     target, promise = check.real("target_epsilon", target_epsilon), ApproximateDP(epsilon, delta=delta)
     times = check.times(times)
     delta_at = partial(_delta, promise=promise, times=times)
-    return failure.mirrored(target, delta_at, _CERTIFICATE) if target < 0.0 else delta_at(target)
+    return failure.mirrored_epsilon(target, delta_at, _CERTIFICATE) if target < 0.0 else delta_at(target)
 
 
 def homogeneous_epsilon(target_delta: float, *, epsilon: float, delta: float = 0.0, times: int) -> Bound:
@@ -88,12 +86,12 @@ def homogeneous_epsilon(target_delta: float, *, epsilon: float, delta: float = 0
     Reference: [KairouzOhViswanath2015, Theorem 3.3]
     """
     target = check.probability("target_delta", target_delta)
-    promise, times = ApproximateDP(epsilon_of("epsilon", epsilon), delta=delta), check.times(times)
+    promise, times = ApproximateDP(profile_epsilon("epsilon", epsilon), delta=delta), check.times(times)
     if times == 0 or promise.epsilon == 0.0 == promise.delta or target == 1.0:
         return Bound(0.0, 0.0, _CERTIFICATE)
     if promise.vacuous:
         return Bound(math.inf, math.inf, _CERTIFICATE)
-    remaining = failure.remaining(target, ((promise.delta, times),))
+    remaining = failure.remaining_delta(target, ((promise.delta, times),))
     if remaining is None:
         return Bound(math.inf, math.inf, _CERTIFICATE)
     if promise.epsilon == 0.0:
@@ -135,7 +133,7 @@ def _delta(target: float, promise: ApproximateDP, times: int) -> Bound:
         pure = Bound(0.0, 0.0)
     else:
         pure = Bound(1.0, 1.0) if promise.epsilon == math.inf else _finite(target, promise.epsilon, times)
-    return failure.combined(pure, ((promise.delta, times),), _CERTIFICATE)
+    return failure.with_failures(pure, ((promise.delta, times),), _CERTIFICATE)
 
 
 def _finite(target: float, epsilon: float, times: int) -> Bound:

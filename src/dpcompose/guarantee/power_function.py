@@ -25,8 +25,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal, getcontext, localcontext
 from itertools import pairwise
 
-from dpcompose.numerics.bound import Bound
-from dpcompose.numerics.exact import lower_hull
+from dpcompose.values import Bound, lower_hull
 
 _DIGITS = 100
 _ZERO, _ONE = Decimal(0), Decimal(1)
@@ -144,14 +143,14 @@ class PowerCurve:
 IDENTITY = PowerCurve(_ZERO, ((_ONE, _ONE),), _ZERO)
 
 
-def mixture(weights: Sequence[Decimal], curves: Sequence[PowerCurve]) -> PowerCurve:
+def power_mixture(weights: Sequence[Decimal], curves: Sequence[PowerCurve]) -> PowerCurve:
     """The weighted sum of power functions against the same distribution."""
     with localcontext(_digits()):
         start = sum((weight * curve.start for weight, curve in zip(weights, curves, strict=True)), _ZERO)
         return PowerCurve(start, tuple(_merged(_summed(weights, curves))), min(curve.rest for curve in curves))
 
 
-def enclosing(
+def enclosing_power(
     epsilons: Sequence[float], deltas: Sequence[Bound], mirrored: Sequence[Bound], limits: tuple[Bound, Bound]
 ) -> tuple[PowerCurve, PowerCurve]:
     """Power functions above and below every one whose profile has these values, and whose pair in the other order too.

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol, runtime_checkable
 
-from dpcompose.guarantee.adjacency import Adjacency, Orientation
 from dpcompose.guarantee.approximate import ApproximateDP
 from dpcompose.guarantee.concentrated import ConcentratedDP
-from dpcompose.numerics.bound import Bound
+from dpcompose.values import Adjacency, Bound, Orientation
 
 
 @dataclass(frozen=True)

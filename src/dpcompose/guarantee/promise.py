@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol, cast
 
+from dpcompose import check
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.approximate import epsilon_of
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
+from dpcompose.guarantee.approximate import profile_epsilon
+from dpcompose.values import UNIT_ROUNDOFF, up
 
 Curve = Callable[[float], float]
 _TRIED = (1.001, 1.1, 1.5, 2.0, 3.0, 5.0, 8.0, 16.0, 32.0, 64.0, 256.0, 1024.0)
@@ -102,7 +102,7 @@ class KnownCurve:
         order = check.order(order)
         if callable(self.curve):
             try:
-                return epsilon_of("curve", self.curve(order))
+                return profile_epsilon("curve", self.curve(order))
             except ArithmeticError:
                 return math.inf
         after = bisect_left(self.orders, order)

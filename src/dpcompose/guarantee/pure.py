@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from dpcompose.guarantee.approximate import epsilon_of
+from dpcompose import check
+from dpcompose.guarantee.approximate import profile_epsilon
 from dpcompose.guarantee.concentrated import ConcentratedDP
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
+from dpcompose.values import UNIT_ROUNDOFF, up
 
 
-def renyi(epsilon: float, *, order: float) -> float:
+def pure_renyi(epsilon: float, *, order: float) -> float:
     """The largest Renyi divergence that (epsilon, 0)-DP allows, that of randomized response; rounded up.
 
     log(cosh((order - 1/2) epsilon) / cosh(epsilon / 2)) / (order - 1): every (epsilon, 0)-DP pair of distributions is a
@@ -28,7 +28,7 @@ def renyi(epsilon: float, *, order: float) -> float:
 
     Reference: [Mironov2017, Proposition 5]
     """
-    epsilon, order = epsilon_of("epsilon", epsilon), check.order(order)
+    epsilon, order = profile_epsilon("epsilon", epsilon), check.order(order)
     if epsilon == math.inf:
         return math.inf
     # cosh A - cosh B = 2 sinh((A + B) / 2) sinh((A - B) / 2): nothing cancels.
@@ -40,7 +40,7 @@ def renyi(epsilon: float, *, order: float) -> float:
     return min(epsilon, up((epsilon - (numerator - denominator) / (order - 1.0)) * (1.0 + 24 * UNIT_ROUNDOFF)))
 
 
-def concentrated(epsilon: float) -> ConcentratedDP:
+def pure_concentrated(epsilon: float) -> ConcentratedDP:
     """The smallest rho for which (epsilon, 0)-DP implies rho-zCDP: epsilon tanh(epsilon / 2); rounded up.
 
     By the Renyi divergence of randomized response: log cosh sqrt(w) is concave, hence the difference

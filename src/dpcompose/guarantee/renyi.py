@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
+from dpcompose import check
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.approximate import epsilon_of
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
-from dpcompose.numerics.exact import digits
-from dpcompose.numerics.roots import bracketed_root, largest, parabolic_minimum, walk
+from dpcompose.guarantee.approximate import profile_epsilon
+from dpcompose.numerics import bracketed_root, largest, parabolic_minimum, walk
+from dpcompose.values import UNIT_ROUNDOFF, decimal_context, up
 
 RenyiCurve = Callable[[float], float]
 """From an order in (1, inf) to an upper bound on the Renyi divergence of that order, in both directions."""
@@ -48,11 +47,11 @@ class RenyiDP:
 
     def __call__(self, order: float) -> float:
         """The bound at `order`, in (1, inf)."""
-        return epsilon_of("curve(order)", self.curve(check.order(order)))
+        return profile_epsilon("curve(order)", self.curve(check.order(order)))
 
     def epsilon(self, *, delta: float) -> Converted:
         """The smallest epsilon found over all orders: see `best_epsilon`."""
-        return best_epsilon(self, delta=delta)
+        return renyi_epsilon(self, delta=delta)
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ def mironov_epsilon(rho: float, *, order: float, delta: float) -> float:
 
     Reference: [Mironov2017, Proposition 3]
     """
-    rho, order, delta = epsilon_of("rho", rho), check.order(order), check.probability("delta", delta)
+    rho, order, delta = profile_epsilon("rho", rho), check.order(order), check.probability("delta", delta)
     if rho == math.inf or delta == 0.0:
         return 0.0 if rho == 0.0 else math.inf
     return up((rho - math.log(delta) / (order - 1.0)) * (1.0 + 12 * UNIT_ROUNDOFF))
@@ -113,7 +112,7 @@ def optimal_moment_epsilon(rho: float, *, order: float, delta: float) -> float:
 
     Reference: [CanonneKamathSteinke2020, Proposition 12], [Balle2020, Theorem 21]
     """
-    rho, order, delta = epsilon_of("rho", rho), check.order(order), check.probability("delta", delta)
+    rho, order, delta = profile_epsilon("rho", rho), check.order(order), check.probability("delta", delta)
     if rho == math.inf or delta == 0.0:
         return 0.0 if rho == 0.0 else math.inf
     # log(1 - 1 / order), without the cancellation next to order 1.
@@ -141,7 +140,7 @@ def optimal_moment_delta(rho: float, *, order: float, epsilon: float) -> float:
 
     Reference: [CanonneKamathSteinke2020, Proposition 12], [Balle2020, Theorem 21]
     """
-    rho, order, epsilon = epsilon_of("rho", rho), check.order(order), epsilon_of("epsilon", epsilon)
+    rho, order, epsilon = profile_epsilon("rho", rho), check.order(order), profile_epsilon("epsilon", epsilon)
     if rho == 0.0:
         return 0.0
     if epsilon == math.inf:
@@ -158,7 +157,7 @@ def _log_delta(rho: float, *, order: float, epsilon: float) -> float:
     return math.fsum(terms) + error if error < math.inf else math.inf
 
 
-def best_epsilon(curve: RenyiCurve, *, delta: float, exact: bool = True, orders: Sequence[float] = ()) -> Converted:
+def renyi_epsilon(curve: RenyiCurve, *, delta: float, exact: bool = True, orders: Sequence[float] = ()) -> Converted:
     """An epsilon >= 0 that a Renyi curve implies: the least that a search over all orders finds; an upper bound.
 
     Every order gives a true statement at the same delta, so that the least of them is true whatever the search missed.
@@ -188,7 +187,9 @@ def best_epsilon(curve: RenyiCurve, *, delta: float, exact: bool = True, orders:
 
     def estimate(point: float) -> float:
         order = _order_at(point)
-        return min(estimated_epsilon(epsilon_of("curve(order)", curve(order)), order=order, delta=delta), moment(point))
+        return min(
+            estimated_epsilon(profile_epsilon("curve(order)", curve(order)), order=order, delta=delta), moment(point)
+        )
 
     def lossless(point: float) -> float:
         order = _order_at(point)
@@ -210,7 +211,7 @@ def best_epsilon(curve: RenyiCurve, *, delta: float, exact: bool = True, orders:
     return Converted(epsilon, _order_at(least), *how)
 
 
-def best_delta(curve: RenyiCurve, *, epsilon: float, orders: Sequence[float] = ()) -> float:
+def renyi_delta(curve: RenyiCurve, *, epsilon: float, orders: Sequence[float] = ()) -> float:
     """A delta that a Renyi curve implies at `epsilon`: the least that a search over all orders finds; an upper bound.
 
     >>> best_delta(lambda order: 5e-30 * order, epsilon=1e-13) < 1e-200
@@ -226,7 +227,7 @@ def best_delta(curve: RenyiCurve, *, epsilon: float, orders: Sequence[float] = (
 
     Reference: [CanonneKamathSteinke2020, Proposition 12]
     """
-    epsilon = epsilon_of("epsilon", epsilon)
+    epsilon = profile_epsilon("epsilon", epsilon)
 
     def log_delta(point: float) -> float:
         order = _order_at(point)
@@ -285,7 +286,7 @@ def lossless_epsilon(rho: float, *, order: float, delta: float) -> float:
 
     Reference: [Asoodeh2021, Section III]
     """
-    rho, order, delta = epsilon_of("rho", rho), check.order(order), check.probability("delta", delta)
+    rho, order, delta = profile_epsilon("rho", rho), check.order(order), check.probability("delta", delta)
     if rho == 0.0 or delta == 1.0:
         return 0.0
     if delta == 0.0 or rho == math.inf or not (order - 1.0) * rho < 1e12:
@@ -416,7 +417,7 @@ def _log_minus(positive: float) -> float:
 def _tangent(success: tuple[float, float], gap: float, rho: float, order: float, delta: float) -> tuple[float, Decimal]:
     # epsilon, rounded up, and delta minus the delta' that the tangent of G at (p, q) proves for it.
     places = 60 + 3 * max(0, math.ceil(-math.log10(rho))) + max(0, math.ceil(-math.log10(delta)))
-    with decimal.localcontext(digits(places)):
+    with decimal.localcontext(decimal_context(places)):
         complement = 1 - Decimal(success[0]) if success[0] < 0.5 else Decimal(success[1])
         p = 1 - complement
         q = p * (-Decimal(gap)).exp()

@@ -4,4 +4,6 @@ Each file is imported by its own name and imports its library when it is used, s
 them. A thing that has no sound statement here is refused by its name.
 """
 
-__all__ = ()
+from dpcompose.face import face
+
+__getattr__, __dir__, __all__ = face(__name__, __file__)

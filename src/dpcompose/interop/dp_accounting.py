@@ -17,15 +17,14 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any, ClassVar, Self
 
-from dpcompose.composition.composition import Composable, Composition, compose
+from dpcompose import check
+from dpcompose.composition import Composable, Composition, compose
 from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.interop.event_mechanisms import RELATIONS, reveals
 from dpcompose.interop.event_reading import read_event
 from dpcompose.interop.event_tree import RefusedEventError
 from dpcompose.interop.event_writing import to_named_tuple
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import Bound
+from dpcompose.values import Adjacency, Bound
 
 ADJACENCIES = {name: adjacency for adjacency, name in RELATIONS.items()}
 MOST_KNOWN = 1024

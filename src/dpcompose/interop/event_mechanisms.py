@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, cast
 
-from dpcompose.composition.composition import Composable, Composition, compose
+from dpcompose import check
+from dpcompose.composition import Composable, Composition, compose
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.guarantee.promise import RenyiLine
+from dpcompose.guarantee import RenyiLine
 from dpcompose.mechanism import (
     BlackBox,
     Concentrated,
@@ -27,15 +27,14 @@ from dpcompose.mechanism import (
     Gaussian,
     Laplace,
     MixtureOfGaussians,
+    Participation,
     PermuteAndFlip,
     RandomizedResponse,
     RenyiCurve,
     TreeAggregation,
     TruncatedPoisson,
 )
-from dpcompose.mechanism.participation import Participation
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import UNIT_ROUNDOFF, down, up
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency, down, up
 
 RELATIONS = {
     Adjacency.ADD_REMOVE: "ADD_OR_REMOVE_ONE",

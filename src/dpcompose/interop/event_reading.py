@@ -7,12 +7,12 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
-from dpcompose.composition.composition import Composable, Composition, compose
+from dpcompose.composition import Composable, Composition, compose
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.interop.event_mechanisms import EVENTS
 from dpcompose.interop.event_sampling import EVENTS_AROUND
 from dpcompose.interop.event_tree import RefusedEventError, counted, is_composition, named, require
+from dpcompose.values import Adjacency
 
 MOST_AROUND = 16
 _CALLED = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dpcompose.composition.composition import Composable, Composition, Sampled
+from dpcompose import check
+from dpcompose.composition import Composable, Composition, Sampled
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.interop.event_mechanisms import NOTHING, non_private, require_adjacency, reveals
 from dpcompose.mechanism import (
     BlackBox,
@@ -21,8 +21,7 @@ from dpcompose.mechanism import (
     PermuteAndFlip,
     PrivateSelection,
 )
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import up
+from dpcompose.values import Adjacency, up
 
 ReadAround = Callable[[Any, Adjacency, Composition], Composable]
 _ADDITIVE = (Gaussian, Laplace, DiscreteLaplace, DiscreteGaussian, MixtureOfGaussians, Sampled)

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, cast
 
-from dpcompose.composition.part import MOST_TIMES
+from dpcompose import check
+from dpcompose.composition import MOST_TIMES
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.numerics import check
 
 SELF_COMPOSED = "SelfComposedDpEvent"
 COMPOSITIONS = {"ComposedDpEvent": frozenset({"events"}), SELF_COMPOSED: frozenset({"event", "count"})}

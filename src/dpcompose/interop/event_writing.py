@@ -8,10 +8,10 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from dpcompose.composition.composition import Composable, ComposablePart, Sampled, compose
+from dpcompose import check
+from dpcompose.composition import Composable, ComposablePart, Sampled, compose
 from dpcompose.errors import UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.guarantee.promise import RenyiLine
+from dpcompose.guarantee import RenyiLine
 from dpcompose.interop.event_mechanisms import quotient_below
 from dpcompose.mechanism import (
     BlackBox,
@@ -28,12 +28,11 @@ from dpcompose.mechanism import (
     PrivateSelection,
     RandomizedResponse,
     RenyiCurve,
+    Stated,
     TreeAggregation,
     TruncatedPoisson,
 )
-from dpcompose.mechanism.base import Stated
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency, up
 
 MODULE = "dp_accounting.dp_event"
 

@@ -21,10 +21,10 @@ from fractions import Fraction
 from threading import Lock
 from typing import Any, TypedDict, TypeVar, Unpack, cast
 
-from dpcompose.account.scope import NumericLiteral
-from dpcompose.adaptive import Filter
-from dpcompose.adaptive.amount import shown
-from dpcompose.composition.composition import Composable, compose
+from dpcompose import check
+from dpcompose.account import NumericLiteral
+from dpcompose.adaptive import Filter, shown
+from dpcompose.composition import Composable, compose
 from dpcompose.errors import (
     AlreadyRedeemedError,
     DomainError,
@@ -32,14 +32,11 @@ from dpcompose.errors import (
     StepRefusedError,
     UnsupportedError,
 )
-from dpcompose.guarantee import Adjacency
 from dpcompose.interop.training_history import TrainingHistory, first, history_of
 from dpcompose.interop.training_target import TrainingTarget
-from dpcompose.ledger import Ledger, Receipt
-from dpcompose.ledger.text import line_of_text
+from dpcompose.ledger import Ledger, Receipt, line_of_text
 from dpcompose.mechanism import Gaussian
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import Bound
+from dpcompose.values import Adjacency, Bound
 
 Batch = TypeVar("Batch")
 Log = Callable[[float, float, int], object]

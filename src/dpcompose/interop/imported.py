@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpcompose.composition.composition import Composition
+from dpcompose.composition import Composition
 from dpcompose.errors import DomainError, PlanError, UnsupportedError
 from dpcompose.files import path_of, read
-from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.interop.dp_accounting import from_dp_event
 from dpcompose.interop.event_document import event_from_document
 from dpcompose.interop.opacus_history import from_state_dict
 from dpcompose.interop.plan_writing import plan_of
 from dpcompose.plan import Plan, PlanQuestion
+from dpcompose.values import Adjacency
 
 LARGEST_FILE = 10_000_000
 """Bytes of a document."""

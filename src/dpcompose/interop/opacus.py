@@ -19,12 +19,11 @@ from importlib import import_module
 from types import FrameType
 from typing import Any, ClassVar
 
+from dpcompose import check as guard
 from dpcompose.errors import DomainError, MissingExtraError, UnreachableError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.interop.opacus_history import KnownHistory, Phase, from_state_dict, read_checkpoint, state_of
 from dpcompose.interop.preflight import ADAPTIVE, RAND_ON_EMPTY, Finding, PreflightWarning, StepHook, check
-from dpcompose.numerics import check as guard
-from dpcompose.numerics.bound import Bound
+from dpcompose.values import Adjacency, Bound
 
 __all__ = [
     "Finding",

@@ -8,14 +8,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from dpcompose.composition.composition import Composable, Composition, compose
-from dpcompose.composition.growing import GrowingEpsilon
-from dpcompose.composition.part import MOST_TIMES
+from dpcompose import check
+from dpcompose.composition import MOST_TIMES, Composable, Composition, GrowingEpsilon, compose
 from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.mechanism import BlackBox, Gaussian, ShuffledEpochs
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import Bound
+from dpcompose.values import Adjacency, Bound
 
 ACCOUNTANTS = ("dpcompose", "prv", "rdp", "gdp")
 """Those whose history says this: Gaussian noise on Poisson samples."""

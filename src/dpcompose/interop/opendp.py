@@ -20,17 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from dpcompose.account import Account
-from dpcompose.account.scope import NumericLiteral
-from dpcompose.composition import compose
-from dpcompose.composition.composition import Composable
+from dpcompose import check
+from dpcompose.account import Account, NumericLiteral
+from dpcompose.composition import Composable, compose
 from dpcompose.errors import DomainError, EngineError, MissingExtraError, PlanError, ReleaseError, UnsupportedError
-from dpcompose.guarantee import Adjacency
 from dpcompose.mechanism import BlackBox, Concentrated, DominatingPair, RenyiCurve
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import up
-from dpcompose.numerics.exact import rounded_up
 from dpcompose.plan import Entry, Plan
+from dpcompose.values import Adjacency, rounded_up, up
 
 ADD_REMOVE, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE
 BY_METRIC = {

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from dpcompose.composition.composition import Composable, ComposablePart, Composition, Sampled, compose
+from dpcompose.composition import Composable, ComposablePart, Composition, Sampled, compose
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.guarantee.promise import RenyiLine
-from dpcompose.loss.atomic import AtomicLoss
-from dpcompose.loss.atoms import Atoms
-from dpcompose.loss.base import Pair
-from dpcompose.mechanism import DominatingPair, PrivateSelection, RenyiCurve
-from dpcompose.mechanism.text import arguments
-from dpcompose.plan import Entry, Plan, PlanQuestion
-from dpcompose.plan.schema import COMPOSITION, MECHANISMS, SELECTION, dashed
+from dpcompose.guarantee import RenyiLine
+from dpcompose.loss import AtomicLoss, Atoms, Pair
+from dpcompose.mechanism import DominatingPair, PrivateSelection, RenyiCurve, arguments
+from dpcompose.plan import COMPOSITION, MECHANISMS, SELECTION, Entry, Plan, PlanQuestion, dashed
+from dpcompose.values import Adjacency
 
 Keys = tuple[tuple[str, Any], ...]
 

@@ -17,10 +17,9 @@ from typing import Any, Protocol
 from weakref import WeakSet
 
 from dpcompose.errors import MissingExtraError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.interop.draws import DrawLog, counts_of, replace_method
 from dpcompose.mechanism import ShuffledEpochs
-from dpcompose.numerics.bound import down
+from dpcompose.values import Adjacency, down
 
 _DELTA = 1e-5
 _ENDED = "a draw before it was not followed by the step on it, so that the steps are no longer on Poisson samples"

@@ -17,19 +17,15 @@ from importlib.metadata import version
 from itertools import chain
 from typing import Any, cast
 
+from dpcompose import check
 from dpcompose.composition import compose
 from dpcompose.errors import DomainError, DPComposeError, StatementError
-from dpcompose.guarantee import Adjacency
 from dpcompose.interop.markup import one_line, text_of
 from dpcompose.interop.statement import AttackRisk, LedgerEntry, Run, Statement, priced
-from dpcompose.ledger import Anchor, Ledger
-from dpcompose.ledger.entry import GRANTED
-from dpcompose.ledger.scope import root_of
-from dpcompose.ledger.store import is_at_or_below
-from dpcompose.mechanism.text import parse
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import Bound
-from dpcompose.report.number import above
+from dpcompose.ledger import GRANTED, Anchor, Ledger, is_at_or_below, root_of
+from dpcompose.mechanism import parse
+from dpcompose.report import above
+from dpcompose.values import Adjacency, Bound
 
 FORMAT = "dpcompose privacy statement 1"
 LARGEST = 1_000_000

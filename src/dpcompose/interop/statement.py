@@ -11,17 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpcompose.composition import Composition, compose
-from dpcompose.composition.composition import Composable
+from dpcompose import check
+from dpcompose.composition import Composable, Composition, compose
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee import Adjacency
 from dpcompose.interop.markup import markdown, one_line, text_of
 from dpcompose.ledger import Anchor, Receipt
-from dpcompose.mechanism.text import parse, serialize
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import Bound, down, up
+from dpcompose.mechanism import parse, serialize
 from dpcompose.plan import Plan
-from dpcompose.report.number import above, exactly
+from dpcompose.report import above, exactly
+from dpcompose.values import Adjacency, Bound, down, up
 
 FALSE_POSITIVE_RATE = 0.001
 TOLERANCE = 1e-6

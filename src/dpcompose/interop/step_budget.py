@@ -9,14 +9,11 @@ from fractions import Fraction
 from threading import Lock
 from typing import Any, TypeVar, cast
 
-from dpcompose.account import Account
-from dpcompose.account.scope import NumericLiteral, Schedule, exact
-from dpcompose.composition.composition import Composable, compose
+from dpcompose.account import Account, NumericLiteral, Schedule, exact
+from dpcompose.composition import Composable, compose
 from dpcompose.errors import StoreError, UnsupportedError
-from dpcompose.ledger import Kind, Receipt
-from dpcompose.ledger.entry import GRANTED, REDEEMED
-from dpcompose.ledger.scope import paths_down_to
-from dpcompose.mechanism.text import parse, serialize
+from dpcompose.ledger import GRANTED, REDEEMED, Kind, Receipt, paths_down_to
+from dpcompose.mechanism import parse, serialize
 
 Answer = TypeVar("Answer")
 MOST_STEPS = 10**15

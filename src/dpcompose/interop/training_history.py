@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpcompose.account.history import CHOSEN
-from dpcompose.composition.composition import Composable, Composition, compose
-from dpcompose.guarantee import Adjacency
-from dpcompose.numerics.bound import Bound
+from dpcompose.account import CHOSEN
+from dpcompose.composition import Composable, Composition, compose
+from dpcompose.values import Adjacency, Bound
 
 
 @dataclass(frozen=True)

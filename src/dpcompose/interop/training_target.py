@@ -9,11 +9,11 @@ from typing import Any
 
 from dpcompose.account import Account, open_scope
 from dpcompose.adaptive import Filter, MenuFilter, RenyiFilter, UnionFilter
-from dpcompose.composition.composition import Composable
+from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, ScopeExistsError, ScopeKindError, UnknownScopeError, UnsupportedError
-from dpcompose.guarantee import Adjacency
 from dpcompose.interop.step_budget import StepBudget
 from dpcompose.ledger import Kind, Ledger
+from dpcompose.values import Adjacency
 
 TYPED = 1 + 1e-12
 """A filter for a typed target keeps it up to the rounding of a double."""

@@ -5,23 +5,6 @@ above it, and is granted by all or by none, before any noise is drawn. Rules are
 stores are thin.
 """
 
-from dpcompose.ledger.amount import Amount, Amounts
-from dpcompose.ledger.entry import Entry, Head, Receipt
-from dpcompose.ledger.ledger import Ledger, Moment
-from dpcompose.ledger.scope import Balance, Kind, Scope
-from dpcompose.ledger.verification import Anchor, Verification
+from dpcompose.face import face
 
-__all__ = [
-    "Amount",
-    "Amounts",
-    "Anchor",
-    "Balance",
-    "Entry",
-    "Head",
-    "Kind",
-    "Ledger",
-    "Moment",
-    "Receipt",
-    "Scope",
-    "Verification",
-]
+__getattr__, __dir__, __all__ = face(__name__, __file__)

@@ -11,11 +11,11 @@ from typing import Self
 import numpy as np
 from scipy.special import polygamma
 
-from dpcompose.contour.transform import Line, Transform
+from dpcompose.contour import Line, Transform
 from dpcompose.loss.allocation_mellin import moments, window
 from dpcompose.loss.allocation_table import Allocation
 from dpcompose.loss.base import Loss
-from dpcompose.numerics.elementary import Reals, U
+from dpcompose.numerics import Reals, U
 
 _WITHIN, _STEEP = 0.95, 1e4
 

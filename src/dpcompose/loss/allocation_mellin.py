@@ -20,9 +20,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import loggamma
 
-from dpcompose.contour.saddle import short
+from dpcompose.contour import shortened
 from dpcompose.loss.allocation_table import Allocation
-from dpcompose.numerics.elementary import Complexes, Reals, U
+from dpcompose.numerics import Complexes, Reals, U
 
 _SHARE = 10.0
 """Re q, where the degree allows it: a larger one makes the integrand narrower in y, and a smaller one costs less."""
@@ -156,7 +156,7 @@ def _on_ray(
     variance = 1 / (law.steps * law.sigma**2)
     step = _step(share, frequencies, angle, variance, gamma.real)
     moved = -math.log(cosine)
-    start = short(seen.low + moved, bits=20)
+    start = shortened(seen.low + moved, bits=20)
     count = math.ceil((seen.high + moved - start) / step) + 1
     if count > _MOST_NODES:
         return np.full(len(frequencies), 700.0 + 0j), np.full(len(frequencies), np.inf)
@@ -167,7 +167,7 @@ def _on_ray(
         return np.full(len(frequencies), 700.0 + 0j), np.full(len(frequencies), np.inf)
     log_d, log_error = table.log[:count], table.error[:count]
     places = start + step * np.arange(count)
-    middle = short(seen.center + moved, bits=20)
+    middle = shortened(seen.center + moved, bits=20)
     exponent = log_d + share * places + 1j * share * angle
     scale = float(exponent.real.max())
     weights = np.exp(exponent - scale)
@@ -228,7 +228,7 @@ def _step(share: float, frequencies: Reals, angle: float, variance: float, log_g
         if float(aliases.max()) < math.exp(-_DEPTH):
             break
         step *= 0.85
-    return short(step, bits=20)
+    return shortened(step, bits=20)
 
 
 def _left(law: Allocation, order: float, degree: int, start: float, step: float, cosine: float) -> float:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from dpcompose.numerics.elementary import Complexes, Reals, U
+from dpcompose.numerics import Complexes, Reals, U
 
 _DEPTH, _REACH = 44.0, 11.0
 """Aliases are below e^-44 of what they are compared with; a normal variable is cut at eleven deviations."""

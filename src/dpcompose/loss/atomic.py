@@ -13,14 +13,13 @@ from typing import Self
 
 import numpy as np
 
-from dpcompose.contour.transform import Lattice, Transform
+from dpcompose.contour import Lattice, Transform
 from dpcompose.loss.atomic_sum import AtomicSum
 from dpcompose.loss.atoms import TINY, Atoms
 from dpcompose.loss.base import Loss
-from dpcompose.numerics.bound import Bound, up
-from dpcompose.numerics.elementary import Reals, U
-from dpcompose.proof.ball import Field
-from dpcompose.proof.moments import Ends
+from dpcompose.numerics import Reals, U
+from dpcompose.proof import Ends, Field
+from dpcompose.values import Bound, up
 
 _TOGETHER, _MOST_ROWS = 2048, 16
 """Values, and losses, that share arrays."""

@@ -7,9 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpcompose.contour.transform import Lattice
-from dpcompose.proof.ball import Ball, Disc, Field
-from dpcompose.proof.moments import BallLattice, Moments, Term, exponential_sums
+from dpcompose.contour import Lattice
+from dpcompose.proof import Ball, BallLattice, Disc, Field, Moments, Term, exponential_sums
 
 
 def by_formula(

@@ -9,11 +9,10 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcompose.contour.exponential_sums import WeightedPoints, careful_nodes
-from dpcompose.contour.transform import Lattice, Line, Transform, blockwise, summed_line
+from dpcompose.contour import Lattice, Line, Transform, WeightedPoints, blockwise, careful_nodes, summed_line
 from dpcompose.loss.atoms import Atoms
-from dpcompose.numerics.bound import up
-from dpcompose.numerics.elementary import Reals, U, log_sum, minus_log1p, row_dots, row_sums, row_tops
+from dpcompose.numerics import Reals, U, log_sum, minus_log1p, row_dots, row_sums, row_tops
+from dpcompose.values import up
 
 _ENTRIES = 1 << 19
 """So many values of M of single rows are held at once."""

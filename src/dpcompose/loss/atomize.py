@@ -27,9 +27,8 @@ from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atoms import TINY, Atoms
 from dpcompose.loss.base import Loss
 from dpcompose.loss.product import Product
-from dpcompose.numerics.bound import Bound, up
-from dpcompose.numerics.elementary import Reals, U
-from dpcompose.numerics.exact import lower_hull
+from dpcompose.numerics import Reals, U
+from dpcompose.values import Bound, lower_hull, up
 
 POINTS = 2048
 REACH, LARGEST = 600.0, 1e5

@@ -9,12 +9,11 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from dpcompose.contour.transform import Lattice
+from dpcompose.contour import Lattice
 from dpcompose.loss.atomic_moments import AtomLaw, GivenLaw, ReversedLaw, SampledLaw, by_floats, by_formula
-from dpcompose.numerics.bound import up
-from dpcompose.numerics.elementary import Reals, U, log_mixed
-from dpcompose.proof.ball import Field
-from dpcompose.proof.moments import Ends
+from dpcompose.numerics import Reals, U, log_mixed
+from dpcompose.proof import Ends, Field
+from dpcompose.values import up
 
 TINY = 2.0**-1000
 """A mass below it is not read from its float, which may have underflowed, but through its logarithm."""

@@ -9,13 +9,12 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
-from dpcompose.contour.transform import Transform
+from dpcompose.contour import Transform
 from dpcompose.errors import UnsupportedError
 from dpcompose.loss.atoms import Atoms
-from dpcompose.numerics.bound import Bound
-from dpcompose.numerics.elementary import Reals
-from dpcompose.proof.ball import Field
-from dpcompose.proof.moments import Ends
+from dpcompose.numerics import Reals
+from dpcompose.proof import Ends, Field
+from dpcompose.values import Bound
 
 
 class Loss(ABC):

@@ -10,17 +10,15 @@ from typing import Self
 
 import numpy as np
 
-from dpcompose.contour.exponential_sums import logarithm_of_excess
-from dpcompose.contour.transform import Cumulants, Lattice, Line, Transform, blockwise, summed_line
+from dpcompose.contour import Cumulants, Lattice, Line, Transform, blockwise, logarithm_of_excess, summed_line
 from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss
 from dpcompose.loss.bounded_rows import BoundedRows
 from dpcompose.loss.noise_moments import BoundedRangeMoments
-from dpcompose.numerics.bound import Bound, around, up
-from dpcompose.numerics.elementary import Complexes, Reals, U
-from dpcompose.proof.ball import Field
-from dpcompose.proof.moments import Ends, ends
+from dpcompose.numerics import Complexes, Reals, U
+from dpcompose.proof import Ends, Field, ends
+from dpcompose.values import Bound, around, up
 
 SHARES = (0.5, 0.6, 0.75)
 _ROWS, _FEW_ROWS, _ENTRIES = 256, 16, 1 << 19

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcompose.contour.transform import Transform
-from dpcompose.numerics.elementary import Reals, U
+from dpcompose.contour import Transform
+from dpcompose.numerics import Reals, U
 
 
 @dataclass(frozen=True, eq=False)

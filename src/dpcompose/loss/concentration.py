@@ -24,7 +24,7 @@ from heapq import heappop, heappush
 import numpy as np
 
 from dpcompose.loss.base import Loss
-from dpcompose.numerics.elementary import U
+from dpcompose.numerics import U
 
 MOST_STEPS = 160
 CLOSE = 1e-9

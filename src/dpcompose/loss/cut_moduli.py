@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from dpcompose.loss.sampled_gaussian_grid import argument, log_ratio, share
-from dpcompose.numerics.elementary import Reals, between, log_sum_exp
+from dpcompose.numerics import Reals, between, log_sum_exp
 
 _ANGLES = (0.02, 0.1, 0.3, 0.6, 0.9, 1.1, 1.25, 1.38)
 LEFT = 6.3

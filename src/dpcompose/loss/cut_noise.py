@@ -22,13 +22,12 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcompose.contour.exponential_sums import WeightedPoints, careful_nodes
-from dpcompose.contour.transform import Cumulants, Line, joined
+from dpcompose.contour import Cumulants, Line, WeightedPoints, careful_nodes, joined
 from dpcompose.loss.cut_moduli import LEFT, Moduli
 from dpcompose.loss.cut_shift import ShiftedPath
 from dpcompose.loss.sampled_gaussian_grid import built, share, shortened
-from dpcompose.numerics.bound import Bound
-from dpcompose.numerics.elementary import Reals, U, between
+from dpcompose.numerics import Reals, U, between
+from dpcompose.values import Bound
 
 _BEYOND = 45.0
 """The ends of a grid leave out e^-45 of the whole."""

@@ -13,11 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpcompose.contour.exponential_sums import logarithm_of_excess
-from dpcompose.contour.transform import Line, joined
+from dpcompose.contour import Line, joined, logarithm_of_excess
 from dpcompose.loss.cut_moduli import LEFT, Moduli
 from dpcompose.loss.sampled_gaussian_grid import log_ratio, on_shifted, positions, shortened
-from dpcompose.numerics.elementary import Complexes, Reals, U, between, exp_or_inf, exponential_sums
+from dpcompose.numerics import Complexes, Reals, U, between, exp_or_inf, exponential_sums
 
 ANGLE, INNER, OUTER = 0.75, 0.15, 1.35
 """The path, and the edges of the strip around it."""

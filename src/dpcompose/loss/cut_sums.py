@@ -12,10 +12,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcompose.contour.exponential_sums import logarithm_of_excess
-from dpcompose.contour.transform import Cumulants, Line, Transform, blockwise
+from dpcompose.contour import Cumulants, Line, Transform, blockwise, logarithm_of_excess
 from dpcompose.loss.cut_noise import Cuts, Piece
-from dpcompose.numerics.elementary import Complexes, Reals, U, exp_or_inf, log_one_plus
+from dpcompose.numerics import Complexes, Reals, U, exp_or_inf, log_one_plus
 
 _PARTS = np.arange(6) / 6
 """A block of an envelope is bounded in so many parts."""

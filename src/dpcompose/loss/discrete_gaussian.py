@@ -9,15 +9,14 @@ from typing import Self
 
 import numpy as np
 
-from dpcompose.contour.transform import Lattice, Line, Transform, blockwise
+from dpcompose.contour import Lattice, Line, Transform, blockwise
 from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss
 from dpcompose.loss.noise_moments import DiscreteGaussianMoments
-from dpcompose.numerics.bound import Bound, up
-from dpcompose.numerics.elementary import Complexes, Reals, U, log_one_plus
-from dpcompose.proof.ball import Field
-from dpcompose.proof.moments import Ends, ends
+from dpcompose.numerics import Complexes, Reals, U, log_one_plus
+from dpcompose.proof import Ends, Field, ends
+from dpcompose.values import Bound, up
 
 _WIDE = 0.8
 _SUMMED, _LISTED = 2000.0, 60.0

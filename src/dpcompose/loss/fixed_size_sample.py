@@ -24,8 +24,8 @@ from dpcompose.loss.atomic import AtomicLoss, AtomizedLoss
 from dpcompose.loss.atomize import atoms_above
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.loss.sampled_gaussian_grid import log_ratio
-from dpcompose.numerics.bound import Bound, Certificate, around, up
-from dpcompose.numerics.elementary import Reals, U
+from dpcompose.numerics import Reals, U
+from dpcompose.values import Bound, Certificate, around, up
 
 _CERTIFICATE = Certificate("closed form, by advanced joint convexity")
 

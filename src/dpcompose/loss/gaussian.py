@@ -9,15 +9,13 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from dpcompose.contour.transform import Cumulants, Line, Transform
-from dpcompose.guarantee import gaussian
+from dpcompose.contour import Cumulants, Line, Transform
+from dpcompose.guarantee import gaussian_epsilon, gaussian_profile
 from dpcompose.loss.base import Loss
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
-from dpcompose.numerics.bound import Bound
-from dpcompose.numerics.elementary import Reals, U
-from dpcompose.proof.ball import Field
-from dpcompose.proof.moments import Ends, ends
-from dpcompose.proof.normal import NormalMoments
+from dpcompose.numerics import Reals, U
+from dpcompose.proof import Ends, Field, NormalMoments, ends
+from dpcompose.values import Bound
 
 
 @dataclass(frozen=True)
@@ -37,12 +35,12 @@ class GaussianLoss(Loss):
     def profile(self, epsilon: float) -> Bound:
         """delta(epsilon), increasing in mu: both ends of mu are taken."""
         spread = 1 + 2 * U * self.ulps
-        low, high = gaussian.profile(epsilon, mu=self.mu / spread), gaussian.profile(epsilon, mu=self.mu * spread)
+        low, high = gaussian_profile(epsilon, mu=self.mu / spread), gaussian_profile(epsilon, mu=self.mu * spread)
         return Bound(low.lower, high.upper, high.certificate)
 
     def inverse(self, delta: float) -> Bound:
         spread = 1 + 2 * U * self.ulps
-        low, high = gaussian.epsilon(delta, mu=self.mu / spread), gaussian.epsilon(delta, mu=self.mu * spread)
+        low, high = gaussian_epsilon(delta, mu=self.mu / spread), gaussian_epsilon(delta, mu=self.mu * spread)
         return Bound(low.lower, high.upper, high.certificate)
 
     def sampled(self, rate: float, *, remove: bool) -> Loss:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpcompose.numerics.elementary import Reals, U
+from dpcompose.numerics import Reals, U
 
 LEAST_WEIGHT = 1e-290
 """Terms of a smaller weight are left out, and count as an infinite loss."""

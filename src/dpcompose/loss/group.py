@@ -10,9 +10,9 @@ from functools import singledispatch
 
 import numpy as np
 
-from dpcompose.contour.transform import Lattice
+from dpcompose.contour import Lattice
 from dpcompose.errors import UnsupportedError
-from dpcompose.guarantee.power_function import PowerCurve, enclosing
+from dpcompose.guarantee import PowerCurve, enclosing_power
 from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atoms import TINY, Atoms
 from dpcompose.loss.base import Loss, Pair
@@ -22,8 +22,8 @@ from dpcompose.loss.gaussian import GaussianLoss
 from dpcompose.loss.laplace import LaplaceLoss
 from dpcompose.loss.product import Product
 from dpcompose.loss.two_point import TwoPointLoss
-from dpcompose.numerics.bound import Bound
-from dpcompose.numerics.elementary import U
+from dpcompose.numerics import U
+from dpcompose.values import Bound
 
 LARGEST_RANGE = 300.0
 LARGEST_SHIFT = 10**6
@@ -155,7 +155,7 @@ def curves_of(remove: Product, add: Product, *, nodes: int = NODES) -> EnclosedP
     grid = np.unique(np.concatenate([np.linspace(0.0, reach * (1 + 4 * U), nodes // 2), special])).tolist()
     deltas = [_profile(remove)(epsilon) for epsilon in grid]
     mirrored = deltas if add == remove else [_profile(add)(epsilon) for epsilon in grid]
-    return EnclosedPower(*enclosing(grid, deltas, mirrored, (remove.infinite, add.infinite)))
+    return EnclosedPower(*enclosing_power(grid, deltas, mirrored, (remove.infinite, add.infinite)))
 
 
 def atoms_of(curve: PowerCurve, *, relative_error: float = 0.0, lattice: Lattice | None = None) -> AtomicLoss:

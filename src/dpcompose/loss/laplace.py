@@ -11,10 +11,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from dpcompose.contour import invert
-from dpcompose.contour.transform import Lattice, Transform
+from dpcompose.contour import Lattice, Transform, point_of, value_at
 from dpcompose.errors import UnsupportedError
-from dpcompose.guarantee.failure import mirrored
+from dpcompose.guarantee import mirrored_epsilon
 from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atomic_moments import DiscreteLaplaceLaw
 from dpcompose.loss.atoms import Atoms
@@ -24,10 +23,9 @@ from dpcompose.loss.laplace_sum import LaplaceSum
 from dpcompose.loss.noise_moments import LaplaceMoments
 from dpcompose.loss.sampled_laplace import LARGEST_EPSILON, LARGEST_RATE, SampledLaplaceLoss
 from dpcompose.loss.two_point import TwoPointLoss
-from dpcompose.numerics.bound import Bound, Certificate, around, down, up
-from dpcompose.numerics.elementary import U
-from dpcompose.proof.ball import Field
-from dpcompose.proof.moments import Ends, ends
+from dpcompose.numerics import U
+from dpcompose.proof import Ends, Field, ends
+from dpcompose.values import Bound, Certificate, around, down, up
 
 CELLS = 2048
 _CERTIFICATE = Certificate("exponential spline, a sum of positive terms")
@@ -184,7 +182,7 @@ class LaplaceFoldLoss(Loss):
 
     def profile(self, epsilon: float) -> Bound:
         if epsilon < 0:
-            return mirrored(epsilon, self._positive, _CERTIFICATE)
+            return mirrored_epsilon(epsilon, self._positive, _CERTIFICATE)
         return self._positive(epsilon)
 
     def _positive(self, epsilon: float) -> Bound:
@@ -197,7 +195,7 @@ class LaplaceFoldLoss(Loss):
         places[0] = low if low > 0 else places[1]
         found = self._spline.values(places, self._spline.saddle(float(places[1])))
         if found is None:
-            reading = invert.value_at(self.transform(1), epsilon, tolerance=_VALUE_TOLERANCE)
+            reading = value_at(self.transform(1), epsilon, tolerance=_VALUE_TOLERANCE)
             return Bound(reading.lower, reading.upper, _CONTOUR)
         lower = float(found[0][0]) if low > 0 else 0.0
         return Bound(max(down(lower), 0.0), min(up(float(found[1][1])), 1.0), _CERTIFICATE)
@@ -214,7 +212,7 @@ class LaplaceFoldLoss(Loss):
             none = upper == 0 and self._positive(0.0).upper <= delta
             upper = 0.0 if none else min(upper + self._error, most)
             return Bound(max(lower - self._error, 0.0), upper, _CERTIFICATE)
-        reading = invert.point_of(self.transform(1), delta, delta, tolerance=_TOLERANCE)
+        reading = point_of(self.transform(1), delta, delta, tolerance=_TOLERANCE)
         upper = min(max(reading.upper, 0.0), most)
         return Bound(min(max(reading.lower, 0.0), upper), upper, _CONTOUR)
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcompose.numerics.elementary import Reals, U
+from dpcompose.numerics import Reals, U
 
 MOST_ROWS, MOST_CELLS = 400, 600
 _DEPTH = 34.0

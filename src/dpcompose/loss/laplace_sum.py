@@ -9,11 +9,9 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from dpcompose.contour.exponential_sums import logarithm_of_excess
-from dpcompose.contour.placement import NEGLIGIBLE
-from dpcompose.contour.transform import Cumulants, Line
+from dpcompose.contour import NEGLIGIBLE, Cumulants, Line, logarithm_of_excess
 from dpcompose.loss.bounded_rows import BoundedRows
-from dpcompose.numerics.elementary import Complexes, Reals, U, exp_minus_linear, sine_minus_linear
+from dpcompose.numerics import Complexes, Reals, U, exp_minus_linear, sine_minus_linear
 
 _LARGEST_BLOCK, _LARGEST_SINGLE, _LARGEST_LINE = 1 << 13, 1 << 15, 1 << 15
 """Entries of an array that stays in the cache of the processor; of single precision, and of a line."""

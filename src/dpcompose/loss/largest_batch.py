@@ -10,8 +10,7 @@ from scipy.special import log_ndtr
 
 from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atoms import Atoms
-from dpcompose.numerics.elementary import Reals, U
-from dpcompose.numerics.roots import bracketed_root
+from dpcompose.numerics import Reals, U, bracketed_root
 
 CELLS, STEP, LEAST_NOISE = 1024, 0.02, 0.05
 FARTHEST, RAREST = 16.0, 1e-12

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpcompose.contour.exponential_sums import WeightedPoints
+from dpcompose.contour import WeightedPoints
 from dpcompose.loss.gaussian_mixture import GaussianMixture, Tilt
-from dpcompose.numerics.elementary import Reals, U, minus_log1p
+from dpcompose.numerics import Reals, U, minus_log1p
 
 
 @dataclass(frozen=True)

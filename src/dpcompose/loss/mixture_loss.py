@@ -11,15 +11,15 @@ from typing import Self
 
 import numpy as np
 
-from dpcompose.contour.transform import Transform
-from dpcompose.guarantee import gaussian
+from dpcompose.contour import Transform
+from dpcompose.guarantee import gaussian_profile, mills_drop
 from dpcompose.loss.base import Loss
 from dpcompose.loss.gaussian_mixture import LEAST_MASS, GaussianMixture, Tilt
 from dpcompose.loss.mixture_grid import OpposedMixtures
 from dpcompose.loss.mixture_quadrature import MixtureQuadrature
 from dpcompose.loss.mixture_sum import MixtureSum
-from dpcompose.numerics.bound import Bound, Certificate, down, up
-from dpcompose.numerics.elementary import U, exp_or_inf
+from dpcompose.numerics import U, exp_or_inf
+from dpcompose.values import Bound, Certificate, down, up
 
 _CERTIFICATE = Certificate("closed form, a mean of Gaussian profiles")
 _FARTHEST, _FAR = 1e60, 30.0
@@ -233,7 +233,7 @@ def _share_error(mixture: GaussianMixture, tilt: Tilt, x: float) -> float:
 def _drops(mixture: GaussianMixture, shares: Sequence[float], x: float) -> tuple[float, float]:
     """The mean of Mills(x) - Mills(x + m): with the density at x that of the Gaussian profiles, and the worst error."""
     rows = zip(mixture.means, shares, strict=True)
-    drops = [(share, *gaussian.mills_drop(x, width=mean)) for mean, share in rows if mean > 0 and share > 0]
+    drops = [(share, *mills_drop(x, width=mean)) for mean, share in rows if mean > 0 and share > 0]
     return math.fsum(share * drop for share, drop, _ in drops), max((error for _, _, error in drops), default=0.0)
 
 
@@ -242,6 +242,6 @@ def _mean(mixture: GaussianMixture, weights: Sequence[float], levels: Sequence[f
     terms: list[float] = []
     for mean, weight, level in zip(mixture.means, weights, levels, strict=True):
         if mean > 0 and weight > 0:
-            bound = gaussian.profile(level - side * 4 * U * mean * (abs(x) + mean), mu=mean)
+            bound = gaussian_profile(level - side * 4 * U * mean * (abs(x) + mean), mu=mean)
             terms.append(weight * (bound.upper if side > 0 else bound.lower))
     return math.fsum(terms)

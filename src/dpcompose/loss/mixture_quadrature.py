@@ -24,11 +24,10 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcompose.contour.exponential_sums import careful_nodes, logarithm_of_excess
-from dpcompose.contour.transform import Cumulants, Line, joined
+from dpcompose.contour import Cumulants, Line, careful_nodes, joined, logarithm_of_excess
 from dpcompose.loss.gaussian_mixture import GaussianMixture, Tilt
 from dpcompose.loss.mixture_grid import Grid, OpposedMixtures, points_at, shortened
-from dpcompose.numerics.elementary import Reals, U, exp_or_inf, exponential_sums, log_sum_exp
+from dpcompose.numerics import Reals, U, exp_or_inf, exponential_sums, log_sum_exp
 
 _MOST_POINTS, _MOST_ENTRIES = 60_000, 1 << 21
 _FEW_POINTS, _FEW_TERMS = 600, 400_000

@@ -9,10 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcompose.contour.exponential_sums import logarithm_of_excess
-from dpcompose.contour.transform import Cumulants, Line, Transform
+from dpcompose.contour import Cumulants, Line, Transform, logarithm_of_excess
 from dpcompose.loss.mixture_quadrature import MixtureQuadrature
-from dpcompose.numerics.elementary import Reals, U
+from dpcompose.numerics import Reals, U
 
 _FAR = 30.0
 

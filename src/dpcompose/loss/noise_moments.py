@@ -16,8 +16,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dpcompose.proof.ball import Ball, Disc
-from dpcompose.proof.moments import BallLattice, Moments, Term
+from dpcompose.proof import Ball, BallLattice, Disc, Moments, Term
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from dpcompose.contour import invert
-from dpcompose.contour.invert import LineReading
-from dpcompose.contour.transform import Transform, TransformSum
+from dpcompose.contour import (
+    LineReading,
+    Transform,
+    TransformSum,
+    at_most as _at_most,
+    point_of,
+    value_at,
+    values_at,
+    walk_to_proof,
+)
 from dpcompose.loss import rare
 from dpcompose.loss.atomic import MOST_STATES, enumerated, states
 from dpcompose.loss.base import Loss
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
-from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, down, up
-from dpcompose.numerics.exact import sum_rounded_up
+from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate, down, sum_rounded_up, up
 
 Group = tuple[tuple[Loss, int], ...]
 
@@ -159,7 +165,7 @@ class Product:
         """`delta` at many epsilons in increasing order, sharing lines between neighbors."""
         known = not self.reduced or self.single is not None or self.infinite.upper == 1.0
         inside = [] if known else [epsilon for epsilon in epsilons if epsilon >= -40]
-        found = invert.values_at(self.transform, inside, tolerance=tolerance) if inside else []
+        found = values_at(self.transform, inside, tolerance=tolerance) if inside else []
         readings = dict(zip(inside, found, strict=True))
         return [self._clipped(epsilon, tolerance, readings.get(epsilon)) for epsilon in epsilons]
 
@@ -185,7 +191,7 @@ class Product:
             return Bound(bound.lower, bound.upper, _closed(bound.certificate))
         if self.infinite.upper == 1.0:
             return Bound(self.infinite.lower, 1.0, Certificate("probability of an infinite loss"))
-        reading = self._noted(reading or invert.value_at(self.transform, epsilon, tolerance=tolerance), readings)
+        reading = self._noted(reading or value_at(self.transform, epsilon, tolerance=tolerance), readings)
         low, high = self.infinite.lower, self.infinite.upper
         rounding = 4 * UNIT_ROUNDOFF
         lower, upper = (
@@ -221,11 +227,11 @@ class Product:
             proved = _closed_at(self.single.profile, found.upper).upper <= delta
             return found if low >= 0 or proved else Bound(max(found.lower, 0.0), math.inf, found.certificate)
         if low <= 0:
-            reading = invert.point_of(self.transform, high, high, tolerance=tolerance)
+            reading = point_of(self.transform, high, high, tolerance=tolerance)
             return Bound(
                 max(reading.lower, 0.0), math.inf if low < 0 else max(self.extremes.upper, 0.0), _certificate(reading)
             )
-        reading = self._noted(invert.point_of(self.transform, low, high, tolerance=tolerance), readings)
+        reading = self._noted(point_of(self.transform, low, high, tolerance=tolerance), readings)
         upper = min(reading.upper, self.extremes.upper) if self._near_the_top(reading.upper) else reading.upper
         found = Bound(max(reading.lower, 0.0), max(upper, 0.0), _certificate(reading))
         rows = self._rare(found, tolerance) if found.lower < rare.FARTHEST else None
@@ -274,7 +280,7 @@ class Product:
         if self._near_the_top(epsilon) and epsilon >= self.extremes.upper:
             return low >= 0
         reverse = None if readings is None else readings.of(self.other)
-        return low > 0 and invert.at_most(self.transform, epsilon, low, reverse=reverse)
+        return low > 0 and _at_most(self.transform, epsilon, low, reverse=reverse)
 
     def _inverted(self, delta: float, largest: Bound) -> Bound:
         """The inverse of a closed profile: a root of its middle, then a walk outward until either end is proved."""
@@ -298,8 +304,8 @@ class Product:
         else:
             point = 0.0 if excess(0.0) <= 0 else right
         step = 1e-14 * max(point, 1e-300)
-        upper = invert.walk(lambda epsilon: _closed_at(profile, epsilon).upper <= delta, point, step, end, growth=4.0)
-        lower = -invert.walk(
+        upper = walk_to_proof(lambda epsilon: _closed_at(profile, epsilon).upper <= delta, point, step, end, growth=4.0)
+        lower = -walk_to_proof(
             lambda epsilon: _closed_at(profile, -epsilon).lower >= delta, -point, step, 0.0, growth=4.0
         )
         return Bound(min(max(0.0, lower), upper), upper, Certificate("exact profile", unit="epsilon"))

@@ -10,13 +10,8 @@ from functools import cached_property
 
 from dpcompose.loss.base import Loss
 from dpcompose.loss.product import Product, Readings
-from dpcompose.numerics.bound import Bound, Certificate
-from dpcompose.proof import ball
-from dpcompose.proof.ball import Field
-from dpcompose.proof.line import Enclosure
-from dpcompose.proof.moments import Ends, Factors, Moments
-from dpcompose.proof.normal import NormalMoments
-from dpcompose.proof.sum import Proved, ProvedSum
+from dpcompose.proof import Enclosure, Ends, Factors, Field, Moments, NormalMoments, Proved, ProvedSum, ball_field
+from dpcompose.values import Bound, Certificate
 
 _STATED = "the masses of atoms that have no formula are floats, each taken to be within its stated error"
 
@@ -96,7 +91,7 @@ class ProvedProduct(Product):
 
     @cached_property
     def _field(self) -> Field:
-        return ball.field()
+        return ball_field()
 
     @cached_property
     def _counted(self) -> list[tuple[Loss, int]]:

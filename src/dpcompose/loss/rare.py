@@ -16,16 +16,13 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcompose.contour import invert, saddle
-from dpcompose.contour.contour import chernoff_bound
-from dpcompose.contour.invert import LineReading
-from dpcompose.contour.transform import Transform, TransformSum
+from dpcompose.contour import LineReading, Transform, TransformSum, chernoff_bound, shortened, value_at, walk_to_proof
 from dpcompose.loss.cut_noise import Cuts
 from dpcompose.loss.cut_sums import BelowSum, JumpSum, ReverseSum
 from dpcompose.loss.rare_guess import Guess, Plan, Rows
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
-from dpcompose.numerics.bound import Bound, Certificate
-from dpcompose.numerics.elementary import U, exp_or_inf
+from dpcompose.numerics import U, exp_or_inf
+from dpcompose.values import Bound, Certificate
 
 FARTHEST = 200.0
 """No loss beyond is looked at."""
@@ -109,7 +106,7 @@ class Split:
         return transform if self.rest is None else TransformSum((transform, self.rest))
 
     def _read(self, transform: Transform, x: float) -> LineReading:
-        return invert.value_at(self._with_rest(transform), x, tolerance=self.plan.tolerance, most_nodes=_MOST_NODES)
+        return value_at(self._with_rest(transform), x, tolerance=self.plan.tolerance, most_nodes=_MOST_NODES)
 
     @cached_property
     def mass(self) -> float:
@@ -126,7 +123,7 @@ class Split:
         if self.plan.bottom <= 0:
             return 0.0
         small = self._with_rest(BelowSum(tuple(replace(cut, at=cut.low) for cut in self.cuts)))
-        orders = [saddle.short(self.plan.order * factor, bits=24) for factor in (1.5, 3.0, 6.0, 12.0)]
+        orders = [shortened(self.plan.order * factor, bits=24) for factor in (1.5, 3.0, 6.0, 12.0)]
         bounds = [chernoff_bound(order, small.moment_bound(order), self.plan.x) for order in orders]
         return math.exp(min(0.0, *bounds))
 
@@ -339,7 +336,7 @@ def _solved(split: Split, least: float, most: float, low: float, high: float) ->
             break
     bound = split.bracket(x)
     offset = max((bound.upper - bound.lower) / max(bound.upper, 1e-320) / rate, 4e-16 * x)
-    upper = invert.walk(lambda point: split.bracket(point).upper <= least, x, offset, top)
+    upper = walk_to_proof(lambda point: split.bracket(point).upper <= least, x, offset, top)
     upper = upper if upper < top else high  # the walk ends unproved at `top`
-    lower = -invert.walk(lambda point: split.bracket(-point).lower >= most, -x, offset, -low)
+    lower = -walk_to_proof(lambda point: split.bracket(-point).lower >= most, -x, offset, -low)
     return x, Bound(min(lower, upper), upper)

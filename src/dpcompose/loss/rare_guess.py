@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpcompose.contour.transform import Transform
+from dpcompose.contour import Transform
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.loss.sampled_gaussian_grid import log_ratio
-from dpcompose.numerics.elementary import Reals
+from dpcompose.numerics import Reals
 
 Rows = Sequence[tuple[SampledGaussianLoss, int]]
 

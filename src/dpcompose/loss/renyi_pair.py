@@ -22,8 +22,8 @@ import numpy as np
 
 from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atomize import dominating
-from dpcompose.numerics.elementary import Reals, U
-from dpcompose.numerics.exact import lower_hull
+from dpcompose.numerics import Reals, U
+from dpcompose.values import lower_hull
 
 _EXPONENTS = np.geomspace(1e-4, 1e10, 225)
 """Orders less one that are compared; in between they are interpolated."""

@@ -17,14 +17,13 @@ from typing import Self
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from dpcompose.contour.transform import Transform
+from dpcompose.contour import Transform
 from dpcompose.loss.base import Loss
 from dpcompose.loss.replaced_gaussian_sum import ReplacedGaussianSum
 from dpcompose.loss.sampled_gaussian_moments import ReplacedMoments
-from dpcompose.numerics.bound import Bound, up
-from dpcompose.numerics.elementary import U
-from dpcompose.proof.ball import Field
-from dpcompose.proof.moments import Ends, ends
+from dpcompose.numerics import U
+from dpcompose.proof import Ends, Field, ends
+from dpcompose.values import Bound, up
 
 _TOGETHER = 32
 """Rows that share arrays."""

@@ -15,12 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from dpcompose.contour.exponential_sums import WeightedPoints, careful_nodes, logarithm_of_excess
-from dpcompose.contour.transform import Cumulants, Line, Transform, blockwise, joined
+from dpcompose.contour import (
+    Cumulants,
+    Line,
+    Transform,
+    WeightedPoints,
+    blockwise,
+    careful_nodes,
+    joined,
+    logarithm_of_excess,
+)
 from dpcompose.loss.sampled_gaussian_batch import unknown
 from dpcompose.loss.sampled_gaussian_decay import strip_growth
 from dpcompose.loss.sampled_gaussian_grid import Grid, coarse_step, log_ratio, on_shifted, positions, share, shortened
-from dpcompose.numerics.elementary import (
+from dpcompose.numerics import (
     ULPS,
     Reals,
     U,

@@ -14,8 +14,8 @@ from dpcompose.loss.atomize import atomized
 from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss, Pair
 from dpcompose.loss.product import Product
-from dpcompose.numerics.bound import Bound, Certificate, down, up
-from dpcompose.numerics.elementary import U, log_mixed, log_unmixed
+from dpcompose.numerics import U, log_mixed, log_unmixed
+from dpcompose.values import Bound, Certificate, down, up
 
 _TOLERANCE = 1e-9
 _CERTIFICATE = Certificate("closed form, from the profile without sampling")

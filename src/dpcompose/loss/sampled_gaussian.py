@@ -12,16 +12,15 @@ from typing import Self
 
 import numpy as np
 
-from dpcompose.contour.transform import Transform
-from dpcompose.guarantee import gaussian
+from dpcompose.contour import Transform
+from dpcompose.guarantee import gaussian_profile
 from dpcompose.loss.base import Loss
 from dpcompose.loss.sampled_gaussian_batch import SampledGaussianBatch
 from dpcompose.loss.sampled_gaussian_moments import AddedMoments, RemovedMoments
 from dpcompose.loss.sampled_gaussian_sum import SampledGaussianSum
-from dpcompose.numerics.bound import Bound, around, down, up
-from dpcompose.numerics.elementary import U, log_unmixed
-from dpcompose.proof.ball import Field
-from dpcompose.proof.moments import Ends, ends
+from dpcompose.numerics import U, log_unmixed
+from dpcompose.proof import Ends, Field, ends
+from dpcompose.values import Bound, around, down, up
 
 _TOGETHER = 16
 """Rows that share arrays: enough to make the cost of a call small, few enough for the caches of the processor."""
@@ -124,8 +123,8 @@ def _summed(rows: Sequence[tuple[SampledGaussianLoss, int]]) -> SampledGaussianS
 
 
 def _gaussian(epsilon: float, error: float, mu: float, spread: float) -> Bound:
-    low = gaussian.profile(epsilon + error, mu=mu * (1 - spread))
-    high = gaussian.profile(epsilon - error, mu=mu * (1 + spread))
+    low = gaussian_profile(epsilon + error, mu=mu * (1 - spread))
+    high = gaussian_profile(epsilon - error, mu=mu * (1 + spread))
     return Bound(low.lower, high.upper)
 
 

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpcompose.contour.transform import Cumulants, Line, blockwise
+from dpcompose.contour import Cumulants, Line, blockwise
 from dpcompose.loss.sampled_gaussian_decay import NearNormal, near_normal, shifted_line
 from dpcompose.loss.sampled_gaussian_grid import Grid, built, coarse_step, most_moment, most_variance
-from dpcompose.numerics.elementary import Reals
+from dpcompose.numerics import Reals
 
 MOST_POINTS = 60_000
 _SHARED = 64

@@ -27,11 +27,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpcompose.contour.exponential_sums import logarithm_of_excess
-from dpcompose.contour.transform import Line
+from dpcompose.contour import Line, logarithm_of_excess
 from dpcompose.loss.sampled_gaussian_grid import Grid, on_shifted, positions, shortened, trapezoid_error
-from dpcompose.numerics import elementary
-from dpcompose.numerics.elementary import ULPS, Complexes, Reals, U, between, row_dots, row_sums, row_tops
+from dpcompose.numerics import (
+    ULPS,
+    Complexes,
+    Reals,
+    U,
+    applied,
+    between,
+    exponential_sums,
+    row_dots,
+    row_sums,
+    row_tops,
+)
 
 _THETAS = (0.1, 0.25)
 _LOG_COSINES = tuple(math.log(math.cos(theta / 2)) for theta in _THETAS)
@@ -264,7 +273,7 @@ def shifted_line(
     size, phase = np.exp(exponent - top), power * argument - x * theta
     multiples, first = _multiples(frequencies), size * (np.cos(phase) + 1j * np.sin(phase))
     if multiples is None:
-        value, products = elementary.exponential_sums(frequencies, first, 1j * modulus - argument), 0
+        value, products = exponential_sums(frequencies, first, 1j * modulus - argument), 0
     else:
         value, products = _stepped_sums(multiples, frequencies[1], first, modulus, argument), multiples[-1]
     # The moduli fall with u; their sum at the first frequency bounds the later ones.
@@ -330,7 +339,7 @@ def _moduli(frequencies: Reals, size: Reals, argument: Reals) -> Reals:
     found, chunk = np.empty((len(size), len(frequencies))), max(1, _CHUNK // size.size)
     for at in range(0, len(frequencies), chunk):
         decay = np.exp(np.maximum(-frequencies[at : at + chunk, None] * argument[:, None, :], -700.0))
-        found[:, at : at + chunk] = elementary.applied(decay, size)
+        found[:, at : at + chunk] = applied(decay, size)
     return found
 
 
@@ -353,7 +362,7 @@ def shifted_envelope(noise: Reals, rate: Reals, power: float, edges: Reals, floo
         modulus, argument = on_shifted(noise, rate, x, theta)
         log_term = np.log(step / noise) - 0.5 * math.log(2 * math.pi) - x * x / (2 * s2) + power * modulus - floor
         decay = np.exp(-edges[:, None] * (argument * (1 - 8 * U))[:, None, :])
-        decayed = elementary.applied(decay, np.exp(log_term))
+        decayed = applied(decay, np.exp(log_term))
         # e^-16 from the strip, and the two ends of the range, where the integrand is a Gaussian tail beyond 9 s.
         error = 2.1 * math.exp(-16.0) + _tails(noise, rate, x, theta, log_term=log_term, power=power, step=step)
         best = np.minimum(best, theta * theta * s2 / 2 + np.log(decayed + error) + 1e-9)

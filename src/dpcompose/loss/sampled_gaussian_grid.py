@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dpcompose.contour.exponential_sums import WeightedPoints
-from dpcompose.contour.transform import Cumulants
-from dpcompose.numerics.elementary import Reals, U, between, exp_or_inf, log_mixed, log_sum, minus_log1p
+from dpcompose.contour import Cumulants, WeightedPoints
+from dpcompose.numerics import Reals, U, between, exp_or_inf, log_mixed, log_sum, minus_log1p
 
 _LOG_CONCAVE = -40.0
 

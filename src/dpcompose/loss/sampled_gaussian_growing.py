@@ -15,12 +15,12 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from dpcompose.contour.batch import ContourRows
+from dpcompose.contour import ContourRows
 from dpcompose.loss import sampled_gaussian_plan as plan
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.loss.sampled_gaussian_many import Drawn, Lines, Nodes, Spread, gridded, larger, planned
 from dpcompose.loss.sampled_gaussian_plan import Parts, Targets, class_of
-from dpcompose.numerics.elementary import Complexes, Reals, U
+from dpcompose.numerics import Complexes, Reals, U
 
 FARTHER, MOST_PARTS = 1.5, 2048
 _MOST_NODES, _DEPTH = 4000, 45.0

@@ -17,11 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpcompose.contour.exponential_sums import careful_nodes
-from dpcompose.contour.transform import Line, joined
+from dpcompose.contour import Line, careful_nodes, joined
 from dpcompose.loss.sampled_gaussian_batch import MOST_POINTS, SampledGaussianBatch, unknown
 from dpcompose.loss.sampled_gaussian_grid import Grid, built, most_moment, shortened
-from dpcompose.numerics.elementary import Reals, exp_or_inf, log_add_exp, log_sum, row_tops
+from dpcompose.numerics import Reals, exp_or_inf, log_add_exp, log_sum, row_tops
 
 _ANGLES = (0.05, 0.12, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5)
 _LOG_COSINES = tuple(math.log(math.cos(angle / 2)) for angle in _ANGLES)

@@ -15,14 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.contour.batch import ContourRows
-from dpcompose.contour.transform import Line
+from dpcompose.contour import ContourRows, Line
 from dpcompose.loss import sampled_gaussian_plan as plan
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.loss.sampled_gaussian_nodes import LARGEST_EXPONENT, RaisedGrid, Waves, nodes, raised, waves
 from dpcompose.loss.sampled_gaussian_plan import Parts, Targets, class_of
 from dpcompose.loss.sampled_gaussian_tails import Direction, Heights, ended, heights
-from dpcompose.numerics.elementary import Reals, U, between
+from dpcompose.numerics import Reals, U, between
 
 _ENTRIES = 1 << 20
 """Entries of an array at once: enough rows that none waits for Python, few enough for memory."""
@@ -73,7 +72,7 @@ class Lines:
 
 
 @dataclass(frozen=True)
-class Question:
+class SampledGaussianQuestion:
     """One question: sampled Gaussians with their counts, at least two in all, and a delta or an epsilon.
 
     Args:
@@ -90,7 +89,9 @@ class Question:
         return len(self.losses), max(loss.ulps for loss, _ in self.losses)
 
 
-def answered(questions: Sequence[Question], *, for_delta: bool, tolerance: float) -> tuple[Reals, Reals]:
+def sampled_gaussian_ends(
+    questions: Sequence[SampledGaussianQuestion], *, for_delta: bool, tolerance: float
+) -> tuple[Reals, Reals]:
     """The ends of epsilon, or of delta, shape (n,) each; NaN where none is proved here."""
     found = np.full((2, len(questions)), np.nan)
     kinds: dict[tuple[int, int], list[int]] = defaultdict(list)

@@ -14,9 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpcompose.proof.ball import Ball, Disc
-from dpcompose.proof.normal import NormalMoments, upper_tail
-from dpcompose.proof.trapezoid import TrapezoidMoments
+from dpcompose.proof import Ball, Disc, NormalMoments, TrapezoidMoments, upper_tail
 
 
 @dataclass(frozen=True)

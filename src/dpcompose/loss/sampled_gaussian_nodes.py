@@ -17,11 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpcompose.contour.exponential_sums import guarded
-from dpcompose.contour.transform import Line
+from dpcompose.contour import Line, guarded
 from dpcompose.loss.sampled_gaussian_grid import shortened
 from dpcompose.loss.sampled_gaussian_plan import Parts
-from dpcompose.numerics.elementary import Complexes, Reals, U, log_one_plus, product, row_dots, row_tops
+from dpcompose.numerics import Complexes, Reals, U, log_one_plus, product, row_dots, row_tops
 
 LARGEST_EXPONENT = 300.0
 """log of the largest likelihood ratio of the noise on a grid."""

@@ -14,11 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.contour import saddle
-from dpcompose.contour.contour import kernel_peak
-from dpcompose.contour.transform import Cumulants
+from dpcompose.contour import LEAST_ORDER, Cumulants, kernel_peak
 from dpcompose.loss.sampled_gaussian_grid import Grid, built_at, share, shortened
-from dpcompose.numerics.elementary import Reals, between
+from dpcompose.numerics import Reals, between
 
 MOST_POINTS, MOST_NODES = 4096, 4096
 _RUNGS = 2.0 ** (np.arange(-5.0, 5.0) / 2)
@@ -138,7 +136,7 @@ class Targets:
             found = (self.value + np.hypot(self.value, 4 * np.sqrt(rho))) / (4 * rho)
         else:
             found = np.sqrt((1 - self.log_mass) / rho)
-        return between(np.minimum(found, blow_up), saddle.LEAST * 32, 1e6)
+        return between(np.minimum(found, blow_up), LEAST_ORDER * 32, 1e6)
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.contour.batch import ContourRows
+from dpcompose.contour import ContourRows
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.loss.sampled_gaussian_many import THIN, Drawn, Lines, larger, planned
 from dpcompose.loss.sampled_gaussian_plan import Parts, Targets
-from dpcompose.numerics.elementary import Reals
+from dpcompose.numerics import Reals
 
 MOST_PHASES = 64
 _FARTHER, _MOST_NODES = 1.08, 4000
@@ -26,7 +26,7 @@ _ENTRIES = 1 << 16
 Phases = Sequence[tuple[SampledGaussianLoss, int]]
 
 
-def running(phases: Phases, delta: float, tolerance: float) -> Iterator[tuple[int, Reals, Reals]]:
+def running_sampled_gaussian(phases: Phases, delta: float, tolerance: float) -> Iterator[tuple[int, Reals, Reals]]:
     """How many steps were taken before, and the ends of epsilon after each of the next, shape (k,); NaN if unproved.
 
     Args:

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from dpcompose.contour.transform import Cumulants, Line, Transform
+from dpcompose.contour import Cumulants, Line, Transform
 from dpcompose.loss.sampled_gaussian_decay import shifted_envelope
 from dpcompose.loss.sampled_gaussian_line import Direction
-from dpcompose.numerics.elementary import Reals, U, row_sums
+from dpcompose.numerics import Reals, U, row_sums
 
 _WHOLE = 200.0
 """Below this order whole orders are near and their sums short."""

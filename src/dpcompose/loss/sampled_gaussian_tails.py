@@ -15,7 +15,7 @@ import numpy as np
 
 from dpcompose.loss.sampled_gaussian_grid import Grid
 from dpcompose.loss.sampled_gaussian_plan import Parts, Places, at_place
-from dpcompose.numerics.elementary import Reals, U, between, log_sum, row_dots, row_sums, row_tops
+from dpcompose.numerics import Reals, U, between, log_sum, row_dots, row_sums, row_tops
 
 _EDGES = (1.0, 1.2, 1.45, 1.8, 2.4, 3.2, 4.5, 7.0, 10.0, 15.0, 25.0, 40.0, 60.0, 100.0)
 """Multiples of the frequency at which a Gaussian would have decayed, tried in turn."""

@@ -12,16 +12,15 @@ from typing import Self
 
 import numpy as np
 
-from dpcompose.contour.transform import Transform
+from dpcompose.contour import Transform
 from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss
 from dpcompose.loss.product import Product
 from dpcompose.loss.sampled import Enclosed, SampledLoss
 from dpcompose.loss.sampled_laplace_sum import SampledLaplaceSum
-from dpcompose.numerics.bound import Bound
-from dpcompose.proof.ball import Field
-from dpcompose.proof.moments import Ends
+from dpcompose.proof import Ends, Field
+from dpcompose.values import Bound
 
 LARGEST_EPSILON, LARGEST_RATE = 16.0, 0.99
 """Beyond these the density between the atoms takes too many points."""

@@ -26,8 +26,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpcompose.contour.exponential_sums import WeightedPoints
-from dpcompose.numerics.elementary import Complexes, Reals, U, log_mixed, minus_log1p, row_sums
+from dpcompose.contour import WeightedPoints
+from dpcompose.numerics import Complexes, Reals, U, log_mixed, minus_log1p, row_sums
 
 # Of the 24-point rule of Gauss and Legendre on [0, 1]: the points below the middle and their weights.
 _PLACES = (

@@ -11,10 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.contour.exponential_sums import WeightedPoints, careful_nodes, logarithm_of_excess
-from dpcompose.contour.transform import Cumulants, Line, Transform, blockwise
+from dpcompose.contour import Cumulants, Line, Transform, WeightedPoints, blockwise, careful_nodes, logarithm_of_excess
 from dpcompose.loss.sampled_laplace_rule import LENGTH, TURNS, LaplaceRule, Places, divided, end_series
-from dpcompose.numerics.elementary import Complexes, Reals, U, exponential_sums, row_sums, row_tops
+from dpcompose.numerics import Complexes, Reals, U, exponential_sums, row_sums, row_tops
 
 Integers = NDArray[np.integer[Any]]
 _TURNED, _FAR = 100.0, 64.0

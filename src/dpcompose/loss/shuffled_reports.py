@@ -18,14 +18,14 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcompose.contour.transform import Transform
-from dpcompose.guarantee.failure import mirrored
+from dpcompose.contour import Transform
+from dpcompose.guarantee import mirrored_epsilon
 from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atomize import envelope
 from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss
-from dpcompose.numerics.bound import Bound, Certificate, up
-from dpcompose.numerics.elementary import Reals, U, dots
+from dpcompose.numerics import Reals, U, dots
+from dpcompose.values import Bound, Certificate, up
 
 LOG_OMITTED, OMITTED = 92.2, 1e-39
 CELLS, FEWEST_ROWS, MOST_ROWS, MOST_ATOMS = 2e6, 16, 2048, 512
@@ -84,7 +84,7 @@ class ShuffledReportsLoss(Loss):
 
     def profile(self, epsilon: float) -> Bound:
         if epsilon < 0:
-            return mirrored(epsilon, self._positive, _CERTIFICATE)
+            return mirrored_epsilon(epsilon, self._positive, _CERTIFICATE)
         return self._positive(epsilon)
 
     def _positive(self, epsilon: float) -> Bound:

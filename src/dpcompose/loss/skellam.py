@@ -19,7 +19,7 @@ import numpy as np
 from dpcompose.errors import UnsupportedError
 from dpcompose.loss.atomic import AtomicLoss, AtomsAbove
 from dpcompose.loss.atoms import Atoms
-from dpcompose.numerics.elementary import U
+from dpcompose.numerics import U
 
 BITS, ONE = 192, 1 << 192
 DEEP, LARGEST = 95.0, 600.0

@@ -11,18 +11,17 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from dpcompose.contour.transform import Cumulants, Lattice, Line, Transform, blockwise
-from dpcompose.guarantee import optimal
+from dpcompose.contour import Cumulants, Lattice, Line, Transform, blockwise
+from dpcompose.guarantee import homogeneous_delta, homogeneous_epsilon
 from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atomic_moments import PromiseLaw
 from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss, both_readings
 from dpcompose.loss.bounded_rows import BoundedRows
 from dpcompose.loss.noise_moments import TwoPointMoments
-from dpcompose.numerics.bound import Bound
-from dpcompose.numerics.elementary import Reals, U
-from dpcompose.proof.ball import Ball, Field
-from dpcompose.proof.moments import Ends, Moments, ends
+from dpcompose.numerics import Reals, U
+from dpcompose.proof import Ball, Ends, Field, Moments, ends
+from dpcompose.values import Bound
 
 _HUGE = 30.0
 """Above this (t + 1) epsilon the moment is e^(t epsilon) up to the last digits."""
@@ -65,14 +64,10 @@ class TwoPointLoss(Loss):
         return TwoPointSum(np.array([[self.epsilon]]), np.array([[float(self.times * times)]]))
 
     def profile(self, epsilon: float) -> Bound:
-        return self._between(
-            lambda end: optimal.homogeneous_delta(epsilon, epsilon=end, delta=self.delta, times=self.times)
-        )
+        return self._between(lambda end: homogeneous_delta(epsilon, epsilon=end, delta=self.delta, times=self.times))
 
     def inverse(self, delta: float) -> Bound:
-        return self._between(
-            lambda end: optimal.homogeneous_epsilon(delta, epsilon=end, delta=self.delta, times=self.times)
-        )
+        return self._between(lambda end: homogeneous_epsilon(delta, epsilon=end, delta=self.delta, times=self.times))
 
     def _between(self, answer: Callable[[float], Bound]) -> Bound:
         """From the answers at both ends of epsilon: either increases with it."""

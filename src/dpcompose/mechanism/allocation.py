@@ -7,19 +7,14 @@ from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from typing import ClassVar
 
-from dpcompose.composition.part import GroupLosses, Pairs, Unsampled
+from dpcompose import check
+from dpcompose.composition import GroupLosses, Pairs, Unsampled
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.guarantee.priced import TypedAmounts
-from dpcompose.loss.allocation import AllocationLoss
-from dpcompose.loss.base import Loss, Pair
-from dpcompose.loss.gaussian import GaussianLoss
-from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
+from dpcompose.guarantee import TypedAmounts
+from dpcompose.loss import AllocationLoss, GaussianLoss, Loss, Pair, SampledGaussianLoss
 from dpcompose.mechanism.base import Mechanism, quotient, rounded, set_fields
 from dpcompose.mechanism.gaussian import Gaussian
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import down
-from dpcompose.numerics.exact import smaller_reading
+from dpcompose.values import Adjacency, down, smaller_reading
 
 MOST_STEPS = 10**6
 

@@ -13,14 +13,12 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from typing import Any, ClassVar, Self, cast
 
-from dpcompose.composition.composition import Composable, ComposablePart
-from dpcompose.composition.part import Pairs, pair_on_sample
+from dpcompose import check
+from dpcompose.composition import Composable, ComposablePart, Pairs, pair_on_sample
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.guarantee.priced import TypedAmounts
-from dpcompose.loss.base import Loss, Pair
-from dpcompose.numerics import check
-from dpcompose.numerics.exact import exact, larger_reading, smaller_reading
+from dpcompose.guarantee import TypedAmounts
+from dpcompose.loss import Loss, Pair
+from dpcompose.values import Adjacency, exact, larger_reading, smaller_reading
 
 
 class Mechanism(ComposablePart):

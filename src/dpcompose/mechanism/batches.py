@@ -9,21 +9,21 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
 
-from dpcompose.composition.part import Pairs, Unsampled
+from dpcompose import check
+from dpcompose.composition import Pairs, Unsampled
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.guarantee.priced import TypedAmounts
-from dpcompose.loss.base import Pair
-from dpcompose.loss.fixed_size_sample import FixedSizeSampleLoss
-from dpcompose.loss.gaussian import GaussianLoss
-from dpcompose.loss.largest_batch import largest_batch
-from dpcompose.loss.replaced_gaussian import ReplacedGaussianLoss
-from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
+from dpcompose.guarantee import TypedAmounts
+from dpcompose.loss import (
+    FixedSizeSampleLoss,
+    GaussianLoss,
+    Pair,
+    ReplacedGaussianLoss,
+    SampledGaussianLoss,
+    largest_batch,
+)
 from dpcompose.mechanism.base import Mechanism, rounded, set_fields
 from dpcompose.mechanism.gaussian import Gaussian
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import down, up
-from dpcompose.numerics.exact import exact, smaller_reading
+from dpcompose.values import Adjacency, down, exact, smaller_reading, up
 
 MOST_STEPS, MOST_RECORDS = 10**6, 10**12
 

@@ -8,17 +8,13 @@ from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from dpcompose.composition.part import Pairs
+from dpcompose import check
+from dpcompose.composition import Pairs
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.guarantee.priced import TypedAmounts
-from dpcompose.loss.base import Loss
-from dpcompose.loss.discrete_gaussian import DiscreteGaussianLoss
-from dpcompose.loss.laplace import discrete_laplace
-from dpcompose.loss.skellam import skellam
+from dpcompose.guarantee import TypedAmounts
+from dpcompose.loss import DiscreteGaussianLoss, Loss, discrete_laplace, skellam
 from dpcompose.mechanism.base import Mechanism, quotient, symmetric
-from dpcompose.numerics import check
-from dpcompose.numerics.exact import exact, smaller_reading
+from dpcompose.values import Adjacency, exact, smaller_reading
 
 LARGEST_SHIFT = 4096
 Change = int | tuple[int, ...]

@@ -8,16 +8,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, cast
 
-from dpcompose.composition.part import Pairs
+from dpcompose import check
+from dpcompose.composition import Pairs
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.loss.atomic import AtomicLoss
-from dpcompose.loss.atomize import LAST_EPSILON, above_values, atomized, envelope
-from dpcompose.loss.atoms import Atoms
-from dpcompose.loss.base import Pair
+from dpcompose.loss import LAST_EPSILON, AtomicLoss, Atoms, Pair, above_values, atomized, envelope
 from dpcompose.mechanism.base import Mechanism, adjacency_of
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, down, up
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency, Bound, down, up
 
 SUM_TOLERANCE = 1e-12
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpcompose.composition.part import Pairs
+from dpcompose.composition import Pairs
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.guarantee.priced import TypedAmounts
-from dpcompose.loss.base import Pair
-from dpcompose.loss.bounded_range import BoundedRangeLoss, attained_losses
-from dpcompose.loss.two_point import TwoPointLoss
+from dpcompose.guarantee import TypedAmounts
+from dpcompose.loss import BoundedRangeLoss, Pair, TwoPointLoss, attained_losses
 from dpcompose.mechanism.base import Stated, adjacency_of, set_fields
 from dpcompose.mechanism.guaranteed import bounded_epsilon, described
-from dpcompose.numerics.exact import exact, larger_reading
+from dpcompose.values import Adjacency, exact, larger_reading
 
 SMALLEST, LARGEST = 1e-9, 300.0
 

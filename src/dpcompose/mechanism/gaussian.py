@@ -6,14 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from dpcompose.composition.part import Pairs
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.guarantee.priced import TypedAmounts
-from dpcompose.loss.base import Pair
-from dpcompose.loss.gaussian import GaussianLoss, gaussian_sum
-from dpcompose.loss.replaced_gaussian import ReplacedGaussianLoss
-from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
+from dpcompose.composition import Pairs
+from dpcompose.guarantee import TypedAmounts
+from dpcompose.loss import GaussianLoss, Pair, ReplacedGaussianLoss, SampledGaussianLoss, gaussian_sum
 from dpcompose.mechanism.base import ContinuousNoise, alike, rounded
+from dpcompose.values import Adjacency
 
 
 @dataclass(frozen=True, repr=False)

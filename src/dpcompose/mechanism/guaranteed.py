@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dpcompose.composition.part import Pairs
+from dpcompose import check
+from dpcompose.composition import Pairs
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.guarantee.approximate import ApproximateDP
-from dpcompose.guarantee.concentrated import ConcentratedDP
-from dpcompose.guarantee.priced import TypedAmounts
-from dpcompose.guarantee.promise import KnownCurve
-from dpcompose.loss.gaussian import GaussianLoss
-from dpcompose.loss.group import chained
-from dpcompose.loss.two_point import TwoPointLoss
+from dpcompose.guarantee import ApproximateDP, ConcentratedDP, KnownCurve, TypedAmounts
+from dpcompose.loss import GaussianLoss, TwoPointLoss, chained
 from dpcompose.mechanism.base import Stated, adjacency_of, alike, set_fields
-from dpcompose.numerics import check
-from dpcompose.numerics.exact import exact, larger_reading, smaller_reading
+from dpcompose.values import Adjacency, exact, larger_reading, smaller_reading
 
 LARGEST_EPSILON = 1e5
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpcompose.composition.part import Pairs
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.guarantee.priced import TypedAmounts
-from dpcompose.loss.laplace import LaplaceLoss
+from dpcompose.composition import Pairs
+from dpcompose.guarantee import TypedAmounts
+from dpcompose.loss import LaplaceLoss
 from dpcompose.mechanism.base import ContinuousNoise, alike, rounded
+from dpcompose.values import Adjacency
 
 
 @dataclass(frozen=True, repr=False)

@@ -12,20 +12,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpcompose.composition.composition import Composition, compose
-from dpcompose.composition.part import Pairs
+from dpcompose import check
+from dpcompose.composition import Composition, Pairs, compose
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.guarantee.priced import TypedAmounts
-from dpcompose.loss.base import Pair
-from dpcompose.loss.gaussian import GaussianLoss
+from dpcompose.guarantee import TypedAmounts
+from dpcompose.loss import GaussianLoss, Pair
 from dpcompose.mechanism.base import Mechanism, set_fields
 from dpcompose.mechanism.gaussian import Gaussian
 from dpcompose.mechanism.participation import Participation, chained, enumerated, through
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import Bound, Certificate, down, up
-from dpcompose.numerics.elementary import Reals, U
-from dpcompose.numerics.exact import exact, smaller_reading
+from dpcompose.numerics import Reals, U
+from dpcompose.values import Adjacency, Bound, Certificate, down, exact, smaller_reading, up
 
 MOST_STEPS = 4096
 SHOWN_STEPS = 16

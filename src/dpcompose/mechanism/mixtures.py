@@ -11,24 +11,24 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, cast
 
-from dpcompose.composition.part import Pairs, Unsampled
+from dpcompose import check
+from dpcompose.composition import Pairs, Unsampled
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.guarantee.priced import TypedAmounts
-from dpcompose.loss.base import Pair
-from dpcompose.loss.gaussian import GaussianLoss
-from dpcompose.loss.gaussian_mixture import LEAST_WEIGHT, GaussianMixture
-from dpcompose.loss.mixture_grid import OpposedMixtures
-from dpcompose.loss.mixture_loss import MixtureLoss
-from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
+from dpcompose.guarantee import TypedAmounts
+from dpcompose.loss import (
+    LEAST_WEIGHT,
+    GaussianLoss,
+    GaussianMixture,
+    MixtureLoss,
+    OpposedMixtures,
+    Pair,
+    SampledGaussianLoss,
+)
 from dpcompose.mechanism.base import Mechanism, alike, rounded, set_fields
 from dpcompose.mechanism.batches import MOST_RECORDS
 from dpcompose.mechanism.gaussian import Gaussian
-from dpcompose.numerics import check
-from dpcompose.numerics.binomial_tail import at_least
-from dpcompose.numerics.bound import Bound, down
-from dpcompose.numerics.elementary import U
-from dpcompose.numerics.exact import exact, larger_reading, smaller_reading
+from dpcompose.numerics import U, at_least
+from dpcompose.values import Adjacency, Bound, down, exact, larger_reading, smaller_reading
 
 MOST_SHIFTS = 1024
 _SEEN = 1e-250

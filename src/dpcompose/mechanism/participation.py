@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpcompose import check
 from dpcompose.errors import DomainError
 from dpcompose.mechanism.base import set_fields
-from dpcompose.numerics import check
-from dpcompose.numerics.elementary import Reals, U
+from dpcompose.numerics import Reals, U
 
 MOST_CELLS = 10**7
 PRICES = 5

@@ -9,17 +9,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpcompose.composition.composition import Composable, ComposablePart, Composition, compose
-from dpcompose.composition.part import Pairs
+from dpcompose import check
+from dpcompose.composition import Composable, ComposablePart, Composition, Pairs, compose
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.loss.atomic import AtomsAbove
-from dpcompose.loss.atomize import above_values
-from dpcompose.loss.base import Pair
-from dpcompose.loss.two_point import TwoPointLoss
+from dpcompose.loss import AtomsAbove, Pair, TwoPointLoss, above_values
 from dpcompose.mechanism.base import Mechanism, set_fields
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import UNIT_ROUNDOFF
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency
 
 MOST_TRIES, FARTHEST, NODES, LAST_DELTA = 1e6, 300.0, 600, 1e-100
 _EXPONENTS = (1.0, 4.0, 16.0, 64.0, 256.0)

@@ -5,22 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dpcompose.composition.part import Pairs
-from dpcompose.contour.transform import Lattice
+from dpcompose import check
+from dpcompose.composition import Pairs
+from dpcompose.contour import Lattice
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.guarantee.priced import TypedAmounts
-from dpcompose.loss.atomic import AtomicLoss
-from dpcompose.loss.atomic_moments import ResponseLaw
-from dpcompose.loss.atoms import Atoms
-from dpcompose.loss.base import Loss
-from dpcompose.loss.group import chained
-from dpcompose.loss.two_point import TwoPointLoss
+from dpcompose.guarantee import TypedAmounts
+from dpcompose.loss import AtomicLoss, Atoms, Loss, ResponseLaw, TwoPointLoss, chained
 from dpcompose.mechanism.base import Stated, adjacency_of, alike, set_fields
 from dpcompose.mechanism.guaranteed import bounded_epsilon, described
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import UNIT_ROUNDOFF
-from dpcompose.numerics.exact import exact, larger_reading
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency, exact, larger_reading
 
 LARGEST = 300.0
 MOST_CATEGORIES = 10**15

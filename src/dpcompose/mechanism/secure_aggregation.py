@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
+from dpcompose import check
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.mechanism.guaranteed import Concentrated
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import UNIT_ROUNDOFF
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency
 
 MOST_CLIENTS, EXPLICIT = 10**9, 10**4
 

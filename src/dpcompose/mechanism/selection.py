@@ -14,24 +14,26 @@ from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpcompose.composition.part import Pairs
+from dpcompose import check
+from dpcompose.composition import Pairs
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.guarantee.priced import TypedAmounts
-from dpcompose.loss.atomic import AtomicLoss
-from dpcompose.loss.atoms import Atoms
-from dpcompose.loss.base import Loss, Pair
-from dpcompose.loss.bounded_range import BoundedRangeLoss, attained_losses
-from dpcompose.loss.gaussian import GaussianLoss
-from dpcompose.loss.group import chained
-from dpcompose.loss.laplace import LaplaceLoss
-from dpcompose.loss.two_point import TwoPointLoss
+from dpcompose.guarantee import TypedAmounts
+from dpcompose.loss import (
+    AtomicLoss,
+    Atoms,
+    BoundedRangeLoss,
+    GaussianLoss,
+    LaplaceLoss,
+    Loss,
+    Pair,
+    TwoPointLoss,
+    attained_losses,
+    chained,
+)
 from dpcompose.mechanism.base import ContinuousNoise, Mechanism, Stated, adjacency_of, set_fields
 from dpcompose.mechanism.exponential import LARGEST as LARGEST_RANGE
 from dpcompose.mechanism.guaranteed import bounded_epsilon, described
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import UNIT_ROUNDOFF, up
-from dpcompose.numerics.exact import exact, larger_reading, smaller_reading
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency, exact, larger_reading, smaller_reading, up
 
 SMALLEST, LEAST_TAIL, MOST_POSITIVES = 1e-9, 1e-250, 10**9
 Tail = Callable[[float], float]

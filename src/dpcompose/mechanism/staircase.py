@@ -5,18 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dpcompose.composition.part import Pairs
-from dpcompose.contour.transform import Lattice
+from dpcompose import check
+from dpcompose.composition import Pairs
+from dpcompose.contour import Lattice
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.guarantee.priced import TypedAmounts
-from dpcompose.loss.atomic import AtomicLoss
-from dpcompose.loss.atoms import Atoms
-from dpcompose.loss.two_point import TwoPointLoss
+from dpcompose.guarantee import TypedAmounts
+from dpcompose.loss import AtomicLoss, Atoms, TwoPointLoss
 from dpcompose.mechanism.base import Stated, adjacency_of, alike, set_fields
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import UNIT_ROUNDOFF
-from dpcompose.numerics.exact import exact, larger_reading
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency, exact, larger_reading
 
 SMALLEST, LARGEST = 1e-9, 300.0
 

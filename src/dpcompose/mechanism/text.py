@@ -15,10 +15,10 @@ from threading import Lock
 from typing import Any
 
 from dpcompose import mechanism as blocks
-from dpcompose.composition.composition import Composable, ComposablePart, compose
+from dpcompose.composition import Composable, ComposablePart, compose
 from dpcompose.errors import DomainError, DPComposeError
-from dpcompose.guarantee import Adjacency
 from dpcompose.mechanism.participation import Participation
+from dpcompose.values import Adjacency
 
 LONGEST = 4096
 KINDS: dict[str, type[ComposablePart]] = {

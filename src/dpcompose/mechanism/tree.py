@@ -9,14 +9,13 @@ from typing import Self
 
 import numpy as np
 
+from dpcompose import check
 from dpcompose.errors import DomainError
 from dpcompose.mechanism.base import set_fields
 from dpcompose.mechanism.matrix import CorrelatedNoise
 from dpcompose.mechanism.participation import Participation
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import Bound, Certificate
-from dpcompose.numerics.elementary import Reals
-from dpcompose.numerics.exact import smaller_reading
+from dpcompose.numerics import Reals
+from dpcompose.values import Bound, Certificate, smaller_reading
 
 MOST_STEPS = 10**6
 MOST_WORK = 3 * 10**9

@@ -1,5 +1,5 @@
 """Numbers with two ends, and the numerical methods that certify them. No privacy words in here."""
 
-from dpcompose.numerics.bound import UNIT_ROUNDOFF, Bound, Certificate, around, down, up
+from dpcompose.face import face
 
-__all__ = ["UNIT_ROUNDOFF", "Bound", "Certificate", "around", "down", "up"]
+__getattr__, __dir__, __all__ = face(__name__, __file__)

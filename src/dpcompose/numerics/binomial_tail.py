@@ -8,9 +8,8 @@ from decimal import Context, Decimal, localcontext
 import numpy as np
 
 from dpcompose.errors import UnsupportedError
-from dpcompose.numerics.bound import Bound, around
 from dpcompose.numerics.elementary import U
-from dpcompose.numerics.exact import log_factorial
+from dpcompose.values import Bound, around, log_factorial
 
 LONGEST = 2**22
 

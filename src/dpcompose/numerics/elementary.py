@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.numerics.bound import UNIT_ROUNDOFF
+from dpcompose.values import UNIT_ROUNDOFF
 
 Reals = NDArray[np.floating[Any]]
 Complexes = NDArray[np.complexfloating[Any, Any]]

@@ -8,15 +8,14 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import count
 
+from dpcompose import check
 from dpcompose.composition import Comparison, Composition, compose
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import Bound
 from dpcompose.pictured import Plot
 from dpcompose.plan.entry import PlanEntry
 from dpcompose.plan.plan import Plan
 from dpcompose.plan.question import PlanQuestion
+from dpcompose.values import Adjacency, Bound
 
 Progress = Callable[[str, int, int], None]
 """Called with what comes next, how many steps are done, and how many there are."""

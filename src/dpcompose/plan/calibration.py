@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dpcompose.composition import Calibration, Composition
-from dpcompose.composition import calibrate as calibrated
-from dpcompose.composition.target import ATTACKS
+from dpcompose.composition import ATTACKS, Calibration, Composition, calibrate as calibrated
 from dpcompose.errors import DomainError, UnreachableError
 from dpcompose.plan.account import require_common_adjacency
 from dpcompose.plan.plan import Plan

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from dpcompose import check
 from dpcompose.errors import DomainError
-from dpcompose.numerics import check
 from dpcompose.plan.schema import MECHANISMS, PARAMETERS, Value, choices
 from dpcompose.plan.values import label
 

@@ -11,11 +11,11 @@ from typing import Any, cast
 from dpcompose.composition import Composition, compose
 from dpcompose.errors import DomainError, PlanError, UnsupportedError
 from dpcompose.files import load_toml, read_toml
-from dpcompose.guarantee.adjacency import Adjacency
 from dpcompose.plan.entry import PlanEntry
 from dpcompose.plan.question import PlanQuestion
 from dpcompose.plan.schema import MECHANISMS, PARAMETERS, MechanismKind, choices
 from dpcompose.plan.values import adjacency, label, quoted
+from dpcompose.values import Adjacency
 
 LARGEST_FILE = 1_000_000
 """Bytes of a plan file; ten thousand mechanisms fit."""

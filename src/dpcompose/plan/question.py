@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from dpcompose import check
 from dpcompose.errors import DomainError
-from dpcompose.numerics import check
 from dpcompose.plan.values import number
 
 

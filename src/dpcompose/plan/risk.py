@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpcompose.composition.risk import Risk, risk
+from dpcompose import check
+from dpcompose.composition import Risk, risk
 from dpcompose.errors import DomainError
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import Bound
 from dpcompose.plan.account import Progress, require_common_adjacency
 from dpcompose.plan.plan import Plan
+from dpcompose.values import Bound
 
 PRIOR, FALSE_POSITIVE_RATE = 0.5, 1e-3
 DECADES, STEPS = 6, 4

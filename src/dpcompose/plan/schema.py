@@ -11,14 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, cast
 
-from dpcompose import mechanism
+from dpcompose import check, mechanism
 from dpcompose.composition import compose
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.guarantee.promise import RenyiLine
-from dpcompose.mechanism.participation import Participation
-from dpcompose.mechanism.text import KINDS
-from dpcompose.numerics import check
+from dpcompose.guarantee import RenyiLine
+from dpcompose.mechanism import KINDS, Participation
 from dpcompose.plan.values import (
     adjacency,
     array_text,
@@ -33,6 +30,7 @@ from dpcompose.plan.values import (
     table_text,
     truth,
 )
+from dpcompose.values import Adjacency
 
 Numbers = tuple[float, ...] | tuple[tuple[float, ...], ...]
 Base = tuple[tuple[str, Any], ...]

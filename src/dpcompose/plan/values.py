@@ -7,10 +7,10 @@ import json
 import math
 from typing import Any, cast
 
+from dpcompose import check
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.mechanism.participation import Participation
-from dpcompose.numerics import check
+from dpcompose.mechanism import Participation
+from dpcompose.values import Adjacency
 
 
 def number(name: str, value: Any) -> float:

@@ -14,23 +14,6 @@ Read it in this order:
   sum          the cheapest of these proofs for a sum of variables.
 """
 
-from dpcompose.proof.ball import Ball, Disc, Field
-from dpcompose.proof.line import Enclosure
-from dpcompose.proof.moments import BallLattice, Ends, Factors, Moments, Term
-from dpcompose.proof.normal import NormalMoments
-from dpcompose.proof.sum import Proved, ProvedSum
+from dpcompose.face import face
 
-__all__ = [
-    "Ball",
-    "BallLattice",
-    "Disc",
-    "Enclosure",
-    "Ends",
-    "Factors",
-    "Field",
-    "Moments",
-    "NormalMoments",
-    "Proved",
-    "ProvedSum",
-    "Term",
-]
+__getattr__, __dir__, __all__ = face(__name__, __file__)

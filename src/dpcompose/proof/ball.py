@@ -121,7 +121,7 @@ class Field:
         return end
 
 
-def field() -> Field:
+def ball_field() -> Field:
     """The field of balls.
 
     Raises:

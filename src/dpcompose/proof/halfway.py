@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from dpcompose.contour.saddle import short
+from dpcompose.contour import shortened
 from dpcompose.errors import UnsupportedError
 from dpcompose.proof.ball import Ball, Disc, Field
 from dpcompose.proof.line import Enclosure
@@ -151,7 +151,7 @@ class Halfway:
         last = tail.reach(enough, limit=most_nodes * 2 * math.pi / period)
         if last is None:
             return None
-        step = self.field.exact(short(2 * math.pi / period, bits=24))
+        step = self.field.exact(shortened(2 * math.pi / period, bits=24))
         return self._drawn(step, math.ceil(last / float(step)) + 2, tail, enough)
 
     def order(self, x: float) -> float:

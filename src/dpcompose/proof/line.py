@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dpcompose.contour.saddle import short
+from dpcompose.contour import shortened
 from dpcompose.proof.ball import Ball, Disc, Field
 from dpcompose.proof.moments import BallLattice, Factors
 from dpcompose.proof.plan import LinePlan
@@ -127,7 +127,7 @@ def draw(field: Field, factors: Factors, plan: LinePlan) -> ProvedLine:
     grid = _grid(field, factors)
     if grid is not None:
         return _periodic(field, factors, plan, grid)
-    step = field.exact(short(2 * math.pi / plan.period, bits=24))
+    step = field.exact(shortened(2 * math.pi / plan.period, bits=24))
     count = math.ceil(plan.last / float(step)) + 1
     powers = _powers(field, factors, plan.order, step, count)
     return (_mollified if plan.smoothing > 0 else _direct)(field, factors, plan, step, powers)

@@ -11,8 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dpcompose.numerics.bound import UNIT_ROUNDOFF
 from dpcompose.proof.ball import Ball, Disc, Field
+from dpcompose.values import UNIT_ROUNDOFF
 
 
 @dataclass(frozen=True)

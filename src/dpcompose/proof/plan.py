@@ -11,10 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcompose.contour import saddle
-from dpcompose.contour.contour import relative_value
-from dpcompose.contour.placement import Placement, place
-from dpcompose.contour.transform import Transform
+from dpcompose.contour import Placement, Transform, placement_of, relative_value, saddle_for_value
 
 FINE = 43.0
 # Balls have digits to spare: a line may lose e^12 of them for a shorter period.
@@ -70,14 +67,14 @@ def plan(
     Returns:
         None where no saddle point can be found.
     """
-    saddle_point = saddle.for_value(transform, x)
+    saddle_point = saddle_for_value(transform, x)
     log_m, first, variance = transform.cumulants(saddle_point)
     if not (math.isfinite(log_m) and 0 < variance < math.inf):
         return None
     log_mass = min(log_m - saddle_point * x + math.log(relative_value(variance, saddle_point)), 0.0)
 
     def placed(digits: float, *, bounded: bool = True) -> Placement:
-        return place(
+        return placement_of(
             transform,
             order=saddle_point,
             x=x,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from dpcompose.contour.transform import Transform
+from dpcompose.contour import Transform
 from dpcompose.proof.ball import Ball, Crossing, Field, crossing
 from dpcompose.proof.finite_sums import Enumeration, Residues, expanded, states
 from dpcompose.proof.halfway import halfway

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from dpcompose.contour.saddle import short
+from dpcompose.contour import shortened
 from dpcompose.proof.ball import Ball, Field
 from dpcompose.proof.moments import Factors, Moments
 
@@ -123,7 +123,7 @@ class TailBound:
         It is infinite where order - h and order + h are no floats.
         """
         best = self.field.exact(math.inf)
-        move = short(min(abs(self.order) / 2, 0.3 / math.sqrt(self.variance / times)), bits=12)
+        move = shortened(min(abs(self.order) / 2, 0.3 / math.sqrt(self.variance / times)), bits=12)
         for _ in range(12):
             if not (self.order + move) - self.order == move == self.order - (self.order - move):
                 break

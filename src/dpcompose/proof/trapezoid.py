@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from dpcompose.contour.saddle import short
+from dpcompose.contour import shortened
 from dpcompose.errors import UnsupportedError
 from dpcompose.proof.ball import Ball, Disc
 from dpcompose.proof.moments import Moments, exponential_sums
@@ -111,7 +111,9 @@ class TrapezoidMoments(Moments):
         while not self._growth(order, self.field.exact(0.8 * highest)) < math.exp(40):
             highest *= 0.8
         missing = whole.upper() - sum((cell.mass.lower() for cell in cells), self.field.exact(0))
-        lines = [self._shifted(order, self.field.exact(short(share * highest, bits=20)), cells) for share in _HEIGHTS]
+        lines = [
+            self._shifted(order, self.field.exact(shortened(share * highest, bits=20)), cells) for share in _HEIGHTS
+        ]
 
         def bound(frequency: Ball) -> Ball:
             best = whole.upper()
@@ -143,7 +145,7 @@ class TrapezoidMoments(Moments):
         digits = (self.field.bits + 8) * math.log(2)
         height = self._height(order, digits)
         grown = 1 + self._growth(order, self.field.exact(height))
-        step = short(math.pi * height / (digits + float(grown.log().mid())), bits=20)
+        step = shortened(math.pi * height / (digits + float(grown.log().mid())), bits=20)
         # Off the real line the terms are larger than their sum.
         extra = math.ceil(float(self._growth(order, self.field.exact(height / 2)).log().mid()) / math.log(2)) + 4
         bits = self.field.bits + extra
@@ -164,7 +166,7 @@ class TrapezoidMoments(Moments):
         def cost(height: float) -> float:
             return (digits + float(self._growth(order, self.field.exact(height)).log().mid())) / height
 
-        return short(min((widest * 1.15**-i for i in range(40)), key=cost), bits=20)
+        return shortened(min((widest * 1.15**-i for i in range(40)), key=cost), bits=20)
 
     def _along(self, order: float, height: float, step: float, digits: float) -> tuple[list[Disc], list[Disc], Ball]:
         """log (F step / sqrt(2 pi)) and v at the multiples of `step` on Im x = height; a bound on the omitted terms."""
@@ -213,7 +215,7 @@ class TrapezoidMoments(Moments):
         """Where F is large, and a bound on the integral of F elsewhere, both divided by sqrt(2 pi)."""
         exact, (left, right) = self.field.exact, self._centers(order)
         far = math.sqrt(2 * self.field.bits * math.log(2)) + 1
-        width = short(0.1 * min(1.0, float(self._limit.mid()) / 2), bits=12)
+        width = shortened(0.1 * min(1.0, float(self._limit.mid()) / 2), bits=12)
         first, last = math.floor((float(left.mid()) - far) / width), math.ceil((float(right.mid()) + far) / width)
         inside, omitted = self._stretches(order, far, first, last, width)
         root, cells, half = (2 * self.field.pi).sqrt(), list[Cell](), self.field.ball(0, width / 2)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, cast
 
+from dpcompose import check
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.numerics import check
 from dpcompose.release.question import Question
 from dpcompose.release.table import Table
 

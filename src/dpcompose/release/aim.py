@@ -31,7 +31,7 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
-from dpcompose.composition.composition import Composable
+from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.mechanism import Concentrated
 from dpcompose.release.bounds import Change

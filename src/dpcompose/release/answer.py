@@ -11,11 +11,11 @@ from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
 
-from dpcompose.composition.composition import Composable
+from dpcompose import check
+from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.ledger import Receipt
-from dpcompose.numerics import check
-from dpcompose.numerics.digits import plain, two_digits, with_error
+from dpcompose.numerics import plain, two_digits, with_error
 from dpcompose.release.arrow import arrow_table, polars_frame, write
 from dpcompose.release.design import Design, Released
 from dpcompose.release.question import Question, Values, key_columns

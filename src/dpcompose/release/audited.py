@@ -15,7 +15,7 @@ from typing import Any
 from dpcompose.account import open_scope
 from dpcompose.adaptive import BasicFilter
 from dpcompose.audit import Pair, Subject
-from dpcompose.composition.composition import Composable, compose
+from dpcompose.composition import Composable, compose
 from dpcompose.ledger import Ledger
 from dpcompose.release.aggregate import exact
 from dpcompose.release.answer import Answer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dpcompose import check
 from dpcompose.errors import DomainError
-from dpcompose.numerics import check
 
 MOST_ROWS = 2**31
 LARGEST_CHANGE = 2**53

@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from dpcompose import check
 from dpcompose.account import open_scope
 from dpcompose.adaptive import BasicFilter, Filter
 from dpcompose.errors import DomainError, ReleaseError, ScopeExistsError, UnknownScopeError
-from dpcompose.ledger import Ledger
-from dpcompose.ledger.text import line_of_text
-from dpcompose.numerics import check
+from dpcompose.ledger import Ledger, line_of_text
 from dpcompose.release.bounding import Binding
 from dpcompose.release.decimals import exact
 from dpcompose.release.public import PublicSource, public_source

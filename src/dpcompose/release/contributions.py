@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
+from dpcompose import check
 from dpcompose.errors import DomainError
-from dpcompose.numerics import check
 from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.design import Design, Released
 from dpcompose.release.grid import MOST_BINS, RowNumbers

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from statistics import NormalDist
 
-from dpcompose.composition.calibrate import calibrate
-from dpcompose.composition.composition import Composable
+from dpcompose import check
+from dpcompose.composition import Composable, calibrate
 from dpcompose.errors import DomainError, UnreachableError
-from dpcompose.guarantee import advanced
-from dpcompose.guarantee.approximate import ApproximateDP
+from dpcompose.guarantee import ApproximateDP, printed_advanced
 from dpcompose.mechanism import Concentrated, Gaussian, Laplace
-from dpcompose.numerics import check
-from dpcompose.numerics.roots import largest
+from dpcompose.numerics import largest
 
 MOST_UNITS, MOST_QUERIES, MOST_POINTS = 10**9, 10**15, 10**4
 LEAST_CONFIDENCE = 1e-6
@@ -160,7 +158,7 @@ def _advanced(scale: float, epsilon: float, delta: float) -> int:
     each = ApproximateDP(math.nextafter(1 / scale, math.inf))
 
     def fits(times: int) -> bool:
-        return advanced.printed([(each, times)], slack=delta).epsilon <= epsilon
+        return printed_advanced([(each, times)], slack=delta).epsilon <= epsilon
 
     return _most(fits)
 
@@ -253,7 +251,7 @@ def _each(times: int, found: CountingPlan) -> float:
     """The epsilon that Theorem 3.20 leaves each of so many queries."""
 
     def fits(each: float) -> bool:
-        total = advanced.printed([(ApproximateDP(each), times)], slack=found.delta)
+        total = printed_advanced([(ApproximateDP(each), times)], slack=found.delta)
         return each < 1e-300 or total.epsilon <= found.epsilon
 
     return max(largest(fits, low=0.0, high=found.epsilon), 1e-300)

@@ -10,7 +10,7 @@ from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import Protocol
 
-from dpcompose.composition.composition import Composable, compose
+from dpcompose.composition import Composable, compose
 from dpcompose.errors import UnsupportedError
 from dpcompose.release.aggregate import Numbers
 from dpcompose.release.aggregation import Aggregation

@@ -16,7 +16,7 @@ from datetime import date, datetime
 from typing import Any, NoReturn
 
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.ledger.text import line_of_text
+from dpcompose.ledger import line_of_text
 from dpcompose.release.refusals import called, refused_method
 
 DEEPEST = 150

@@ -24,8 +24,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dpcompose import check
 from dpcompose.errors import DomainError
-from dpcompose.numerics import check
 from dpcompose.release.bounds import MOST_ROWS, Bounds
 from dpcompose.release.engine import Expression
 from dpcompose.release.expression import col

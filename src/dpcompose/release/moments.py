@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.ledger.text import line_of_text
+from dpcompose.ledger import line_of_text
 from dpcompose.release.aggregation import Aggregation, Term
 from dpcompose.release.design import Design, Released
 from dpcompose.release.interval import quotient_interval

@@ -9,13 +9,12 @@ from fractions import Fraction
 from statistics import NormalDist
 from typing import Protocol
 
-from dpcompose.composition.calibrate import calibrate
-from dpcompose.composition.composition import Composable, compose
+from dpcompose.composition import Composable, calibrate, compose
 from dpcompose.mechanism import BlackBox, Concentrated, DiscreteGaussian, DiscreteLaplace, Gaussian
-from dpcompose.numerics.exact import rounded_up
 from dpcompose.release import sampler
 from dpcompose.release.bounds import Change
 from dpcompose.release.spend import Spend, below
+from dpcompose.values import rounded_up
 
 LARGEST_SHIFT, MOST_COORDINATES = 4096, 1024
 SUMMED = 60.0

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Protocol
 
-from dpcompose.composition.composition import Composable
-from dpcompose.guarantee import Adjacency
+from dpcompose.composition import Composable
 from dpcompose.ledger import Amount, Receipt
+from dpcompose.values import Adjacency
 
 
 class Redeemer(Protocol):

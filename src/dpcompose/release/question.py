@@ -8,11 +8,11 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, TypedDict, TypeVar, cast
 
-from dpcompose.composition.calibrate import calibrate
+from dpcompose import check
+from dpcompose.composition import calibrate
 from dpcompose.errors import DomainError
-from dpcompose.ledger.text import line_of_text
+from dpcompose.ledger import line_of_text
 from dpcompose.mechanism import Concentrated
-from dpcompose.numerics import check
 from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.bounds import Change
 from dpcompose.release.design import Design, NoiseStep, Released, ReleaseStep, digest

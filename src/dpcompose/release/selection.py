@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpcompose.composition.composition import Composable, compose
+from dpcompose.composition import Composable, compose
 from dpcompose.errors import DomainError
 from dpcompose.mechanism import Exponential, PermuteAndFlip
-from dpcompose.numerics.exact import rounded_up
 from dpcompose.release import sampler
 from dpcompose.release.spend import Spend, below
+from dpcompose.values import rounded_up
 
 LARGEST_SCORE = 2**62
 """Scores are clamped to this size, which is 1-Lipschitz: the sampler takes 64 bits."""

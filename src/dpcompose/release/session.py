@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from dpcompose.account import Account
-from dpcompose.composition.composition import compose
+from dpcompose.composition import compose
 from dpcompose.errors import AlreadyRedeemedError, DomainError, SpentError
-from dpcompose.guarantee import Adjacency
-from dpcompose.ledger import Ledger, Receipt
-from dpcompose.ledger.text import line_of_text
+from dpcompose.ledger import Ledger, Receipt, line_of_text
 from dpcompose.release import arrow, sampler
 from dpcompose.release.accuracy import cheapest
 from dpcompose.release.answer import BIAS, REPLACED, Answer, Quote, answered, labeled, stored, written
@@ -34,6 +32,7 @@ from dpcompose.release.spend import Spend
 from dpcompose.release.sql import explains, questions_of_sql
 from dpcompose.release.table import CATALOGUED, Table
 from dpcompose.release.workload import MOST_COUNTS, ROUNDS, Coordinated, read_off, rounds_of
+from dpcompose.values import Adjacency
 
 MOST_QUESTIONS = 100
 

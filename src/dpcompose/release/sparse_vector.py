@@ -5,13 +5,13 @@ from __future__ import annotations
 from threading import Lock
 from typing import NoReturn
 
+from dpcompose import check
 from dpcompose.account import Account
 from dpcompose.errors import DomainError, SpentError, UnsupportedError
 from dpcompose.ledger import Receipt
 from dpcompose.mechanism import AboveThreshold
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import UNIT_ROUNDOFF
 from dpcompose.release import sampler
+from dpcompose.values import UNIT_ROUNDOFF
 
 MOST_SCALE, LARGEST = 2.0**40, 2**62
 

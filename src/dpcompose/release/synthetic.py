@@ -10,11 +10,11 @@ from itertools import combinations, groupby, product
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
-from dpcompose.composition.calibrate import calibrate
+from dpcompose import check
+from dpcompose.composition import calibrate
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.ledger import Receipt
 from dpcompose.mechanism import Concentrated
-from dpcompose.numerics import check
 from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.aim import SIGMA, AdaptiveMarginals, workload
 from dpcompose.release.answer import Answer

@@ -13,9 +13,9 @@ from datetime import date, datetime
 from hashlib import sha256
 from typing import Any, Self
 
+from dpcompose import check
 from dpcompose.errors import DomainError, DPComposeError, EngineError
-from dpcompose.ledger.text import line_of_text
-from dpcompose.numerics import check
+from dpcompose.ledger import line_of_text
 from dpcompose.release.bounds import Bounds
 from dpcompose.release.engine import Engine, Relation, turn, unsettled, without_warnings
 from dpcompose.release.public import PublicSource

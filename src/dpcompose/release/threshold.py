@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dpcompose.composition.composition import Composable
+from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.mechanism import BlackBox, Concentrated
 from dpcompose.release.bounds import Change

@@ -7,8 +7,8 @@ from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from dpcompose import check
 from dpcompose.errors import DomainError
-from dpcompose.numerics import check
 from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.counts import Count
 from dpcompose.release.design import Design, NoiseStep, PeelingStep, Released

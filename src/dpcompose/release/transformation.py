@@ -25,8 +25,7 @@ from dpcompose.release.embedded import together
 from dpcompose.release.engine import Engine, without_warnings
 from dpcompose.release.expression import RowExpression, col, one_to_one, row_expression
 from dpcompose.release.function import Rows, compiled
-from dpcompose.release.keyed_join import KINDS as KEYS
-from dpcompose.release.keyed_join import KeptRows, few_of_each_key, joined, joined_bounds
+from dpcompose.release.keyed_join import KINDS as KEYS, KeptRows, few_of_each_key, joined, joined_bounds
 from dpcompose.release.public import PublicSource, PublicTable
 from dpcompose.release.refusals import called, refused_method
 from dpcompose.release.truncation import whole_rows

@@ -9,9 +9,9 @@ from fractions import Fraction
 from itertools import product
 from typing import Any, ClassVar
 
-from dpcompose.composition.composition import Composable, compose
+from dpcompose import check
+from dpcompose.composition import Composable, compose
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.numerics import check
 from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.answer import Answer
 from dpcompose.release.bounds import Change

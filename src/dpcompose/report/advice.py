@@ -7,9 +7,9 @@ from fractions import Fraction
 from typing import Any
 
 from dpcompose.adaptive import FilterAdvice
-from dpcompose.numerics.exact import rounded_down
 from dpcompose.report.number import below, exactly
 from dpcompose.report.page import Heading, Page, PageTable
+from dpcompose.values import rounded_down
 
 TAKE_WHEN = {
     "pure": "delta must be 0, or few answers",

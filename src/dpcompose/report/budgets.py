@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from dpcompose.errors import DomainError
-from dpcompose.ledger import Amount, Balance, Entry
-from dpcompose.ledger.entry import GRANTED
+from dpcompose.ledger import GRANTED, Amount, Balance, Entry
 from dpcompose.report.ledger import main_currency, used_of
 from dpcompose.report.picture import COLORS, INK, figure, message, named, shown, style
 

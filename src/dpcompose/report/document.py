@@ -7,8 +7,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from dpcompose.numerics.bound import Bound
 from dpcompose.plan import Plan
+from dpcompose.values import Bound
 
 
 def dumps(document: Mapping[str, Any]) -> str:

@@ -7,8 +7,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpcompose.composition import Composable
-from dpcompose.composition.part import Part
+from dpcompose.composition import Composable, Part
 from dpcompose.experiment import Summary
 from dpcompose.report import picture
 from dpcompose.report.document import bound_document

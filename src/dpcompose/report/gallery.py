@@ -10,13 +10,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dpcompose import check
 from dpcompose.composition import Composable, Composition, Profile, epsilons, running_epsilon
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.adjacency import Adjacency, AdjacencyName
-from dpcompose.numerics import check
 from dpcompose.plan import PlanAccount
 from dpcompose.report.number import above, exactly
 from dpcompose.report.picture import COLORS, INK, figure, message, named, style
+from dpcompose.values import Adjacency, AdjacencyName
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

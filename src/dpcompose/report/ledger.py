@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from dpcompose.account.in_epsilon import balance_in_epsilon
-from dpcompose.account.scope import target_of
+from dpcompose.account import balance_in_epsilon, target_of
 from dpcompose.errors import few_digits
-from dpcompose.ledger import Amount, Amounts, Anchor, Balance, Entry, Kind, Receipt, Scope, Verification
-from dpcompose.ledger.ledger import is_at_or_below
-from dpcompose.ledger.scope import AccountNode, available, paths_down_to
+from dpcompose.ledger import (
+    AccountNode,
+    Amount,
+    Amounts,
+    Anchor,
+    Balance,
+    Entry,
+    Kind,
+    Receipt,
+    Scope,
+    Verification,
+    available,
+    is_at_or_below,
+    paths_down_to,
+)
 from dpcompose.report.number import above, below, trimmed
 from dpcompose.report.page import Fact, Heading, Page, PageTable
 

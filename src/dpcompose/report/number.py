@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 
-from dpcompose.numerics.bound import Bound
+from dpcompose.values import Bound
 
 MOST = 17
 """Digits that identify a double."""

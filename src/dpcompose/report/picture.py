@@ -31,7 +31,7 @@ _NO_ATTACK = "No attack is above the line; the shaded rest of the square cannot 
 _DASHES = ("-", "--", "-.", ":")
 
 
-def save(
+def save_account(
     path: str | Path, *, over_delta: EpsilonCurve, growth: Growth, asked: float, risk: PlanRisk | None = None
 ) -> None:
     """Write the pictures side by side to `path`, as PNG, SVG or PDF.
@@ -51,7 +51,7 @@ def save(
     write(drawing, path)
 
 
-def svgs(
+def account_svgs(
     *, over_delta: EpsilonCurve, growth: Growth, asked: float, risk: PlanRisk | None = None
 ) -> tuple[tuple[str, str], ...]:
     """Captions and SVG elements of the pictures, in the color of the page they are put on."""
@@ -84,7 +84,7 @@ def svgs(
     )
 
 
-def require() -> None:
+def require_pictures() -> None:
     """Raise MissingExtraError unless matplotlib is installed: ask before computing what is to be drawn."""
     if find_spec("matplotlib") is None:
         raise MissingExtraError("drawing pictures", "plot")
@@ -92,7 +92,7 @@ def require() -> None:
 
 def figure(width: float, height: float = 4.6) -> Figure:
     """An empty figure, in inches. Raises as `require` does."""
-    require()
+    require_pictures()
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")

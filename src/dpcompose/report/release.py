@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpcompose.numerics.digits import two_digits
+from dpcompose.numerics import two_digits
 from dpcompose.report.ledger import at_least, at_most, listed
 from dpcompose.report.page import Fact, Heading, Page, PageTable
 

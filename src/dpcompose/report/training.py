@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from dpcompose.interop.training_history import TrainingHistory
+from dpcompose.interop import TrainingHistory
 from dpcompose.report import picture
 from dpcompose.report.number import exactly
 

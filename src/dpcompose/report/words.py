@@ -6,10 +6,9 @@ import math
 import re
 from typing import Any, cast
 
-from dpcompose.guarantee.adjacency import Adjacency
-from dpcompose.plan import PlanAccount
-from dpcompose.plan.entry import PlanEntry
+from dpcompose.plan import PlanAccount, PlanEntry
 from dpcompose.report.number import above, below, exactly, near, trimmed
+from dpcompose.values import Adjacency
 
 _NAMES = {"gaussian", "laplace", "poisson", "skellam", "renyi", "bernoulli"}
 _DISTANCES = {"shift", "sensitivity", *(each.name.lower() for each in Adjacency)}

@@ -9,10 +9,7 @@ from typing import Any
 from unicodedata import normalize
 
 from dpcompose.errors import ApprovalError, DomainError, KeyReusedError, ReservationError, UnsupportedError
-from dpcompose.ledger import Amounts
-from dpcompose.ledger.scope import paths_down_to, root_of, spend
-from dpcompose.ledger.store import is_at_or_below
-from dpcompose.ledger.text import encode, line_of_text
+from dpcompose.ledger import Amounts, encode, is_at_or_below, line_of_text, paths_down_to, root_of, spend
 from dpcompose.serve import approval, reservation
 from dpcompose.serve.approval import APPROVED, DECLINED, OPEN, ApprovalRequest
 from dpcompose.serve.asked import LONGEST_MECHANISM, Answer, Fields, amounts, number, text

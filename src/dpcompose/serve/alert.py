@@ -10,9 +10,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from dpcompose.errors import DomainError, DPComposeError, StoreError
-from dpcompose.ledger import Balance, Ledger
-from dpcompose.ledger.entry import GRANTED
-from dpcompose.ledger.scope import paths_down_to
+from dpcompose.ledger import GRANTED, Balance, Ledger, paths_down_to
 from dpcompose.serve.database import Database, Run
 
 if TYPE_CHECKING:

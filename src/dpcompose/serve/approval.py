@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpcompose.errors import ApprovalError
-from dpcompose.ledger import Amounts
-from dpcompose.ledger.scope import paths_down_to
+from dpcompose.ledger import Amounts, paths_down_to
 from dpcompose.serve.asked import Asked
 from dpcompose.serve.database import Run
 

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 from starlette.responses import JSONResponse, Response
 
-from dpcompose.account import Account
-from dpcompose.account.account import charge_together
+from dpcompose.account import Account, charge_together
 from dpcompose.errors import DPComposeError, KeyReusedError, ScopeExistsError, StoreError
-from dpcompose.ledger import Receipt
-from dpcompose.ledger.requests import Charge
+from dpcompose.ledger import Charge, Receipt
 from dpcompose.serve.asked import Fields
 from dpcompose.serve.gate import Gate
 from dpcompose.serve.identity import Identity

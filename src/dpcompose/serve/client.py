@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dpcompose import errors
-from dpcompose.account.scope import exact
-from dpcompose.composition.composition import Composable
+from dpcompose.account import exact
+from dpcompose.composition import Composable
 from dpcompose.errors import DPComposeError, LedgerError, StoreError, UnsupportedError
-from dpcompose.guarantee import Adjacency
 from dpcompose.ledger import Amount, Amounts, Receipt
-from dpcompose.mechanism.text import serialize
+from dpcompose.mechanism import serialize
+from dpcompose.values import Adjacency
 
 if TYPE_CHECKING:
     import httpx

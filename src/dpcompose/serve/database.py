@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from weakref import finalize
 
 from dpcompose.errors import MissingExtraError
-from dpcompose.ledger.sqlite_connection import failure
+from dpcompose.ledger import failure
 from dpcompose.serve.people_file import PeopleFile
 from dpcompose.serve.tables import TABLES
 
@@ -209,7 +209,7 @@ class PostgresDatabase(Database):
 
     def __post_init__(self) -> None:
         try:
-            from dpcompose.ledger.postgres_connection import engine_of
+            from dpcompose.ledger import engine_of
         except ImportError:
             raise MissingExtraError("People on PostgreSQL", "postgres") from None
         self._engine, self.shown = engine_of(self.url)
@@ -221,7 +221,7 @@ class PostgresDatabase(Database):
     def transaction(self, *, write: bool = True) -> Generator[Run]:
         import psycopg
 
-        from dpcompose.ledger.postgres_connection import commit, failure, failures
+        from dpcompose.ledger import commit, failure, failures
 
         with failures(self.shown):
             pooled = self._engine.raw_connection()

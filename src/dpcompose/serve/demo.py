@@ -7,9 +7,7 @@ from pathlib import Path
 from dpcompose.account import open_scope
 from dpcompose.adaptive import ConcentratedFilter
 from dpcompose.errors import MissingExtraError
-from dpcompose.ledger import Ledger
-from dpcompose.ledger.checkpoint import Checkpoint
-from dpcompose.ledger.signed_note import SigningKey
+from dpcompose.ledger import Checkpoint, Ledger, SigningKey
 from dpcompose.mechanism import Gaussian
 from dpcompose.serve.identity import Identities
 from dpcompose.serve.permission import Role

@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from dpcompose.errors import StoreError
-from dpcompose.ledger.text import scope_path
+from dpcompose.ledger import scope_path
 from dpcompose.serve.asked import Answer, Fields
 from dpcompose.serve.identity import Identity
 from dpcompose.serve.permission import PERMISSIONS

@@ -12,7 +12,7 @@ from pathlib import Path
 from secrets import token_urlsafe
 
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.ledger.text import line_of_text, scope_path
+from dpcompose.ledger import line_of_text, scope_path
 from dpcompose.serve.database import YEAR, Database, Row
 from dpcompose.serve.issuer import Issuer
 from dpcompose.serve.permission import Role

@@ -9,15 +9,10 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from dpcompose.account.in_epsilon import balance_in_epsilon
-from dpcompose.account.scope import target_of
+from dpcompose.account import balance_in_epsilon, target_of
 from dpcompose.errors import DPComposeError, StoreError, few_digits
-from dpcompose.ledger import Amount, Amounts, Balance, Entry, Moment
-from dpcompose.ledger.entry import GRANTED, REFUSED
-from dpcompose.ledger.scope import root_of
-from dpcompose.ledger.store import is_at_or_below
-from dpcompose.report.ledger import at_least, at_most, main_currency, used_of
-from dpcompose.report.number import above, below, trimmed
+from dpcompose.ledger import GRANTED, REFUSED, Amount, Amounts, Balance, Entry, Moment, is_at_or_below, root_of
+from dpcompose.report import above, at_least, at_most, below, main_currency, trimmed, used_of
 from dpcompose.serve.drawing import bar, burn_down, ends_at
 from dpcompose.serve.identity import Identity
 from dpcompose.serve.permission import Role

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from dpcompose.errors import DomainError, DPComposeError, StoreError
-from dpcompose.ledger.scope import root_of
+from dpcompose.ledger import root_of
 from dpcompose.serve.asked import Answer
 from dpcompose.serve.gate import Gate, body_of, caller_of
 from dpcompose.serve.identity import Identity

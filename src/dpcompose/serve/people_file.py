@@ -13,9 +13,18 @@ from secrets import token_hex
 from threading import Lock
 
 from dpcompose.errors import StoreError
-from dpcompose.ledger.entry import Head
-from dpcompose.ledger.head_record import HeadRecord, read_claims, write_record
-from dpcompose.ledger.sqlite_connection import FileLock, beside, log_at, mark_of, require_place, settle
+from dpcompose.ledger import (
+    FileLock,
+    Head,
+    HeadRecord,
+    beside,
+    log_at,
+    mark_of,
+    read_claims,
+    require_place,
+    settle,
+    write_record,
+)
 
 _CHAIN = "people"
 _HEAD = "select sequence, hash from service_head"

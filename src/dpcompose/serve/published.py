@@ -7,12 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpcompose.errors import DomainError, EvidenceError, StoreError, UnsupportedError
-from dpcompose.ledger import Moment
-from dpcompose.ledger.checkpoint import Checkpoint, read_checkpoints
-from dpcompose.ledger.evidence import inclusion_proof
-from dpcompose.ledger.scope import root_of
-from dpcompose.ledger.signed_note import VerifierKey
-from dpcompose.ledger.store import is_at_or_below
+from dpcompose.ledger import Checkpoint, Moment, VerifierKey, inclusion_proof, is_at_or_below, read_checkpoints, root_of
 from dpcompose.serve.queue import heed
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpcompose.errors import QuotaError
-from dpcompose.ledger import Amount, Amounts, Entry
-from dpcompose.ledger.store import is_at_or_below
+from dpcompose.ledger import Amount, Amounts, Entry, is_at_or_below
 from dpcompose.serve.database import Run
 
 EVERYBODY = "*"

@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 from dpcompose.errors import DomainError
-from dpcompose.ledger import Entry, Ledger
-from dpcompose.ledger.scope import root_of
-from dpcompose.ledger.verification import DisagreementError, Replay, differences
+from dpcompose.ledger import DisagreementError, Entry, Ledger, Replay, differences, root_of
 from dpcompose.serve.asked import Answer, Fields
 from dpcompose.serve.queue import heed
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from time import monotonic
 
-from dpcompose.ledger.decision import RequestDecision, View
-from dpcompose.ledger.requests import Charge
+from dpcompose.ledger import Charge, RequestDecision, View
 
 MOST, LONGEST = 10, 4096
 """Entries of one actor in a minute, and the characters of one."""

@@ -11,15 +11,10 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, cast
 
-from dpcompose.account import Account
-from dpcompose.account.account import Quote, charge_together
-from dpcompose.account.opening import BudgetArguments
+from dpcompose.account import Account, BudgetArguments, Quote, charge_together
 from dpcompose.errors import DomainError, DPComposeError, ScopeExistsError, UnsupportedError
-from dpcompose.ledger import Amount, Amounts, Entry, Ledger, Receipt
-from dpcompose.ledger.entry import GRANTED, REFUSED
-from dpcompose.ledger.requests import Charge
-from dpcompose.ledger.scope import root_of
-from dpcompose.mechanism.text import parse
+from dpcompose.ledger import GRANTED, REFUSED, Amount, Amounts, Charge, Entry, Ledger, Receipt, root_of
+from dpcompose.mechanism import parse
 from dpcompose.serve.agreement import Agreements
 from dpcompose.serve.asked import LONGEST_MECHANISM, Answer, Asked, Fields, delta, number, require_texts, text
 from dpcompose.serve.identity import YEAR, Identities, Identity

@@ -12,9 +12,22 @@ from functools import cached_property
 from typing import Any
 
 from dpcompose.errors import OverdrawnError, ReservedError, StoreError
-from dpcompose.ledger import Amounts, Entry, Ledger, Moment, Receipt
-from dpcompose.ledger.entry import GRANTED, OPENED, now
-from dpcompose.ledger.scope import AccountNode, available, paths_down_to, require_currencies, root_of, spend
+from dpcompose.ledger import (
+    GRANTED,
+    OPENED,
+    AccountNode,
+    Amounts,
+    Entry,
+    Ledger,
+    Moment,
+    Receipt,
+    available,
+    now,
+    paths_down_to,
+    require_currencies,
+    root_of,
+    spend,
+)
 from dpcompose.serve.approval import require_approved, require_no_threshold
 from dpcompose.serve.asked import Asked, note_of
 from dpcompose.serve.database import Database, Run

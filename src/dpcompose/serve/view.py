@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from dpcompose.ledger import Entry, Moment
-from dpcompose.ledger.scope import root_of
-from dpcompose.ledger.store import Snapshot, is_at_or_below
+from dpcompose.ledger import Entry, Moment, Snapshot, is_at_or_below, root_of
 from dpcompose.serve.identity import Identity
 from dpcompose.serve.permission import Role
 

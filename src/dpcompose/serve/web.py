@@ -18,8 +18,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dpcompose.errors import DPComposeError
-from dpcompose.ledger.scope import root_of
-from dpcompose.ledger.text import each_once, scope_path
+from dpcompose.ledger import each_once, root_of, scope_path
 from dpcompose.serve.asked import Fields
 from dpcompose.serve.charges import Call, Charges
 from dpcompose.serve.document import document

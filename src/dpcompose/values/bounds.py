@@ -10,9 +10,9 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcompose import check
 from dpcompose.errors import DomainError, DPComposeError
-from dpcompose.numerics import check
-from dpcompose.numerics.bound import EXACT, Bound, Certificate
+from dpcompose.values.bound import EXACT, Bound, Certificate
 
 
 @dataclass(frozen=True, eq=False)

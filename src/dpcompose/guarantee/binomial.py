@@ -29,9 +29,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcompose.errors import UnsupportedError
-from dpcompose.numerics import exact
-from dpcompose.numerics.elementary import U, dots
-from dpcompose.numerics.exact import STIRLING, digits, log_factorial
+from dpcompose.numerics import U, dots
+from dpcompose.values import (
+    FIXED_BITS,
+    FIXED_LN2,
+    FIXED_LN2PI,
+    FIXED_ONE,
+    STIRLING,
+    decimal_context,
+    fixed,
+    fixed_exponential,
+    fixed_logarithm,
+    fixed_split,
+    log_factorial,
+)
 
 Reals = NDArray[np.float64]
 
@@ -141,7 +152,7 @@ def _reach(room: int, other: int, descent: float, depth: float) -> int:
 
 def _anchor(times: int, epsilon: float, anchor: int) -> tuple[float, float, float]:
     # log C(k, a) - k log(1 + e^-epsilon) - (k - a) epsilon in two floats, and the log ratio of the masses around a.
-    with decimal.localcontext(digits(60)):
+    with decimal.localcontext(decimal_context(60)):
         odds = Decimal(min(epsilon, 1e6))
         failures = times - anchor
         mass = log_factorial(times) - log_factorial(anchor) - log_factorial(failures)
@@ -259,14 +270,14 @@ class BinomialLaw:
     """The masses of one law, their logarithms in fixed point: good to 1e-20 before they are rounded to floats."""
 
     def __init__(self, epsilon: float, times: int) -> None:
-        self.epsilon, self.times, self.exponent = epsilon, times, exact.fixed(epsilon)
-        mantissa, power = exact.fixed_exponential(-self.exponent)
-        square = mantissa * mantissa >> exact.FIXED_BITS
-        odds, shrink = mantissa / exact.FIXED_ONE, square / exact.FIXED_ONE
+        self.epsilon, self.times, self.exponent = epsilon, times, fixed(epsilon)
+        mantissa, power = fixed_exponential(-self.exponent)
+        square = mantissa * mantissa >> FIXED_BITS
+        odds, shrink = mantissa / FIXED_ONE, square / FIXED_ONE
         self.factors = Ratios(
             math.ldexp(odds, power), math.ldexp(shrink, 2 * power), -math.expm1(-2.0 * epsilon), 5.1 * U
         )
-        self.normal = exact.fixed_logarithm(exact.FIXED_ONE + (mantissa >> -power))
+        self.normal = fixed_logarithm(FIXED_ONE + (mantissa >> -power))
         """log(1 + x) in fixed point."""
         share = self.factors.odds / (1.0 + self.factors.odds)
         self.mode = times * share
@@ -316,17 +327,15 @@ class BinomialLaw:
 
     def _masses(self, place: int, first: int) -> tuple[Reals, Reals]:
         """The masses below a place over that at it, downward, with their errors."""
-        drift = exact.fixed_logarithm(self.times - place << exact.FIXED_BITS) - exact.fixed_logarithm(
-            place << exact.FIXED_BITS
-        )
-        drift = (drift - self.exponent) / exact.FIXED_ONE
+        drift = fixed_logarithm(self.times - place << FIXED_BITS) - fixed_logarithm(place << FIXED_BITS)
+        drift = (drift - self.exponent) / FIXED_ONE
         masses, errors = deviance(self.times, anchor=place, first=first, last=place - 1, drift=drift)
         return masses[::-1], errors[::-1]
 
     def guess(self, log_target: float) -> tuple[float, float]:
         """About where D is the target, and how steeply log D rises there: Newton's method from Stirling's formula."""
         times, epsilon, odds = self.times, self.epsilon, self.factors.odds
-        normal = math.lgamma(times + 1.0) - times * (self.normal / exact.FIXED_ONE)
+        normal = math.lgamma(times + 1.0) - times * (self.normal / FIXED_ONE)
         most, steep = self.far, 1.0
         index = (times - math.sqrt(-2.0 * log_target * times / odds)) * odds / (1.0 + odds)
         index = min(max(index, 0.5), most)
@@ -354,17 +363,17 @@ class BinomialLaw:
         total = -index * self.exponent - times * self.normal
         if index:
             rest = times - index
-            double = (2 * times + 1) * exact.fixed_logarithm(times << exact.FIXED_BITS)
-            double -= (2 * index + 1) * exact.fixed_logarithm(index << exact.FIXED_BITS)
-            double -= (2 * rest + 1) * exact.fixed_logarithm(rest << exact.FIXED_BITS)
+            double = (2 * times + 1) * fixed_logarithm(times << FIXED_BITS)
+            double -= (2 * index + 1) * fixed_logarithm(index << FIXED_BITS)
+            double -= (2 * rest + 1) * fixed_logarithm(rest << FIXED_BITS)
             # Stirling's remainders are below 0.006 and good to 4 u of themselves.
-            total += (double - exact.FIXED_LN2PI) // 2
-            total += exact.fixed(_stirling(times) - _stirling(index) - _stirling(rest))
+            total += (double - FIXED_LN2PI) // 2
+            total += fixed(_stirling(times) - _stirling(index) - _stirling(rest))
         unit = 0
-        if total < -600 << exact.FIXED_BITS:
-            unit = total // exact.FIXED_LN2
-            total -= unit * exact.FIXED_LN2
-        leading, rest = exact.fixed_split(total)
+        if total < -600 << FIXED_BITS:
+            unit = total // FIXED_LN2
+            total -= unit * FIXED_LN2
+        leading, rest = fixed_split(total)
         return math.exp(leading) * (1.0 + rest), unit
 
     def _omitted(self, first: int, mass: float) -> float:

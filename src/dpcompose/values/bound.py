@@ -9,8 +9,8 @@ from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
+from dpcompose import check
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.numerics import check
 
 UNIT_ROUNDOFF = 2.0**-53
 DOUBLE_DIGITS = 17

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TypeVar
 
-from dpcompose.numerics.bound import down, up
+from dpcompose.values.bound import down, up
 
 Number = TypeVar("Number", Decimal, Fraction, int)
 
@@ -44,7 +44,7 @@ def rounded_up(number: Fraction) -> float:
     return quotient_rounded_up(*number.as_integer_ratio())
 
 
-def total(values: Iterable[float]) -> float:
+def float_sum(values: Iterable[float]) -> float:
     """The sum of numbers >= 0, rounded once; infinite beyond the floats."""
     try:
         return math.fsum(values)
@@ -126,7 +126,7 @@ STIRLING = (
 """B_2i / (2 i (2 i - 1)) for i = 1..10: the coefficients of Stirling's series, whose partial sums enclose the truth."""
 
 
-def digits(number: int) -> decimal.Context:
+def decimal_context(number: int) -> decimal.Context:
     """A fresh context of `number` digits in which overflow and underflow go to infinity and zero in silence."""
     return decimal.Context(
         prec=number,
@@ -151,7 +151,7 @@ def float_below(number: Decimal) -> float:
     return down(result) if Decimal(result) > safe else result
 
 
-def tanh(number: Decimal) -> Decimal:
+def decimal_tanh(number: Decimal) -> Decimal:
     """tanh of a number >= 0, in the current context; near 0 by its series."""
     if number < Decimal("1e-12"):
         square = number * number
@@ -160,7 +160,7 @@ def tanh(number: Decimal) -> Decimal:
     return (1 - decay) / (1 + decay)
 
 
-def expm1(number: Decimal) -> Decimal:
+def decimal_expm1(number: Decimal) -> Decimal:
     """e^x - 1 of a number >= 0, in the current context; near 0 by its series."""
     if number < Decimal("1e-12"):
         return number * (1 + number / 2 * (1 + number / 3 * (1 + number / 4 * (1 + number / 5))))

@@ -1,0 +1,31 @@
+from .advice import FilterAdvice as FilterAdvice, advise as advise
+from .amount import Number as Number, shown as shown
+from .curators import Curators as Curators, Spendings as Spendings
+from .description import FILTERS as FILTERS, NaturalFilter as NaturalFilter, from_description as from_description
+from .divergence_filters import (
+    ConcentratedFilter as ConcentratedFilter,
+    GaussianFilter as GaussianFilter,
+    RenyiFilter as RenyiFilter,
+)
+from .filter import Decision as Decision, Filter as Filter, Spending as Spending
+from .individual import (
+    IndividualFilter as IndividualFilter,
+    IndividualRound as IndividualRound,
+    Records as Records,
+    Round as Round,
+)
+from .menu_filter import MenuFilter as MenuFilter
+from .odometer import (
+    Distance as Distance,
+    Line as Line,
+    Mileage as Mileage,
+    Mixture as Mixture,
+    Odometer as Odometer,
+    Reading as Reading,
+    RunningSum as RunningSum,
+)
+from .pricing import known_pure as known_pure, label as label
+from .promise_filters import AdvancedFilter as AdvancedFilter, BasicFilter as BasicFilter, PureFilter as PureFilter
+from .states import REFUSED as REFUSED, Places as Places, States as States
+from .total import Total as Total, asked as asked, least as least
+from .union_filter import UnionFilter as UnionFilter

@@ -1,0 +1,28 @@
+from .batch import deltas as deltas, epsilons as epsilons, running_epsilon as running_epsilon
+from .batch_calibration import Calibrations as Calibrations, calibrations as calibrations
+from .calibrate import Calibration as Calibration, calibrate as calibrate
+from .choice import Choice as Choice, one_of as one_of
+from .compare import Comparison as Comparison
+from .composition import (
+    Composable as Composable,
+    ComposablePart as ComposablePart,
+    Composition as Composition,
+    Sampled as Sampled,
+    compare as compare,
+    compose as compose,
+)
+from .group import Group as Group
+from .growing import GrowingEpsilon as GrowingEpsilon
+from .losses import gathered as gathered
+from .parallel import Parallel as Parallel, parallel as parallel
+from .part import (
+    MOST_TIMES as MOST_TIMES,
+    GroupLosses as GroupLosses,
+    Pairs as Pairs,
+    Part as Part,
+    Unsampled as Unsampled,
+    pair_on_sample as pair_on_sample,
+)
+from .profile import Curve as Curve, Profile as Profile
+from .risk import Risk as Risk, risk as risk
+from .target import ATTACKS as ATTACKS

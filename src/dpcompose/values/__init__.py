@@ -1,0 +1,5 @@
+""""""
+
+from dpcompose.face import face
+
+__getattr__, __dir__, __all__ = face(__name__, __file__)
