@@ -26,5 +26,5 @@ from .selection import (
     PermuteAndFlip as PermuteAndFlip,
 )
 from .staircase import Staircase as Staircase
-from .text import KINDS as KINDS, arguments as arguments, parse as parse, serialize as serialize
+from .text import arguments as arguments, kinds as kinds, parse as parse, serialize as serialize
 from .tree import TreeAggregation as TreeAggregation

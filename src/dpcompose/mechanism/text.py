@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable
+from functools import cache
 from inspect import isabstract
 from threading import Lock
 from typing import Any
@@ -21,14 +21,17 @@ from dpcompose.mechanism.participation import Participation
 from dpcompose.values import Adjacency
 
 LONGEST = 4096
-KINDS: dict[str, type[ComposablePart]] = {
-    name: kind
-    for name in dir(blocks)
-    if isinstance(kind := getattr(blocks, name), type) and issubclass(kind, ComposablePart) and not isabstract(kind)
-}
-"""Every mechanism by the name of its class."""
-# A dominating pair is more than the text of its call.
-_NAMES: dict[str, Callable[..., Composable]] = {name: kind for name, kind in KINDS.items() if name != "DominatingPair"}
+
+
+@cache
+def kinds() -> dict[str, type[ComposablePart]]:
+    """Every mechanism that a call makes, by the name of its class; a dominating pair is more than such a call."""
+    offered = {name: getattr(blocks, name) for name in dir(blocks) if name != "DominatingPair"}
+    return {
+        name: kind
+        for name, kind in offered.items()
+        if isinstance(kind, type) and issubclass(kind, ComposablePart) and not isabstract(kind)
+    }
 
 
 def serialize(mechanism: Any) -> str | None:
@@ -86,9 +89,9 @@ def arguments(mechanism: Any) -> tuple[str, dict[str, Any]]:
     text = repr(mechanism)
     try:
         match _tree(text):
-            case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name in _NAMES:
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name in kinds():
                 named = {str(each.arg): _value(each.value) for each in keywords}
-                bound = inspect.signature(_NAMES[name]).bind(*[_value(each) for each in args], **named)
+                bound = inspect.signature(kinds()[name]).bind(*[_value(each) for each in args], **named)
                 return name, dict(bound.arguments)
             case _:
                 pass
@@ -107,9 +110,9 @@ def _composable(node: ast.expr) -> Composable:
             return _composable(inner).sampled(_value(rate))
         case ast.Call(func=ast.Name(id="Composition"), args=[], keywords=[]):
             return compose()
-        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name in _NAMES:
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name in kinds():
             named = {str(keyword.arg): _value(keyword.value) for keyword in keywords}
-            return _NAMES[name](*[_value(each) for each in args], **named)
+            return kinds()[name](*[_value(each) for each in args], **named)
         case _:
             raise ValueError(ast.dump(node))
 

@@ -15,7 +15,7 @@ from dpcompose import check, mechanism
 from dpcompose.composition import compose
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import RenyiLine
-from dpcompose.mechanism import KINDS, Participation
+from dpcompose.mechanism import Participation, kinds
 from dpcompose.plan.values import (
     adjacency,
     array_text,
@@ -150,9 +150,7 @@ def dashed(name: str) -> str:
 
 SELECTION, COMPOSITION = "private-selection", "composition"
 MECHANISMS: dict[str, MechanismKind] = {
-    dashed(name): MechanismKind(dashed(name), kind)
-    for name, kind in KINDS.items()
-    if name not in ("DominatingPair", "PrivateSelection")
+    dashed(name): MechanismKind(dashed(name), kind) for name, kind in kinds().items() if name != "PrivateSelection"
 } | {
     name: MechanismKind(name, build)
     for name, build in (
