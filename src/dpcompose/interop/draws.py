@@ -130,10 +130,15 @@ class DrawLog:
         return ""
 
 
+def attributes(thing: Any) -> dict[str, Any]:
+    """Its own attributes, of which other libraries declare none."""
+    return thing.__dict__
+
+
 def counts_of(optimizer: Any) -> list[int]:
     """How many records each backward pass since the last step had."""
     for parameter in () if optimizer is None else optimizer.params:
-        own = vars(parameter)
+        own = attributes(parameter)
         samples: Any = own.get("_norm_sample") if own.get("grad_sample") is None else own["grad_sample"]
         if samples is not None:
             return list(map(len, samples)) if isinstance(samples, list) else [len(samples)]  # pyright: ignore
@@ -158,7 +163,7 @@ def _draws(base: Any, sampler: Any) -> Iterator[Any]:
         log.begin()
     for batch in base.__iter__(sampler):
         for log in sampler.draw_logs:
-            log.draw(Draw(len(batch), float(vars(sampler).get("sample_rate", 1.0)), epoch))
+            log.draw(Draw(len(batch), float(attributes(sampler).get("sample_rate", 1.0)), epoch))
         yield batch
 
 
@@ -170,7 +175,7 @@ def _deliveries(base: Any, loader: Any) -> Iterator[Any]:
 
 
 def _log(thing: Any, log: DrawLog, method: Callable[..., Any]) -> None:
-    if "draw_logs" not in vars(thing):
+    if "draw_logs" not in attributes(thing):
         replace_method(thing, "__iter__", method)
         thing.draw_logs = WeakSet[DrawLog]()
     thing.draw_logs.add(log)

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from weakref import WeakSet
 
 from dpcompose.errors import MissingExtraError, UnsupportedError
-from dpcompose.interop.draws import DrawLog, counts_of, replace_method
+from dpcompose.interop.draws import DrawLog, attributes, counts_of, replace_method
 from dpcompose.mechanism import ShuffledEpochs
 from dpcompose.values import Adjacency, down
 
@@ -269,8 +269,8 @@ def _samplers(loader: Any) -> tuple[str, Any]:
     batches = loader.batch_sampler
     if isinstance(batches, poisson):
         return "poisson", batches
-    kind: Any = vars(type(batches)).get("unlogged", type(batches))
-    sampler = batches.sampler if kind is data.BatchSampler else batches
+    kind: Any = batches.__class__
+    sampler = batches.sampler if attributes(kind).get("unlogged", kind) is data.BatchSampler else batches
     if isinstance(sampler, data.WeightedRandomSampler):
         return "weighted", sampler
     once = type(sampler) is data.RandomSampler and not sampler.replacement
@@ -306,9 +306,9 @@ def _of_optimizers(dataset: Any) -> Iterator[Finding]:
 
 def _of_options(optimizer: Any, loader: Any) -> Iterator[Finding]:
     """Options of `make_private` whose cost no accountant of noise multipliers and rates covers."""
-    if optimizer is not None and vars(optimizer).keys() & {"unclipped_num_std", "_adjusted_noise_multiplier"}:
+    if optimizer is not None and attributes(optimizer).keys() & {"unclipped_num_std", "_adjusted_noise_multiplier"}:
         yield ADAPTIVE
-    filling: Any = vars(_library("opacus.data_loader")).get("CollateFnWithEmpty", ())
+    filling: Any = attributes(_library("opacus.data_loader")).get("CollateFnWithEmpty", ())
     if isinstance(loader.collate_fn, filling) and loader.collate_fn.rand_on_empty:
         yield RAND_ON_EMPTY
 
