@@ -39,7 +39,7 @@ CONTROLS = ("headers without an end", "connections without an end", "work withou
 PATIENCE, TIME = 1.0, 10.0
 """Seconds that the server waits for a request, and that anything here may take."""
 MEMORY, FILES = 150_000, 150
-"""Kilobytes by which the server may grow, and files that it may have open: pipes to prices, and what its threads use."""
+"""Kilobytes by which the server may grow, and files that it may have open: pipes to prices, and those of threads."""
 LONG = " + ".join(f"Gaussian({5 + at / 7}).sampled(0.01)" for at in range(60))
 COST = Laplace(1000.0)
 
