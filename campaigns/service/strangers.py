@@ -38,8 +38,8 @@ from dpcompose.serve import Identities, Role, Service
 CONTROLS = ("headers without an end", "connections without an end", "work without a turn", "an issuer asked in a batch")
 PATIENCE, TIME = 1.0, 10.0
 """Seconds that the server waits for a request, and that anything here may take."""
-MEMORY, FILES = 150_000, 40
-"""Kilobytes by which the server may grow, and files that it may have open."""
+MEMORY, FILES = 150_000, 150
+"""Kilobytes by which the server may grow, and files that it may have open: pipes to prices, and those of threads."""
 LONG = " + ".join(f"Gaussian({5 + at / 7}).sampled(0.01)" for at in range(60))
 COST = Laplace(1000.0)
 
@@ -211,7 +211,8 @@ def run(rounds: int, *, seed: int = 0, control: str = "") -> tuple[Counter[str],
                 attack = Attack(port, draw, tokens, process)
                 before = attack.size()[0] if attack.charged("first") else 0
                 for number in range(rounds):
-                    one = draw.choice(attack.attacks) if not control else attack.attacks[_CAUGHT_BY[control]]
+                    one = attack.attacks[number] if number < len(attack.attacks) else draw.choice(attack.attacks)
+                    one = attack.attacks[_CAUGHT_BY[control]] if control else one
                     counts[one.__name__] += 1
                     problem, receipt = one(), attack.charged(f"round {number}")
                     found += [problem] if problem else []
