@@ -262,8 +262,8 @@ class BudgetArguments:
                 _made(budget, None, None, 0, common["adjacency"])
                 require_same_adjacency(ledger, path, common["adjacency"])
                 stated = described(budget, common["adjacency"], self._odometer(), (), self.note, target)
-                words = {"caps": None if budget is None else budget.caps, "renew": self.renew, "description": stated}
-                return ledger.scope(path, kind=Kind.FILTER, **words, actor=actor, key=key)
+                caps, common = None if budget is None else budget.caps, {"actor": actor, "key": key}
+                return ledger.scope(path, caps=caps, renew=self.renew, description=stated, **common)
             case _:
                 raise DomainError("kind", self.kind, ", ".join(Kind))
 

@@ -250,7 +250,7 @@ STATEMENTS: Mapping[str, Statement] = MappingProxyType({statement.number: statem
 ELSEWHERE: Mapping[str, str] = MappingProxyType({
     "definition 2.1": "divergence.Distribution",
     "definition 2.2": "a mapping from inputs to distributions",
-    "definition 2.3": "guarantee.adjacency.Adjacency",
+    "definition 2.3": "values.Adjacency",
     "proposition 2.1": "the distances of two distributions before and after the map",
     "definition 3.7": "compose for every adversary, and experiment.Experiment, or dpcompose experiment, for one",
 })  # fmt: skip

@@ -49,6 +49,7 @@ from .sqlite_connection import (
     may_write as may_write,
     require_place as require_place,
     settle as settle,
+    sqlite_failure as sqlite_failure,
 )
 from .store import Snapshot as Snapshot
 from .text import (

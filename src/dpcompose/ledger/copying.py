@@ -27,7 +27,7 @@ from dpcompose.ledger.ledger import Ledger
 from dpcompose.ledger.reading import ReadModel
 from dpcompose.ledger.requests import Closing
 from dpcompose.ledger.schema import STEPS, migrate
-from dpcompose.ledger.sqlite_connection import BESIDE, beside, cause_of, failure, settle
+from dpcompose.ledger.sqlite_connection import BESIDE, beside, cause_of, settle, sqlite_failure
 from dpcompose.ledger.sqlite_reading import SQLiteReader
 from dpcompose.ledger.store import Row, Snapshot, balance_row, entry_row, scope_row
 from dpcompose.ledger.verification import Anchor, Progress, Verification, followed, verify
@@ -200,7 +200,7 @@ def _new_file(path: Path, progress: Progress | None, anchor: Anchor | None) -> G
         finally:
             part.unlink(missing_ok=True)
     except (sqlite3.Error, SQLAlchemyError, OSError) as error:
-        raise failure(str(path), cause_of(error), uncertain=False) from error
+        raise sqlite_failure(str(path), cause_of(error), uncertain=False) from error
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -41,7 +41,6 @@ from dpcompose.ledger.sqlite_connection import (
     cause_of,
     connect,
     engine_of,
-    failure,
     identity,
     is_lasting,
     log_at,
@@ -50,6 +49,7 @@ from dpcompose.ledger.sqlite_connection import (
     may_write,
     require_place,
     settle,
+    sqlite_failure,
 )
 from dpcompose.ledger.store import closed
 
@@ -249,7 +249,7 @@ class SQLiteStore:
             raise self._broken from None
         except (sqlite3.Error, SQLAlchemyError, OSError, UnicodeDecodeError) as error:
             cause = cause_of(error)
-            found = failure(self.url, cause, uncertain=progress.committing)
+            found = sqlite_failure(self.url, cause, uncertain=progress.committing)
             if is_lasting(cause):
                 self._broken = found
             raise found from error

@@ -79,7 +79,7 @@ def cause_of(error: Exception) -> BaseException:
     return (error.orig or error) if isinstance(error, DBAPIError) else error
 
 
-def failure(url: str, error: BaseException, *, uncertain: bool) -> StoreError:
+def sqlite_failure(url: str, error: BaseException, *, uncertain: bool) -> StoreError:
     """The same in words, without the path, which the message names already."""
     if not isinstance(error, sqlite3.Error):
         said = isinstance(error, OSError) and error.strerror

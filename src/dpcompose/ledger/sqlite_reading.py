@@ -22,10 +22,10 @@ from dpcompose.ledger.sqlite_connection import (
     are_in_place,
     cause_of,
     engine_of,
-    failure,
     identity,
     require_place,
     settle,
+    sqlite_failure,
 )
 from dpcompose.ledger.store import closed, read_only
 
@@ -86,7 +86,7 @@ class SQLiteReader:
         try:
             yield
         except (sqlite3.Error, SQLAlchemyError, OSError, UnicodeDecodeError) as error:
-            raise failure(self.url, cause_of(error), uncertain=False) from error
+            raise sqlite_failure(self.url, cause_of(error), uncertain=False) from error
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from weakref import finalize
 
 from dpcompose.errors import MissingExtraError
-from dpcompose.ledger import failure
+from dpcompose.ledger import sqlite_failure
 from dpcompose.serve.people_file import PeopleFile
 from dpcompose.serve.tables import TABLES
 
@@ -173,7 +173,7 @@ class SQLiteDatabase(Database):
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            raise failure(self.path, error, uncertain=uncertain) from None
+            raise sqlite_failure(self.path, error, uncertain=uncertain) from None
 
     @contextmanager
     def locked(self, root: str, *, shared: bool = False) -> Generator[Run]:
