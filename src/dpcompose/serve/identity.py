@@ -162,7 +162,7 @@ class Identities:
             )
             if not run("select 1 from service_token where name = ? and subtree = ?", (name, subtree)):
                 raise DomainError(
-                    "name", name, f"a name and scope as they were invited; here {subtree or 'every scope'}"
+                    "name", name, f"a name and scope as they were invited, not {subtree or 'every scope'}"
                 )
             gone = [each for each in live if each[0] == name and each[2] == subtree]
             until = max((expires for _, role, _, expires in gone if role == Role.KEEPER), default=0.0)
