@@ -76,13 +76,17 @@ def test_noises_that_are_far_apart_are_calibrated_as_one_by_one() -> None:
 
     found = calibrations([family, lambda sigma: Gaussian(sigma) * 10], epsilon=0.2, delta=1e-5, bracket=(4.0, 400.0))
     one = calibrate(family, epsilon=0.2, delta=1e-5, bracket=(4.0, 400.0))
-    assert found[0].value == pytest.approx(one.value, rel=1e-6) and family(found[0].value).epsilon(delta=1e-5).upper <= 0.2
+    assert (
+        found[0].value == pytest.approx(one.value, rel=1e-6) and family(found[0].value).epsilon(delta=1e-5).upper <= 0.2
+    )
 
 
 def test_sums_beyond_floats_certify_nothing() -> None:
     """The cut part of a partner whose moments overflow, alone and beside a free phase."""
     partner = Gaussian(5.224903487400665).sampled(0.3597358203883911) * 1525
-    found = (partner + Gaussian(89077.3388144667).sampled(0.0028250238851409127) * 58).epsilon(delta=1.22318130005745e-172)
+    found = (partner + Gaussian(89077.3388144667).sampled(0.0028250238851409127) * 58).epsilon(
+        delta=1.22318130005745e-172
+    )
     assert 82.5 < found.lower <= found.upper < 82.6
 
 

@@ -1,4 +1,4 @@
-"""A part that costs almost nothing changes almost nothing: the ends that some of the parts have, and some of the samples."""
+"""A part that costs almost nothing changes almost nothing: ends from some of the parts, and some of the samples."""
 
 from __future__ import annotations
 
@@ -101,9 +101,15 @@ def test_one_batch_of_fixed_size_has_a_finite_epsilon_at_every_delta(delta: floa
 
 
 HARD: list[tuple[Composable, ...]] = [
-    (Gaussian(28.432731236066376).sampled(0.0009386492170698906) * 644708, Gaussian(123773.998).sampled(0.846) * 1388519),
+    (
+        Gaussian(28.432731236066376).sampled(0.0009386492170698906) * 644708,
+        Gaussian(123773.998).sampled(0.846) * 1388519,
+    ),
     (Gaussian(0.8056701983699789) * 30098, Gaussian(30807.714528384462).sampled(0.3435373705071826) * 319),
-    (Gaussian(748438.4579330627).sampled(1.487280108118853e-06) * 5145, Laplace(1.5175765135084134).sampled(4.1e-07) * 15),
+    (
+        Gaussian(748438.4579330627).sampled(1.487280108118853e-06) * 5145,
+        Laplace(1.5175765135084134).sampled(4.1e-07) * 15,
+    ),
     (FixedSizeSample(2.0, records=1000, batch=100), FixedSizeSample(3.0, records=1000, batch=10) * 3),
 ]
 
