@@ -5,11 +5,12 @@ counts from 1 to 10^7, deltas from 0.5 to 1e-300. Once in three a part that cost
 ones. No oracle is asked, only laws:
   FAILED   a question ends in an exception or a warning
   EMPTY    an answer is no interval of numbers >= 0
-  APART    delta(epsilon) at an end of epsilon(delta) is not on its side of delta; the batch and the single answer do
-           not meet; or a batch of many cases answers otherwise than a batch of one
+  APART    delta(epsilon) at an end of epsilon(delta) is not on its side of delta; the batch and the single answer have
+           no number in common; or a batch of many cases answers otherwise than a batch of one
   BELOW    a lower end is below that of some parts alone, or an upper end is
-  ABOVE    an upper end is above that of the same composition with one part not sampled
+  ABOVE    a lower end is above the upper end of the same composition with one part not sampled
 Counted, and no violations:
+  LOOSE    an upper end is above that of the same composition with one part not sampled
   SLOW     a question took more than --seconds of processor time, and was left
   WIDE     the upper end is more than twice the lower one
 `--adjacency` and `--orientation` are those of all questions. Exit status 1 after a violation.
@@ -176,9 +177,9 @@ class Trial:
                 others = (*case.parts[:at], inner, *case.parts[at + 1 :])
                 plain = self.read(case, getattr(case.of(*others), name), **number)
                 if plain is not None and not whole.lower <= plain.upper * (1 + 1e-9):
-                    self.note("above", case, f"{name} {whole}, and with {inner} {plain}, {number}: UNSOUND")
-                if plain is not None and not whole.upper <= plain.upper * (1 + CLOSE):
                     self.note("above", case, f"{name} {whole}, and with {inner} {plain}, {number}")
+                elif plain is not None and not whole.upper <= plain.upper * (1 + CLOSE):
+                    self.note("loose", case, f"{name} {whole}, and with {inner} {plain}, {number}")
 
     def together(self, cases: list[Case]) -> None:
         """Ask cases as one batch: each answer is that of a batch of one, to the last bit."""

@@ -1,4 +1,4 @@
-"""A part that costs almost nothing changes almost nothing: the ends of some parts, and of some samples left out."""
+"""A part that costs almost nothing changes almost nothing: ends from some of the parts, and some of the samples."""
 
 from __future__ import annotations
 

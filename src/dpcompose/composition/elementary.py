@@ -215,6 +215,14 @@ def least(found: Bound, others: Iterable[Bound]) -> Bound:
     return found if best is found else apart([found], best)
 
 
+def greatest(bounds: Sequence[Bound]) -> Bound:
+    """The maximum of numbers known by their bounds."""
+    if len(bounds) == 1:
+        return bounds[0]
+    leader = max(bounds, key=lambda bound: (bound.upper, bound.lower))
+    return Bound(max([bound.lower for bound in bounds]), leader.upper, leader.certificate)
+
+
 def apart(lower: Sequence[Bound], upper: Bound) -> Bound:
     """Lower and upper end from different losses, and a certificate that says so."""
     certificate = Certificate(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NoReturn
 
 from dpcompose import check
 from dpcompose.composition import adversarial
 from dpcompose.composition.composition import Composable, Composition, Uncomposable, compose
+from dpcompose.composition.elementary import greatest
 from dpcompose.composition.losses import Losses, gathered
 from dpcompose.composition.part import Pairs, Part, Parts
 from dpcompose.composition.question import TOLERANCE, PrivacyQuestion, ask
@@ -46,7 +46,7 @@ class Parallel(Uncomposable):
     ) -> Bound:  # fmt: skip
         """The smallest epsilon >= 0 such that all of it together is (epsilon, delta)-differentially private."""
         questions = self._questions(orientation, tolerance, proof)
-        return _largest(questions, lambda question: question.epsilon(check.probability("delta", delta)))
+        return greatest([question.epsilon(check.probability("delta", delta)) for question in questions])
 
     def delta(
         self, *, epsilon: float, orientation: Orientation = Orientation.SAME,
@@ -54,12 +54,12 @@ class Parallel(Uncomposable):
     ) -> Bound:  # fmt: skip
         """The smallest delta such that all of it together is (epsilon, delta)-differentially private."""
         questions = self._questions(orientation, tolerance, proof)
-        return _largest(questions, lambda question: question.delta(check.real("epsilon", epsilon)))
+        return greatest([question.delta(check.real("epsilon", epsilon)) for question in questions])
 
     def renyi(self, order: float) -> Bound:
         """The Renyi divergence of the given order > 1."""
         questions = self._questions(Orientation.SAME, TOLERANCE, proof=False)
-        return _largest(questions, lambda question: question.renyi(order))
+        return greatest([question.renyi(order) for question in questions])
 
     def pure(self) -> float | None:
         """The epsilon of pure differential privacy, rounded up, or None if there is none."""
@@ -88,12 +88,6 @@ class Parallel(Uncomposable):
                     "parallel with Orientation.FREE", reason, "Use Orientation.SAME, or compose the cells"
                 )
         return [ask(case, self.adjacency, orientation, tolerance, proof) for case in self.cases]
-
-
-def _largest(questions: list[PrivacyQuestion], answer: Callable[[PrivacyQuestion], Bound]) -> Bound:
-    bounds = [answer(question) for question in questions]
-    leader = max(bounds, key=lambda bound: (bound.upper, bound.lower))
-    return Bound(max(bound.lower for bound in bounds), leader.upper, leader.certificate)
 
 
 def parallel(*cells: Composable, adjacency: AdjacencyName = Adjacency.ADD_REMOVE, moves: bool = True) -> Parallel:

@@ -49,8 +49,11 @@ class PartByPart:
 
         Args:
             bound: The answer.
-            most: An upper end of what attained losses say, at most that of the answer.
+            most: An upper end of what the attained losses of all parts say; infinite if they are those of the answer.
         """
+        # What a part attains alone may be more than it does in company: then the attained losses do not say it all.
+        alone = any(pair.tight_alone or pair.either_order for pair, _ in self.theorems.losses.pairs)
+        most = bound.upper if alone else min(bound.upper, most)
         lower = self._attained(bound.lower, most)
         if bound.lower < lower <= bound.upper:  # what contradicts the upper end is left out
             bound = apart([Bound(lower, math.inf)], bound)
@@ -96,11 +99,16 @@ class PartByPart:
         costs = [math.inf if inner is None else times * curve.divergence(2.0) for inner, (curve, _, times) in rows]
         order = sorted(range(len(costs)), key=costs.__getitem__)
         low, high = 0, sum(inner is not None for inner in inners)
+        if high < 2:
+            return bound
+        whole = self.theorems.ask(self.theorems.losses)
         while high - low > 1 and wide(bound, self.tolerance):
             middle = (low + high) // 2
             chosen = order[:middle]
             question = self.theorems.without_samples([each if at in chosen else None for at, each in enumerate(inners)])
-            if hopeless(question, *((self.number, bound.upper) if self.for_delta else (bound.upper, self.number))):
+            point = (self.number, bound.upper) if self.for_delta else (bound.upper, self.number)
+            # Where large losses are rare, moments are so far above delta that they tell nothing of any question.
+            if hopeless(question, *point) and not hopeless(whole, *point):
                 high = middle
                 continue
             answer = question.uncompared(self.number, for_delta=self.for_delta)

@@ -6,14 +6,16 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from operator import attrgetter
 
 from dpcompose import check
 from dpcompose.composition import adversarial, complement
 from dpcompose.composition.adversarial import Rounds
 from dpcompose.composition.converted import attained as attained_promises, converted, curved
-from dpcompose.composition.elementary import Elementary, apart, largest_losses, least, wide
+from dpcompose.composition.directions import attained_directions, directions
+from dpcompose.composition.elementary import Elementary, apart, greatest, largest_losses, least, wide
 from dpcompose.composition.losses import Losses, gathered
-from dpcompose.composition.part import Pairs, Parts
+from dpcompose.composition.part import Parts
 from dpcompose.composition.part_by_part import PartByPart
 from dpcompose.composition.renyi import RenyiCurve, Samples
 from dpcompose.errors import UnsupportedError
@@ -75,8 +77,8 @@ class PrivacyQuestion:
             found = self._converted_delta(epsilon, readings)
             if not found or not self.curve.hopeless(epsilon, found[0].upper, attained=False):
                 found.append(self.curve.delta(epsilon))
-            return self._below(_smallest(found), epsilon, readings, self._deltas)
-        upper = _largest(self._deltas(self.dominating, epsilon, readings))
+            return self._below(min(found, key=attrgetter("upper")), epsilon, readings, self._deltas)
+        upper = greatest(self._deltas(self.dominating, epsilon, readings))
         return upper if self.tight else self._below(upper, epsilon, readings, self._deltas)
 
     def _least_delta(self, found: Bound, epsilon: float, readings: Readings) -> Bound:
@@ -104,11 +106,8 @@ class PrivacyQuestion:
             return [self.delta(epsilon) for epsilon in epsilons]
         known = dict(zip(order, self._shared(self.dominating, order), strict=True))
         readings = {at: Readings() for at in order}
-        if self.rounds:
-            lower = self._shared(self.attained, order)
-            known = {at: apart([low], known[at]) for at, low in zip(order, lower, strict=True)}
-            for at, low in zip(order, lower, strict=True):
-                readings[at].attained = low.upper
+        for at, low in zip(order, self._shared(self.attained, order), strict=True) if self.rounds else ():
+            known[at], readings[at].attained = apart([low], known[at]), low.upper
         known = {
             at: self._least_delta(bound, at, readings[at]) if wide(bound, self.tolerance) else bound
             for at, bound in known.items()
@@ -118,7 +117,7 @@ class PrivacyQuestion:
     def _shared(self, products: tuple[Product, ...], order: Sequence[float]) -> list[Bound]:
         """The largest delta of the products at increasing epsilons."""
         rows = [product.deltas(order, tolerance=self.tolerance) for product in products]
-        return [_largest([row[at] for row in rows]) for at in range(len(order))]
+        return [greatest([row[at] for row in rows]) for at in range(len(order))]
 
     def epsilon(self, delta: float) -> Bound:
         """The largest epsilon(delta) of the directions, at most what an elementary theorem says."""
@@ -143,12 +142,9 @@ class PrivacyQuestion:
         return least(found, [*others, *(self.elementary.epsilon(delta, known=found.upper) if self.elementary else ())])
 
     def _by_parts(self, bound: Bound, number: float, readings: Readings, *, for_delta: bool) -> Bound:
-        if self.elementary is None:
-            return bound
-        # What a part attains alone may be more than it does in company: then the attained products do not say it all.
-        alone = any(pair.tight_alone or pair.either_order for pair, _ in self.losses.pairs)
-        most = bound.upper if alone else min(bound.upper, readings.attained)
-        return PartByPart(self.elementary, number, self.tolerance, for_delta).narrower(bound, most)
+        theorems = self.elementary
+        asked = None if theorems is None else PartByPart(theorems, number, self.tolerance, for_delta)
+        return bound if asked is None else asked.narrower(bound, readings.attained)
 
     def uncompared(self, number: float, *, for_delta: bool) -> Bound:
         """delta at an epsilon, or epsilon at a delta, compared with no elementary theorem."""
@@ -167,8 +163,8 @@ class PrivacyQuestion:
             found = self._converted_epsilon(delta, readings)
             known = found[0].upper if found else math.inf
             found += self.curve.epsilons(delta, known=known, attained=False, start=None)
-            return self._below(_smallest(found), delta, readings, self._epsilons)
-        upper = _largest(self._epsilons(self.dominating, delta, readings))
+            return self._below(min(found, key=attrgetter("upper")), delta, readings, self._epsilons)
+        upper = greatest(self._epsilons(self.dominating, delta, readings))
         return upper if self.tight else self._below(upper, delta, readings, self._epsilons)
 
     def _below(self, upper: Bound, number: float, readings: Readings, read: _Read) -> Bound:
@@ -208,10 +204,10 @@ class PrivacyQuestion:
         return all(loss is not None and (self.tight_alone or _says_all(loss)) for loss in single)
 
     def _converted_delta(self, epsilon: float, readings: Readings) -> list[Bound]:
-        return [_named(_largest(self._deltas(self._converted, epsilon, readings)))] if self._converted else []
+        return [_named(greatest(self._deltas(self._converted, epsilon, readings)))] if self._converted else []
 
     def _converted_epsilon(self, delta: float, readings: Readings) -> list[Bound]:
-        return [_named(_largest(self._epsilons(self._converted, delta, readings)))] if self._converted else []
+        return [_named(greatest(self._epsilons(self._converted, delta, readings)))] if self._converted else []
 
     @cached_property
     def _converted(self) -> tuple[Product, ...]:
@@ -227,7 +223,7 @@ class PrivacyQuestion:
             rest = tuple(entry for entry, keep in zip(rounds, kept, strict=True) if keep)
             return (adversarial.dominating((*rest, *(((loss,), times) for loss, times in one))),)
         pairs = tuple(entry for entry, keep in zip(self.losses.pairs, kept, strict=True) if keep)
-        return _directions((*pairs, *((Pair(loss, loss), times) for loss, times in one)))
+        return directions((*pairs, *((Pair(loss, loss), times) for loss, times in one)))
 
     def _deltas(self, products: tuple[Product, ...], epsilon: float, readings: Readings) -> list[Bound]:
         """delta of each direction, but for those that an upper end proves to be below the first."""
@@ -337,52 +333,26 @@ def directed(
     """
     pairs, single = losses.pairs, losses.single
     if single and single.either_order:
-        dominating = attained = _attained(pairs)
+        dominating = attained = attained_directions(pairs)
     else:
-        dominating = attained = _directions(pairs)
+        dominating = attained = directions(pairs)
         if not (single and single.tight_alone) and False in [pair.attained for pair, _ in pairs]:
-            attained = _attained(pairs)
+            attained = attained_directions(pairs)
     if losses.promises:
         pairs = (*pairs, *attained_promises(losses.sworn))
-        attained = _attained(pairs)
+        attained = attained_directions(pairs)
     rounds: Rounds = ()
     if orientation is Orientation.FREE:
         if alternatives is None:
             alternatives = tuple(((pair.remove, pair.add), times) for pair, times in losses.pairs)
         rounds = adversarial.oriented(alternatives, complete=not losses.promises)
     if rounds:
-        dominating, attained = (adversarial.dominating(rounds),), _attained(pairs, oriented=True)
+        dominating, attained = (adversarial.dominating(rounds),), attained_directions(pairs, oriented=True)
     if proof:
         if rounds:
             adversarial.refuse_proof()
         dominating, attained = proved(dominating, losses), proved(attained, losses)
     return PrivacyQuestion(losses, orientation, tolerance, proof, dominating, attained, rounds=rounds)
-
-
-def _directions(pairs: Pairs) -> tuple[Product, ...]:
-    remove = Product(tuple([(pair.remove, times) for pair, times in pairs]))
-    if False in [pair.symmetric for pair, _ in pairs]:
-        return (remove, Product(tuple([(pair.add, times) for pair, times in pairs]), remove))
-    return (remove,)
-
-
-def _attained(pairs: Pairs, *, oriented: bool = False) -> tuple[Product, ...]:
-    """Attained cases: every choice that all dominating pairs make alike; a pair that knows none is left out.
-
-    Args:
-        pairs: All losses.
-        oriented: With sequences of orientations too.
-    """
-    known = [(pair, times) for pair, times in pairs if pair.attained or pair.attained_parts]
-    found: list[Product] = []
-    for choice in range(max((len(pair.attained_parts) for pair, _ in known), default=0) or 1):
-        chosen = tuple(
-            (pair if pair.attained else pair.attained_parts[min(choice, len(pair.attained_parts) - 1)], times)
-            for pair, times in known
-        )
-        found.extend(_directions(chosen))
-        found.extend(adversarial.fixed_beforehand(chosen) if oriented else ())
-    return tuple(found)
 
 
 def _says_all(loss: Loss) -> bool:
@@ -395,15 +365,3 @@ def _named(bound: Bound) -> Bound:
     """The upper end of a composition with a converted Renyi curve in it."""
     certificate = bound.certificate
     return replace(bound, certificate=replace(certificate, method=f"{certificate.method}; {_CONVERTED}"))
-
-
-def _smallest(bounds: list[Bound]) -> Bound:
-    return min(bounds, key=lambda bound: bound.upper)
-
-
-def _largest(bounds: list[Bound]) -> Bound:
-    """The maximum of numbers known by their bounds."""
-    if len(bounds) == 1:
-        return bounds[0]
-    leader = max(bounds, key=lambda bound: (bound.upper, bound.lower))
-    return Bound(max([bound.lower for bound in bounds]), leader.upper, leader.certificate)

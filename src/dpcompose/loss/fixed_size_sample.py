@@ -113,7 +113,7 @@ class FixedSizeSampleLoss(AtomizedLoss):
 
     @property
     def unplaced_mass(self) -> float:
-        """What the atoms above h lose outright: h itself loses nothing."""
+        """The infinite mass of the atoms above h; h itself has none."""
         return up(self.composed.infinite_mass + self.composed.unplaced_mass)
 
 
