@@ -15,8 +15,8 @@ from dpcompose.audit import Moment, Outcome, Pair, Subject, Verdict, again, audi
 from dpcompose.audit.certificate import text_of
 from dpcompose.audit.feature import features_of, named
 from dpcompose.audit.learned import LEARNERS, remade
-from dpcompose.audit.outcome import rows_of
-from dpcompose.audit.outcome_text import outcomes_of, text_of_outcomes
+from dpcompose.audit.outcome import read, rows_of
+from dpcompose.audit.outcome_text import outcome_of, outcomes_of, text_of_outcome, text_of_outcomes
 
 PAIRS = [Pair(0.0, 1.0), Pair(0.0, 2.0, distance=2)]
 
@@ -154,6 +154,15 @@ def test_outcomes_come_back_to_the_last_bit() -> None:
         back = outcomes_of(text_of_outcomes(rows), len(rows))
         texts = [[repr(each) for each in (rows if rows.dtype.kind in "fbO" else rows_of(rows.tolist())).tolist()]]
         assert texts == [[repr(each) for each in back.tolist()]] and text_of_outcomes(back) == text_of_outcomes(rows)
+
+
+def test_outcomes_of_an_earlier_journal_are_read() -> None:
+    """They have no channels but prints and warnings, and do not say what was not looked at."""
+    for value in ({"a": [1.0, 2.0]}, "text", list(range(100))):
+        (now,) = rows_of([Outcome(read(value), warned=("w",), printed="p")])
+        row = text_of_outcome(now)
+        del row["value"][3], row["errors"], row["logged"]
+        assert repr(outcome_of(row)) == repr(now)
 
 
 def test_features_are_made_again_from_what_a_certificate_says() -> None:

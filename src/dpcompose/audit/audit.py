@@ -113,12 +113,23 @@ def audit(
         journal.close()
     proof = written.sealed(journal.header, journal.seed, game.batches, samples=game.samples, log_wealth=game.log_wealth)
     refuted = game.log_wealth >= game.goal and bool(checked(written.text_of(proof))["refuted"])
-    found = Found(
-        verdict=_verdict(refuted, _law(law, replayed), claim, adjacency),
-        epsilon=Bound(rungs.lower, math.inf),
-        delta=rungs.delta,
+    law = _law(law, replayed)
+    verdict = _verdict(refuted, law, claim, adjacency)
+    found = _found(game, subject, alpha, proof, verdict, _description(refuted, law, replayed, claim, adjacency))
+    if found.samples > FIRST:
+        require_answers(found, subject)
+    return found
+
+
+def _found(
+    game: Game, subject: Source, alpha: float, proof: dict[str, Any], verdict: Verdict, description: str
+) -> Found:
+    return Found(
+        verdict=verdict,
+        epsilon=Bound(game.ladder.lower, math.inf),
+        delta=game.ladder.delta,
         event=game.event,
-        description=_description(refuted, _law(law, replayed), replayed, claim, adjacency),
+        description=description,
         samples=game.samples,
         log_wealth=game.log_wealth,
         tried=game.tried(alpha),
@@ -128,11 +139,8 @@ def audit(
         peak=game.peak,
         unread=tuple(f"{name} ({number:,} in one call)" for name, number in sorted(game.unread.items())),
         freshness=subject.fresh.value if isinstance(subject, Subject) else Fresh.CALL.value,
-        silent="" if refuted else game.silent,
+        silent="" if verdict is Verdict.REFUTED else game.silent,
     )
-    if found.samples > FIRST:
-        require_answers(found, subject)
-    return found
 
 
 def require_answers(found: Found, subject: Source) -> None:

@@ -29,8 +29,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from dpcompose.audit.outcome import ADDRESS, LOOKED, TEXT, Outcome, read
+from dpcompose.audit.outcome import Outcome, read
 from dpcompose.audit.outcome_text import MALFORMED, outcome_of, text_of_outcome
+from dpcompose.audit.parts import ADDRESS, LOOKED, TEXT
 
 MOST_PARTS = 32
 """Arguments and attributes of an exception that are looked at."""

@@ -13,7 +13,8 @@ import numpy as np
 
 from dpcompose import check
 from dpcompose.audit import bits
-from dpcompose.audit.outcome import BESIDE, LEAVES, Outcomes, Reals
+from dpcompose.audit.outcome import BESIDE, Outcomes, Reals
+from dpcompose.audit.parts import LEAVES
 from dpcompose.audit.table import NO_NUMBERS, Table, table_of
 from dpcompose.errors import DomainError
 

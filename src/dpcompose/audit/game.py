@@ -192,7 +192,7 @@ class Game:
 
     @property
     def silent(self) -> str:
-        """What nearly all calls did, in words, where none answered and they failed alike; else empty."""
+        """The failure of nearly all calls, in words, where none answered and they failed alike; else empty."""
         alike = self.failed.total() >= ALIKE * self.samples and not self.answered
         return next((each for each, _ in self.failed.most_common(1)), "no call") if alike else ""
 

@@ -20,11 +20,13 @@ from typing import Any
 from dpcompose.audit import certificate as written
 from dpcompose.audit.check import CertificateError, check
 from dpcompose.audit.coin import canonical
-from dpcompose.audit.outcome import Reading, code_of, read
+from dpcompose.audit.outcome import Reading, read
 from dpcompose.audit.pair import Pair
+from dpcompose.audit.parts import code_of
 from dpcompose.errors import DomainError
 
-FORMAT = "dpcompose-audit-journal-3"
+FORMAT, EARLIER = "dpcompose-audit-journal-3", "dpcompose-audit-journal-2"
+"""The format that is written, and one that is read too, of rows without channels."""
 _REMEDY = "Begin another journal, or restore this one"
 _BOUND = {"bound": True}
 _SAME = ("subject", "claim", "claims", "one_point", "alpha")
@@ -96,7 +98,7 @@ class Journal:
         try:
             texts, link = _followed(whole.split(b"\n"))
             first, *lines = (json.loads(line) for line in texts)
-            if first["format"] != FORMAT:
+            if first["format"] not in (FORMAT, EARLIER):
                 raise ValueError(f"its format is not {FORMAT}")
             header, seed = first["header"], bytes.fromhex(first["seed"])
             same = {name: header[name] for name in _SAME} | {"pairs": first["pairs"]}

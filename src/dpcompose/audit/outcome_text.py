@@ -94,7 +94,7 @@ def outcome_of(row: Any) -> Outcome:
     return Outcome(
         _value(told["value"]), str(told["raised"]), str(told["message"]), tuple(map(str, told["warned"])),
         timeout=bool(told["timeout"]), printed=str(told["printed"]), seconds=_number(told["seconds"]),
-        errors=str(told["errors"]), logged=tuple(map(str, told["logged"])),
+        errors=str(told.get("errors", "")), logged=tuple(map(str, told.get("logged", ()))),
     )  # fmt: skip
 
 
@@ -104,9 +104,11 @@ def _value(answer: Any) -> Any:
             return None
         case str():
             return _number(answer)
-        case [str(kind), leaves, code, missed, *beyond]:
+        case [str(kind), leaves, code, *beyond]:
             first = tuple((str(place), _number(number)) for place, number in leaves)
-            unread = tuple((str(name), int(number)) for name, number in cast("dict[str, int]", missed).items())
+            # A journal of an earlier version does not say what was not looked at.
+            missed = cast("dict[str, int]", beyond.pop(0) if beyond and isinstance(beyond[0], dict) else {})
+            unread = tuple((str(name), int(number)) for name, number in missed.items())
             if not beyond:
                 return Reading(kind, first, _number(code), unread=unread)
             places, numbers, letters = beyond

@@ -9,7 +9,8 @@ import numpy as np
 
 from dpcompose.audit.bits import bit
 from dpcompose.audit.feature import Feature, named
-from dpcompose.audit.outcome import LEAVES, LETTERS, Outcomes, Reals
+from dpcompose.audit.outcome import Outcomes, Reals
+from dpcompose.audit.parts import LEAVES, LETTERS
 from dpcompose.audit.table import LETTER, table_of
 
 LEAST, MOST, CELLS = 64, 4096, 16

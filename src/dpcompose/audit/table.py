@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from dpcompose.audit.outcome import BESIDE, FURTHER, LEAVES, Outcome, Outcomes, Reading, Reals, code_of, read
+from dpcompose.audit.outcome import BESIDE, Outcome, Outcomes, Reading, Reals, read
+from dpcompose.audit.parts import FURTHER, LEAVES, code_of
 
 LETTER = " letter "
 """Between the place of a text and the number of a letter in it."""
@@ -134,7 +135,7 @@ class Table:
 
     @cached_property
     def unread(self) -> dict[str, int]:
-        """What was not looked at, and the most of it in one outcome."""
+        """Names of all that was not looked at, and the most of it in one outcome."""
         found: dict[str, int] = {}
         for row in () if self.plain else self._rows:
             for name, number in row.value.unread:
@@ -143,7 +144,7 @@ class Table:
 
     @cached_property
     def failures(self) -> Counter[str]:
-        """What the calls did that did not answer, alike ones together."""
+        """The calls that did not answer, in words, alike ones together."""
         return Counter(
             () if self.plain else (f"{_worded(row)} {row.value.code}" for row in self._rows if not row.answered)
         )
@@ -195,7 +196,7 @@ def _seen(value: Any) -> Outcome:
 
 @lru_cache(maxsize=1024)
 def _read_beside(name: str, seen: str | tuple[str, ...]) -> Reading:
-    """What came beside an answer in one channel."""
+    """One channel beside an answer."""
     return read(seen, f"{BESIDE}{name}")
 
 
