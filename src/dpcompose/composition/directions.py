@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpcompose.composition import adversarial
 from dpcompose.composition.part import Pairs
-from dpcompose.loss.product import Product
+from dpcompose.loss import Product
 
 
 def directions(pairs: Pairs) -> tuple[Product, ...]:
