@@ -227,13 +227,13 @@ class _Unconfirmed(postgres._Transaction):
 class _Hasty(postgres._Transaction):
     """Answers what was decided before without waiting for anybody."""
 
-    def commit(self, root: str, requests: Any, known: driver.Cache, *, calls: bool = False) -> Any:
+    def commit(self, root: str, requests: Any, known: driver.Cache) -> Any:
         outcomes = [request.decide(driver.WriteModel(self), time="") for request in requests]
         if all(outcome.entry is None for outcome in outcomes):
             self.connection.rollback()
             return outcomes
         self.connection.rollback()
-        return super().commit(root, requests, known, calls=calls)
+        return super().commit(root, requests, known)
 
 
 class _Remembering(driver.WriteModel):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -102,9 +102,7 @@ class PeriodModel:
         return None
 
 
-def campaign(
-    url: str, *, seed: int, requests: int, weakness: str = "", analyst: Callable[[str], str] | None = None
-) -> int:
+def campaign(url: str, *, seed: int, requests: int, weakness: str = "") -> int:
     """One tree, charged so often; HistoryError where the ledger and the model disagree. How many were granted.
 
     Args:
@@ -112,7 +110,6 @@ def campaign(
         seed: Of what is drawn.
         requests: How many charges are asked.
         weakness: How it is broken on purpose.
-        analyst: Lets the role `ada` charge a top-level scope, and says where it finds the ledger; if given, it charges.
     """
     draw, model, granted = random.Random(f"{seed}"), PeriodModel(), 0
     clock = last = START
@@ -127,8 +124,6 @@ def campaign(
             model.places[path] = place
             renew, caps = place.renew or None, {"epsilon": place.cap}
             ledger.scope(path, kind=place.kind, caps=caps, renew=renew, actor="keeper")
-        client = "client" if analyst is None else "ada"
-        charging = ledger if analyst is None else opened.enter_context(Ledger.open(analyst(root)))
         charged = [path for path, place in model.places.items() if place.kind == "filter"]
         for number in range(requests):
             clock = _moved(draw, clock, model)
@@ -137,7 +132,7 @@ def campaign(
             path, cost = draw.choice(charged), draw.choice((1, 1, 2, 3, 5))
             expected = model.charge(path, cost, last)
             try:
-                charging.charge(path, cost={"epsilon": cost}, actor=client, key=str(number))
+                ledger.charge(path, cost={"epsilon": cost}, actor="client", key=str(number))
                 found, granted = None, granted + 1
             except OverdrawnError as refusal:
                 found = refusal.scope, Fraction(str(refusal.asked)), Fraction(str(refusal.left))

@@ -67,7 +67,7 @@ ERRORS = [
     "ledger scope /", "ledger charge world", "ledger charge nowhere --cost rho=1 --key x", "ledger redeem nowhere.json",
     "ledger price nowhere small.toml", "ledger exposure nowhere --delta 1", "ledger verify --anchor nowhere",
     "ledger export nowhere", "ledger close nowhere", "ledger init --nonsense", "audit scores nowhere.csv --epsilon 1",
-    "ledger key acme.example", "ledger roles", "ledger roles --analyst nobody",
+    "ledger key acme.example",
     "ledger backup", "ledger backup --out l.db", "ledger restore nowhere", "ledger restore copy.db",
     "ledger migrate --ledger nowhere.db",
     "ledger check-proof nowhere", "audit check nowhere", "audit zoo nobody", "audit nothing --epsilon 1",
@@ -122,8 +122,7 @@ def test_every_document_is_valid(home: Path, monkeypatch: pytest.MonkeyPatch) ->
         "audit",
         "audit check",
         "audit replay",
-        "ledger roles",
-    }  # these run code: tests/cli/test_audit.py; or need a server: tests/ledger/test_roles.py
+    }  # these run code: tests/cli/test_audit.py
     assert len(pages) > 15
     for page in [*pages, STRANGE]:
         _require_whole_numbers(page, monkeypatch)

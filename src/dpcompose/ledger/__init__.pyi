@@ -22,9 +22,7 @@ from .evidence import (
 from .head_record import HeadRecord as HeadRecord, read_claims as read_claims, write_record as write_record
 from .keys import announce_key as announce_key, revoke_key as revoke_key
 from .ledger import Ledger as Ledger, Moment as Moment, is_at_or_below as is_at_or_below
-from .postgres import PostgresStore as PostgresStore
 from .postgres_connection import commit as commit, engine_of as engine_of, failure as failure, failures as failures
-from .postgres_roles import roles as roles
 from .renewal import Renewal as Renewal
 from .requests import Charge as Charge
 from .scope import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -23,7 +23,6 @@ HEAD = "SELECT sequence, hash FROM entry WHERE root = ? ORDER BY sequence DESC L
 NEW_SCOPE = "INSERT INTO scope (root, path, kind, caps, slots, description, opened) VALUES (?, ?, ?, ?, ?, ?, ?)"
 NEW_BALANCE = "INSERT INTO balance (spent, taken, closed, root, path) VALUES (?, ?, ?, ?, ?)"
 NEW_ENTRY = "INSERT INTO entry (root, sequence, scope, key, redeems, body, hash) VALUES (?, ?, ?, ?, ?, ?, ?)"
-APPEND = "SELECT ledger_append(?)"
 CHANGE = "UPDATE balance SET spent = ?, taken = ?, closed = ? WHERE root = ? AND path = ?"
 
 
@@ -131,7 +130,12 @@ class WriteModel:
         """Write what a batch changes."""
         new = {scope.path for scope in batch.scopes}
         changed = {path: balance_row(node) for path, node in batch.balances.items() if path not in new}
-        self._store(batch, changed)
+        if batch.scopes:
+            self._write(NEW_SCOPE, [scope_row(scope) for scope in batch.scopes])
+            self._write(NEW_BALANCE, [balance_row(batch.balances[scope.path]) for scope in batch.scopes])
+        if changed:
+            self._write(CHANGE, list(changed.values()))
+        self._write(NEW_ENTRY, [entry_row(record) for record in batch.records])
         # Whether this is committed or not: such a row will mean such a balance, and only after such an entry. Heads
         # first: if we are interrupted in between, they are not those that are stored, and balances are read again.
         for root, head in batch.ends.items():
@@ -139,30 +143,9 @@ class WriteModel:
         for path, row in changed.items():
             self.known[root_of(path)].nodes[path] = row[:3], batch.balances[path]
 
-    def _store(self, batch: Batch, changed: Mapping[str, Row]) -> None:
-        """Write rows: new scopes with their balances, the balances that changed, and the entries."""
-        if batch.scopes:
-            self._write(NEW_SCOPE, [scope_row(scope) for scope in batch.scopes])
-            self._write(NEW_BALANCE, [balance_row(batch.balances[scope.path]) for scope in batch.scopes])
-        if changed:
-            self._write(CHANGE, list(changed.values()))
-        self._write(NEW_ENTRY, [entry_row(record) for record in batch.records])
-
     def _write(self, statement: str, rows: Sequence[Row]) -> None:
         if (written := self.driver.many(statement, rows)) != len(rows):
             what = statement.partition(" (")[0].partition(" SET")[0]
             raise TamperedError(
                 [f"{what!r} wrote {written} rows instead of {len(rows)}: a trigger or rule that is not ours"]
             )
-
-
-@dataclass
-class CallingWriteModel(WriteModel):
-    """The stored ledger of a role that may write nothing itself: a function of the server takes each entry, or refuses.
-
-    The function decides anew what the entry changes; what was decided here is only what is offered.
-    """
-
-    def _store(self, batch: Batch, changed: Mapping[str, Row]) -> None:
-        for record in batch.records:
-            self.driver.row(APPEND, (record.body,))

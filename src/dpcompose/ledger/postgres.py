@@ -16,7 +16,7 @@ from sqlalchemy import Connection, text
 from dpcompose.errors import StoreError
 from dpcompose.ledger.batch import Batch
 from dpcompose.ledger.decision import Outcome, Request, RequestDecision
-from dpcompose.ledger.driver import Cache, Cached, CallingWriteModel, WriteModel
+from dpcompose.ledger.driver import Cache, Cached, WriteModel
 from dpcompose.ledger.group_commit import GroupCommit
 from dpcompose.ledger.postgres_connection import (
     RETRIED,
@@ -42,13 +42,6 @@ _LOCK = (
     f"SELECT {SETTINGS}, (SELECT max(number) FROM migration), "
     "(SELECT 1 FROM balance WHERE root = ? AND path = ? FOR UPDATE)"
 )
-_CALLED_LOCK = f"SELECT {SETTINGS}, (SELECT max(number) FROM migration), ledger_lock(?)"
-_CALLS = text(
-    "SELECT NOT has_table_privilege('entry', 'INSERT') AND to_regprocedure('ledger_append(text)') IS NOT NULL "
-    "AND has_function_privilege(to_regprocedure('ledger_append(text)'), 'EXECUTE') FROM pg_class "
-    "WHERE oid = to_regclass('entry')"
-)
-"""Whether this role writes by functions alone; no row where there is no ledger."""
 
 
 class PostgresReader:
@@ -122,18 +115,13 @@ class PostgresStore(PostgresReader):
 
     def __init__(self, url: str, *, create: bool) -> None:
         self._create = create
-        self._calls = False
         self._known: Cache = defaultdict(Cached)
         self._group_commits: dict[str, GroupCommit] = {}
         self._lock = Lock()
         super().__init__(url, reading=False)
 
     def _begin(self, connection: Connection) -> None:
-        """Bring the tables up to date, or make them; a role that writes by functions takes them as they are."""
-        self._calls = bool(connection.execute(_CALLS).scalar())
-        if self._calls:
-            super()._begin(connection)
-            return
+        """Bring the tables up to date, or make them."""
         connection.execute(_MIGRATING)
         if not self._create and version_of(connection, url=self.url) == 0:
             raise no_ledger(self.url)
@@ -154,7 +142,7 @@ class PostgresStore(PostgresReader):
                 pooled = self._engine.raw_connection()
             transaction = _Transaction(cast("psycopg.Connection[Any]", pooled.driver_connection), self.url)
             try:
-                return transaction.commit(root, requests, self._known, calls=self._calls)
+                return transaction.commit(root, requests, self._known)
             except psycopg.Error as error:
                 lost = transaction.connection.closed
                 if lost:
@@ -176,14 +164,14 @@ class _Transaction:
     url: str
     committing: bool = False
 
-    def commit(self, root: str, requests: Sequence[Request], known: Cache, *, calls: bool) -> list[Outcome]:
-        """Decide and commit; by functions of the server if this role `calls` them."""
-        found = self.row(_CALLED_LOCK, (root,)) if calls else self.row(_LOCK, (root, root))
+    def commit(self, root: str, requests: Sequence[Request], known: Cache) -> list[Outcome]:
+        """Decide and commit."""
+        found = self.row(_LOCK, (root, root))
         assert found is not None, "a SELECT without a condition has a row"
         *settings, version, _ = found
         require_durable(settings, self.url)
         require_known(version, url=self.url)
-        stored = CallingWriteModel(self, known) if calls else WriteModel(self, known)
+        stored = WriteModel(self, known)
         batch = Batch(stored)
         outcomes = batch.decide_all(requests)
         if batch.records:

@@ -102,7 +102,6 @@ _CAUSES: Mapping[str, tuple[str, str]] = {
     "25006": ("the server takes no writes (a standby?)", "Connect to the primary server"),
     "42501": ("this user may not write here", "Grant the rights, or connect as another user"),
     "55P03": ("another client keeps the scope locked", "Ask again when it is done"),
-    "P0001": ("the server's functions refuse", "Charge and redeem in your own name, in scopes that are yours"),
     "40001": ("too many transactions at once", "Nothing was changed; ask again"),
 }
 
@@ -206,8 +205,7 @@ def failure(url: str, error: psycopg.Error, *, uncertain: bool) -> StoreError:
     """The error in words; nothing of the connection string is repeated but what the server itself says of it."""
     cause = _CAUSES.get(error.sqlstate or "")
     if cause is not None:
-        said = f": {error.diag.message_primary}" if error.sqlstate == "P0001" else ""
-        return StoreError(url, f"{cause[0]}{said}", cause[1])
+        return StoreError(url, *cause)
     if error.sqlstate is None and not uncertain and "FATAL:" in str(error):  # it answered, and let nobody in
         said = str(error).rpartition("FATAL:")[2].strip().partition("\n")[0]
         remedy = "Check the address: the database has to be there, and open to this user"

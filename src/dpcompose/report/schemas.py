@@ -175,7 +175,6 @@ DOCUMENTS: dict[str, Schema] = {
         lost=listed(record(scope=TEXT, has=INTEGER, anchor=INTEGER)),
     ),
     "ledger migrate": record(ledger=TEXT, before=INTEGER, after=INTEGER, backup=maybe(TEXT)),
-    "ledger roles": record(ledger=TEXT, sql=TEXT, applied=FLAG),
     "ledger verify": either(
         record(ledger=TEXT, sound={"const": True}, entries=INTEGER, scopes=INTEGER, anchored=FLAG, anchor=TEXT),
         record(ledger=TEXT, sound={"const": False}, problems=listed(TEXT)),
