@@ -65,7 +65,7 @@ NO_NUMERICS = {"errors", "files", "face", "ledger", "notebook", "pictured", "ver
 
 # A third-party package, and the rooms it is confined to. What is not listed is not used.
 CONFINED_TO = {
-    "numpy": {*THEORY, "interop", "release"},
+    "numpy": {*THEORY, "values", "interop", "release"},
     "scipy": THEORY,
     "flint": {"proof"},
     "lazy_loader": {"face"},
