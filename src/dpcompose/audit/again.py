@@ -1,9 +1,9 @@
 """The stakes of a certificate bet again on new draws: whoever made up its counts wins nothing by them.
 
 Its stakes come first, as they were bound; coins and rows are new. They end where the first audit was decided, and luck
-decides whether new draws are too by then: so the bets go on, with stakes that the new rows teach, until the wealth
-reaches 1/alpha or a limit of rows. All of it is one wealth of Theorem 2, however long it goes on: a true claim is
-refuted with probability at most alpha.
+decides whether new draws are too by then: so the bets on its features go on, with stakes that the new rows teach, until
+the wealth reaches 1/alpha or a limit of rows. All of it is one wealth of Theorem 2, however long it goes on: a true
+claim is refuted with probability at most alpha.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcompose import check
 from dpcompose.audit.arm import Arm
@@ -25,7 +26,7 @@ from dpcompose.audit.coin import Chain
 from dpcompose.audit.feature import Feature, named
 from dpcompose.audit.game import Game
 from dpcompose.audit.journal import Journal
-from dpcompose.audit.learned import LEARNERS, remade
+from dpcompose.audit.learned import remade
 from dpcompose.audit.lower import Ladder
 from dpcompose.audit.outcome import Outcomes
 from dpcompose.audit.pair import Pair
@@ -61,11 +62,9 @@ def again(
     claims = {claim["distance"]: tuple(map(_point, claim["points"])) for claim in header["claims"]}
     alpha, seed = float(header["alpha"]), os.urandom(32)
 
-    def look(rows: Outcomes) -> tuple[Feature, ...]:
-        return *subject.features(rows), *features
-
     chain, goal, wealth, used = Chain.opened(seed, header), -math.log(alpha), 0.0, 0
-    arms: dict[int, Arm] = {}
+    drawn: dict[int, list[tuple[Outcomes, NDArray[np.uint8]]]] = {}
+    bet_on: dict[int, dict[str, Feature]] = {}
     for batch in certificate["batches"]:
         bound = batch["stakes"]
         if not bound["members"] or wealth >= goal or used >= most or time.monotonic() >= ends:
@@ -73,21 +72,33 @@ def again(
         place: int = bound["pair"]
         if not place < len(pairs) or pairs[place].distance != bound["distance"]:
             raise DomainError("pairs", place, "the pairs of the audit, in their order")
-        arm = arms.setdefault(place, Arm(pairs[place], claims[bound["distance"]], None, LEARNERS, look))
         coins = chain.coins(bound, min(bound["rows"], most - used))
-        rows = subject.draw(arm.pair, coins)
-        known = {each.name: each for each in look(rows)}
+        rows = subject.draw(pairs[place], coins)
+        known = {each.name: each for each in (*subject.features(rows), *features)}
         members = [_member(each, known) for each in bound["members"]]
         places = [member.cells.place(member.feature.score(rows)) for member in members]
-        paid = step(wealth, members, arm.points, coins, places, goal)
+        paid = step(wealth, members, claims[bound["distance"]], coins, places, goal)
         wealth, used, chain = paid.log_wealth, used + paid.rows, chain.after(bound, paid.rows)
-        arm.learn(rows[: paid.rows], coins[: paid.rows])
-    if not arms:
+        drawn.setdefault(place, []).append((rows[: paid.rows], coins[: paid.rows]))
+        bet_on.setdefault(place, {}).update({member.feature.name: member.feature for member in members})
+    if not drawn or wealth >= goal:
         return wealth
-    ladder, converse = Ladder.of(claims[1], alpha, climbed=False), tuple(map(Converse, arms.values()))
-    game = Game(tuple(arms.values()), chain, goal, ladder, converse, log_wealth=wealth, samples=used)
+    arms = tuple(_taught(pairs[place], claims, tuple(bet_on[place].values()), drawn[place]) for place in drawn)
+    ladder, converse = Ladder.of(claims[1], alpha, climbed=False), tuple(map(Converse, arms))
+    game = Game(arms, chain, goal, ladder, converse, log_wealth=wealth, samples=used)
     play(game, Journal(header, seed), subject, most=most, ends=ends)
     return game.log_wealth
+
+
+def _taught(
+    pair: Pair, claims: dict[int, tuple[Point, ...]], features: tuple[Feature, ...],
+    drawn: Sequence[tuple[Outcomes, NDArray[np.uint8]]],
+) -> Arm:  # fmt: skip
+    """A pair whose rows so far teach the stakes on the features of the certificate."""
+    arm = Arm(pair, claims[pair.distance], features)
+    for rows, coins in drawn:
+        arm.learn(rows, coins)
+    return arm
 
 
 def _point(written: dict[str, str]) -> Point:

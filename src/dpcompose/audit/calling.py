@@ -178,6 +178,8 @@ def _written(file: int) -> str:
 
 def _awaited(value: Any) -> Any:
     """The answer of a coroutine, and the items of an asynchronous generator, as a caller would wait for them."""
+    if type(value) is float:
+        return value
     if isinstance(value, AsyncIterator):
         return asyncio.run(_collected(cast("AsyncIterator[Any]", value)))
     return asyncio.run(_answer(cast("Awaitable[Any]", value))) if isinstance(value, Awaitable) else value

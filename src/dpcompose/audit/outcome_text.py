@@ -6,6 +6,7 @@ import base64
 import json
 import struct
 import zlib
+from collections.abc import Iterable
 from typing import Any, cast
 
 import numpy as np
@@ -81,7 +82,8 @@ def _answer(value: Any) -> Any:
         return _hex(value)
     if not isinstance(value, Reading):
         return _answer(read(value))
-    leaves, (places, numbers) = [[place, _hex(number)] for place, number in value.leaves], value.further
+    first = struct.pack(f"<{len(value.leaves)}d", *(number for _, number in value.leaves)).hex()
+    leaves, (places, numbers) = [first, *(place for place, _ in value.leaves)], value.further
     beyond = [list(places), numbers.hex(), [*map(list, value.letters)]] if places or value.letters else []
     return [value.kind, leaves, _hex(value.code), dict(value.unread), *beyond]
 
@@ -105,8 +107,10 @@ def _value(answer: Any) -> Any:
         case str():
             return _number(answer)
         case [str(kind), leaves, code, *beyond]:
-            first = tuple((str(place), _number(number)) for place, number in leaves)
-            # A journal of an earlier version does not say what was not looked at.
+            # A journal of an earlier version has pairs of places and numbers, and does not say what was not looked at.
+            early = [*map(list, leaves)] if not leaves or isinstance(leaves[0], list) else None
+            seen = _leaves(*leaves) if early is None else ((place, _number(number)) for place, number in early)
+            first = tuple((str(place), number) for place, number in seen)
             missed = cast("dict[str, int]", beyond.pop(0) if beyond and isinstance(beyond[0], dict) else {})
             unread = tuple((str(name), int(number)) for name, number in missed.items())
             if not beyond:
@@ -119,6 +123,10 @@ def _value(answer: Any) -> Any:
             return Reading(kind, first, _number(code), further, texts, unread)
         case _:
             raise ValueError(f"{answer!r} is no answer")
+
+
+def _leaves(numbers: str, *places: Any) -> Iterable[tuple[Any, float]]:
+    return zip(places, struct.unpack(f"<{len(places)}d", bytes.fromhex(numbers)), strict=True)
 
 
 def _hex(number: float) -> str:
