@@ -12,7 +12,7 @@ from campaigns.extremes import VIOLATIONS, OutOfTimeError, Trial, drawn, limited
 @pytest.mark.slow
 @pytest.mark.parametrize("first", [0, 10])
 def test_no_law_is_broken(first: int) -> None:
-    trial = run(range(first, first + 3), 1, Trial(seconds=1.0))
+    trial = run(range(first, first + 3), 1, Trial(seconds=0.3))
     assert not any(trial.counts[kind] for kind in VIOLATIONS), trial.lines
     assert trial.counts["cases"] == 3
 
