@@ -51,8 +51,9 @@ class PartByPart:
             bound: The answer.
             most: An upper end of what the attained losses of all parts say; infinite if they are those of the answer.
         """
-        # What a part attains alone may be more than it does in company: then the attained losses do not say it all.
-        alone = any(pair.tight_alone or pair.either_order for pair, _ in self.theorems.losses.pairs)
+        # What one mechanism attains alone may be more than it does in company: then attained losses do not say it all.
+        pairs = self.theorems.losses.pairs
+        alone = any(times == 1 and (pair.tight_alone or pair.either_order) for pair, times in pairs)
         most = bound.upper if alone else min(bound.upper, most)
         lower = self._attained(bound.lower, most)
         if bound.lower < lower <= bound.upper:  # what contradicts the upper end is left out
