@@ -127,7 +127,7 @@ def read(root: Path) -> dict[str, Module]:
 
 def _names(stub: str) -> Iterator[str]:
     """The names that a stub offers."""
-    for node in ast.parse(stub).body:
+    for node in ast.walk(ast.parse(stub)):
         if isinstance(node, ast.ImportFrom):
             yield from (alias.asname or alias.name for alias in node.names)
 

@@ -1,4 +1,8 @@
-"""The face of a room: the names that its stub `__init__.pyi` lists, each read from its file when it is first used."""
+"""The face of a room: the names that its stub `__init__.pyi` lists, each read from its file when it is first used.
+
+What stands at the left margin of a stub is for everybody, and is `__all__`; what stands below `if True:` is for the
+other rooms of the package.
+"""
 
 from __future__ import annotations
 
@@ -12,4 +16,8 @@ Face = tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]
 
 def face(package: str, file: str) -> Face:
     """`__getattr__`, `__dir__` and `__all__` of a package, from the stub beside its `__init__.py`."""
-    return lazy_loader.attach_stub(package, file)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    find: Callable[[str], Any] = lazy_loader.attach_stub(package, file)[0]  # pyright: ignore[reportUnknownMemberType]
+    with open(f"{file}i", encoding="utf-8") as stub:
+        public = stub.read().partition("if True:")[0]
+    names = sorted({part.split()[0].rstrip(",") for part in public.split(" as ")[1:]})
+    return find, names.copy, names

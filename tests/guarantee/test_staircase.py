@@ -13,7 +13,7 @@ from flint import arb, ctx
 from dpcompose.guarantee import ApproximateDP, optimal
 from dpcompose.guarantee.heterogeneous import heterogeneous_delta
 from dpcompose.guarantee.optimal import homogeneous_delta, homogeneous_epsilon
-from dpcompose.values import exact
+from dpcompose.values.exact import FIXED_BITS, FIXED_ONE, fixed_exponential, fixed_logarithm
 from oracles import optimal as truth
 
 
@@ -109,22 +109,20 @@ def test_the_largest_losses_of_a_long_window(times: int, epsilon: float, share: 
 
 def worst(function: Callable[[int], arb], true: Callable[[arb], arb], numbers: list[int]) -> float:
     with ctx.workprec(400):
-        return max(abs(float(function(number) - true(arb(number) / exact.FIXED_ONE))) for number in numbers)
+        return max(abs(float(function(number) - true(arb(number) / FIXED_ONE))) for number in numbers)
 
 
 def test_fixed_point_keeps_its_errors() -> None:
     rng = random.Random(3)
-    exponents = [rng.randint(-1000 << exact.FIXED_BITS, 1000 << exact.FIXED_BITS) for _ in range(300)]
+    exponents = [rng.randint(-1000 << FIXED_BITS, 1000 << FIXED_BITS) for _ in range(300)]
     exponents += [rng.randint(-(1 << n), 1 << n) for n in range(0, 136, 3)]
 
     def scaled(exponent: int) -> arb:
-        mantissa, power = exact.fixed_exponential(exponent)
-        assert 0.999 < mantissa / exact.FIXED_ONE < 2.001
-        return arb(mantissa) / exact.FIXED_ONE / (arb(exponent) / exact.FIXED_ONE - power * arb(2).log()).exp()
+        mantissa, power = fixed_exponential(exponent)
+        assert 0.999 < mantissa / FIXED_ONE < 2.001
+        return arb(mantissa) / FIXED_ONE / (arb(exponent) / FIXED_ONE - power * arb(2).log()).exp()
 
     assert worst(scaled, lambda _: arb(1), exponents) <= 2.0**-112
-    numbers = [rng.randint(exact.FIXED_ONE, exact.FIXED_ONE << 37) for _ in range(200)] + [
-        n << exact.FIXED_BITS for n in range(1, 200)
-    ]
-    numbers += [exact.FIXED_ONE + (1 << n) for n in range(exact.FIXED_BITS + 1)]
-    assert worst(lambda n: arb(exact.fixed_logarithm(n)) / exact.FIXED_ONE, lambda x: x.log(), numbers) <= 2.0**-110
+    numbers = [rng.randint(FIXED_ONE, FIXED_ONE << 37) for _ in range(200)] + [n << FIXED_BITS for n in range(1, 200)]
+    numbers += [FIXED_ONE + (1 << n) for n in range(FIXED_BITS + 1)]
+    assert worst(lambda n: arb(fixed_logarithm(n)) / FIXED_ONE, lambda x: x.log(), numbers) <= 2.0**-110

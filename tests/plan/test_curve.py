@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpcompose.plan import Plan, Question, account, over_times
+from dpcompose.plan import Plan, PlanQuestion, account, over_times
 
 STEPS = '[[mechanism]]\nkind = "gaussian"\nsigma = 40.0\ntimes = {}\n'
 COUNTS = '[[mechanism]]\nkind = "laplace"\nscale = 20.0\ntimes = {}\n'
@@ -20,7 +20,7 @@ COUNTS = '[[mechanism]]\nkind = "laplace"\nscale = 20.0\ntimes = {}\n'
     ],
 )
 def test_the_abscissa_counts_answers_up_to_those_of_the_plan(text: str, unit: str, first: int, last: int) -> None:
-    found, heard = account(Plan.parse(text), Question("delta", 1e-6)), list[str]()
+    found, heard = account(Plan.parse(text), PlanQuestion("delta", 1e-6)), list[str]()
     growth = over_times(found, progress=lambda what, done, total: heard.append(what))
     assert (growth.unit, growth.stops[0], growth.stops[-1]) == (unit, first, last)
     assert all(curve.points[-1][0] == last for curve in growth.curves if len(curve.points) == len(growth.stops))

@@ -1,7 +1,6 @@
 from .advice import FilterAdvice as FilterAdvice, advise as advise
-from .amount import Number as Number, shown as shown
 from .curators import Curators as Curators, Spendings as Spendings
-from .description import FILTERS as FILTERS, NaturalFilter as NaturalFilter, from_description as from_description
+from .description import NaturalFilter as NaturalFilter, from_description as from_description
 from .divergence_filters import (
     ConcentratedFilter as ConcentratedFilter,
     GaussianFilter as GaussianFilter,
@@ -24,8 +23,14 @@ from .odometer import (
     Reading as Reading,
     RunningSum as RunningSum,
 )
-from .pricing import known_pure as known_pure, label as label
 from .promise_filters import AdvancedFilter as AdvancedFilter, BasicFilter as BasicFilter, PureFilter as PureFilter
-from .states import REFUSED as REFUSED, Places as Places, States as States
-from .total import Total as Total, asked as asked, least as least
+from .states import States as States
+from .total import Total as Total
 from .union_filter import UnionFilter as UnionFilter
+
+if True:
+    from .amount import Number as Number, shown as shown
+    from .description import FILTERS as FILTERS
+    from .pricing import known_pure as known_pure, label as label
+    from .states import REFUSED as REFUSED, Places as Places
+    from .total import asked as asked, least as least

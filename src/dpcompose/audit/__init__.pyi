@@ -1,22 +1,20 @@
 from .again import again as again
-from .audit import audit as audit, require_answers as require_answers
-from .canary import canaries as canaries
-from .certificate import text_of as text_of
+from .audit import audit as audit
 from .check import CertificateError as CertificateError, check as check
 from .feature import Feature as Feature, Learner as Learner
-from .learned import LEARNERS as LEARNERS
 from .outcome import Outcome as Outcome
 from .pair import Pair as Pair
 from .primitives import Primitives as Primitives
 from .replay import Replayed as Replayed, modelled as modelled, replay as replay
-from .subject import (
-    Fresh as Fresh,
-    Measurement as Measurement,
-    Source as Source,
-    Subject as Subject,
-    claim_of as claim_of,
-)
+from .subject import Source as Source, Subject as Subject
 from .transcript import Interaction as Interaction, Transcripts as Transcripts
-from .usual import usual_claim as usual_claim, usual_pairs as usual_pairs
 from .verdict import Found as Found, Moment as Moment, Tried as Tried, Verdict as Verdict
-from .zoo import ALPHA as ALPHA, ENTRIES as ENTRIES, Entry as Entry, entry_of as entry_of
+
+if True:
+    from .audit import require_answers as require_answers
+    from .canary import canaries as canaries
+    from .certificate import text_of as text_of
+    from .learned import LEARNERS as LEARNERS
+    from .subject import Fresh as Fresh, Measurement as Measurement, claim_of as claim_of
+    from .usual import usual_claim as usual_claim, usual_pairs as usual_pairs
+    from .zoo import ALPHA as ALPHA, ENTRIES as ENTRIES, Entry as Entry, entry_of as entry_of

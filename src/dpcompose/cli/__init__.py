@@ -1,5 +1,18 @@
 """The command line."""
 
-from dpcompose.face import face
+from __future__ import annotations
 
-__getattr__, __dir__, __all__ = face(__name__, __file__)
+import sys
+
+
+def main() -> None:
+    """Run the command `dpcompose`; Ctrl-C while it is read ends it in one line too."""
+    try:
+        from dpcompose.cli.app import main as run
+    except KeyboardInterrupt:
+        print("dpcompose: stopped before anything was done", file=sys.stderr)
+        sys.exit(130)
+    run()
+
+
+__all__ = ["main"]

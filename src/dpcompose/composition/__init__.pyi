@@ -2,27 +2,30 @@ from .batch import deltas as deltas, epsilons as epsilons, running_epsilon as ru
 from .batch_calibration import Calibrations as Calibrations, calibrations as calibrations
 from .calibrate import Calibration as Calibration, calibrate as calibrate
 from .choice import Choice as Choice, one_of as one_of
-from .compare import Comparison as Comparison
+from .comparison import Comparison as Comparison
 from .composition import (
     Composable as Composable,
     ComposablePart as ComposablePart,
     Composition as Composition,
-    Sampled as Sampled,
     compare as compare,
     compose as compose,
 )
 from .group import Group as Group
 from .growing import GrowingEpsilon as GrowingEpsilon
-from .losses import gathered as gathered
 from .parallel import Parallel as Parallel, parallel as parallel
-from .part import (
-    MOST_TIMES as MOST_TIMES,
-    GroupLosses as GroupLosses,
-    Pairs as Pairs,
-    Part as Part,
-    Unsampled as Unsampled,
-    pair_on_sample as pair_on_sample,
-)
+from .part import Part as Part
 from .profile import Curve as Curve, Profile as Profile
-from .risk import Risk as Risk, risk as risk
-from .target import ATTACKS as ATTACKS
+from .risk import Risk as Risk
+
+if True:
+    from .composition import Sampled as Sampled
+    from .losses import gathered as gathered
+    from .part import (
+        MOST_TIMES as MOST_TIMES,
+        GroupLosses as GroupLosses,
+        Pairs as Pairs,
+        Unsampled as Unsampled,
+        pair_on_sample as pair_on_sample,
+    )
+    from .risk import risk as risk
+    from .target import ATTACKS as ATTACKS

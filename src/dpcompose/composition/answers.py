@@ -8,7 +8,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from dpcompose import check
-from dpcompose.composition.compare import Comparison, theorems
+from dpcompose.composition.comparison import Comparison, theorems
 from dpcompose.composition.loss_above import LossAbove, loss_above
 from dpcompose.composition.profile import Profile
 from dpcompose.composition.question import TOLERANCE, PrivacyQuestion

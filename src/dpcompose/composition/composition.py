@@ -12,7 +12,7 @@ from typing import Any, ClassVar, cast
 
 from dpcompose import check, notebook
 from dpcompose.composition.answers import Askable
-from dpcompose.composition.compare import Comparison
+from dpcompose.composition.comparison import Comparison
 from dpcompose.composition.group import Group, group
 from dpcompose.composition.group_loss import joint_rate, sampled_group_losses
 from dpcompose.composition.losses import gathered

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from dpcompose import check
 from dpcompose.composition.answers import Askable
-from dpcompose.composition.compare import Comparison, group_theorems
+from dpcompose.composition.comparison import Comparison, group_theorems
 from dpcompose.composition.group_loss import group_losses
 from dpcompose.composition.losses import gathered
 from dpcompose.composition.part import Composed, GroupLosses, Pairs, Part, Parts

@@ -21,7 +21,7 @@ def printed_advanced(promises: Counted, *, slack: float) -> ApproximateDP:
     The delta is sum delta_i + slack; both are rounded up. For equal promises it is Theorem 3.20; the proof is the same
     for different ones.
 
-    >>> round(printed([(ApproximateDP(0.1), 100)], slack=1e-6).epsilon, 12)
+    >>> round(printed_advanced([(ApproximateDP(0.1), 100)], slack=1e-6).epsilon, 12)
     6.308230950513
 
     Args:
@@ -46,7 +46,7 @@ def tight_advanced(promises: Counted, *, slack: float) -> ApproximateDP:
     The delta is sum delta_i + slack; both are rounded up. The proof is that of Theorem 3.20, with the largest mean that
     a loss within +-epsilon can have.
 
-    >>> round(tight([(ApproximateDP(0.1), 100)], slack=1e-6).epsilon, 12)
+    >>> round(tight_advanced([(ApproximateDP(0.1), 100)], slack=1e-6).epsilon, 12)
     5.756105519336
 
     Args:
@@ -67,7 +67,7 @@ def advanced_half_squares(promises: Counted, *, slack: float) -> ApproximateDP:
     The delta is sum delta_i + slack; both are rounded up. Each (epsilon_i, 0) is (epsilon_i^2 / 2)-zCDP; these add up,
     and convert. The bound lies between the two others.
 
-    >>> round(half_squares([(ApproximateDP(0.1), 10)], slack=1e-6).epsilon, 11)
+    >>> round(advanced_half_squares([(ApproximateDP(0.1), 10)], slack=1e-6).epsilon, 11)
     1.71225813627
 
     Args:

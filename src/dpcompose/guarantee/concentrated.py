@@ -89,7 +89,7 @@ def concentrated_epsilon(promise: ConcentratedDP, *, delta: float) -> float:
     Never larger than `bun_steinke_epsilon`, nor than the conversion of [CanonneKamathSteinke2020, Corollary 13] by more
     than the search misses. Where the promise fails with probability d, the remaining part is converted.
 
-    >>> 5.2 < best_epsilon(ConcentratedDP(0.5), delta=1e-6) < 5.2215344
+    >>> 5.2 < concentrated_epsilon(ConcentratedDP(0.5), delta=1e-6) < 5.2215344
     True
 
     Args:

@@ -68,7 +68,7 @@ def gaussian_profile(epsilon: float, *, mu: float) -> Bound:
     a = epsilon / mu - mu / 2. Both ends are certified: relative width at most 2e-12 for delta >= 1e-300, an absolute
     one of 1e-323 below. The squares are exact, the differences free of cancellation (see `mills_drop`).
 
-    >>> profile(5.0, mu=1.0).contains(5.793721691919494e-07)
+    >>> gaussian_profile(5.0, mu=1.0).contains(5.793721691919494e-07)
     True
 
     Args:
@@ -100,7 +100,7 @@ def gaussian_epsilon(delta: float, *, mu: float) -> Bound:
     is at most `delta`, at the lower end its lower end (or the end is 0) is at least `delta`. The relative width is at
     most 1e-12 for delta from 1e-300 to 1 - 1e-12, except near epsilon = 0, where the problem is ill-conditioned.
 
-    >>> epsilon(1e-5, mu=1.0).contains(4.377178095681225)
+    >>> gaussian_epsilon(1e-5, mu=1.0).contains(4.377178095681225)
     True
 
     Args:
@@ -135,7 +135,7 @@ def gaussian_epsilon(delta: float, *, mu: float) -> Bound:
 def gaussian_tradeoff(alpha: float, *, mu: float) -> Bound:
     """The trade-off function of mu-GDP: Phi(Phi^-1(1 - alpha) - mu), certified.
 
-    >>> tradeoff(0.05, mu=1.0).contains(0.7404889771585559)
+    >>> gaussian_tradeoff(0.05, mu=1.0).contains(0.7404889771585559)
     True
 
     Args:
@@ -158,7 +158,7 @@ def gaussian_tradeoff(alpha: float, *, mu: float) -> Bound:
 def gaussian_mu(epsilon: float, *, delta: float) -> Bound:
     """The largest mu for which mu-GDP implies (epsilon, delta)-differential privacy; its lower end is the safe one.
 
-    >>> mu_for(1.0, delta=1e-5).contains(0.26805112321129422)
+    >>> gaussian_mu(1.0, delta=1e-5).contains(0.26805112321129422)
     True
 
     Args:

@@ -22,7 +22,7 @@ def group_printed(promise: ApproximateDP, *, size: int) -> ApproximateDP:
 
     Pure promises: Theorem 2.2. With a delta it is the bound quoted with it, looser than `chained`.
 
-    >>> book(ApproximateDP(0.5), size=3)
+    >>> group_printed(ApproximateDP(0.5), size=3)
     ApproximateDP(epsilon=1.5, delta=0.0)
 
     Args:
@@ -44,7 +44,7 @@ def group_chained(promise: ApproximateDP, *, size: int) -> ApproximateDP:
     The sum is (e^(k epsilon) - 1) / (e^epsilon - 1). At k epsilon no smaller delta is true of every such mechanism; at
     a smaller epsilon `tight_delta` is far better.
 
-    >>> round(chained(ApproximateDP(0.5, delta=1e-6), size=3).delta * 1e6, 12)
+    >>> round(group_chained(ApproximateDP(0.5, delta=1e-6), size=3).delta * 1e6, 12)
     5.367003099159
 
     Args:
@@ -73,7 +73,7 @@ def group_delta(target_epsilon: float, *, promise: ApproximateDP, size: int) -> 
     of the target, delta_k(target) <= sum_i e^(e_1 + ... + e_(i - 1)) delta(e_i) with e_1 + ... + e_k = target, true for
     any split and an equality at the slopes of phi along the way from that kink.
 
-    >>> tight_delta(1.0, promise=ApproximateDP(0.5, delta=1e-6), size=3).contains(0.2449220662063174)
+    >>> group_delta(1.0, promise=ApproximateDP(0.5, delta=1e-6), size=3).contains(0.2449220662063174)
     True
 
     Args:

@@ -16,7 +16,7 @@ def pure_renyi(epsilon: float, *, order: float) -> float:
     log(cosh((order - 1/2) epsilon) / cosh(epsilon / 2)) / (order - 1): every (epsilon, 0)-DP pair of distributions is a
     post-processing of randomized response.
 
-    >>> round(renyi(1.0, order=2.0), 14), round(renyi(0.3, order=8.0), 14)
+    >>> round(pure_renyi(1.0, order=2.0), 14), round(pure_renyi(0.3, order=8.0), 14)
     (0.73532566405552, 0.22238464291144)
 
     Args:
@@ -47,7 +47,7 @@ def pure_concentrated(epsilon: float) -> ConcentratedDP:
     log cosh((order - 1/2) epsilon) - log cosh(epsilon / 2) is at most order (order - 1) epsilon tanh(epsilon / 2), with
     equality in the limit of order 1. It is below the epsilon^2 / 2 of [BunSteinke2016, Proposition 1.4].
 
-    >>> round(concentrated(1.0).rho, 14)
+    >>> round(pure_concentrated(1.0).rho, 14)
     0.46211715726001
 
     Args:

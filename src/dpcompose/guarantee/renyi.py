@@ -162,7 +162,7 @@ def renyi_epsilon(curve: RenyiCurve, *, delta: float, exact: bool = True, orders
 
     Every order gives a true statement at the same delta, so that the least of them is true whatever the search missed.
 
-    >>> round(best_epsilon(lambda order: order / 2, delta=1e-6).epsilon, 4)
+    >>> round(renyi_epsilon(lambda order: order / 2, delta=1e-6).epsilon, 4)
     5.2215
 
     Args:
@@ -214,7 +214,7 @@ def renyi_epsilon(curve: RenyiCurve, *, delta: float, exact: bool = True, orders
 def renyi_delta(curve: RenyiCurve, *, epsilon: float, orders: Sequence[float] = ()) -> float:
     """A delta that a Renyi curve implies at `epsilon`: the least that a search over all orders finds; an upper bound.
 
-    >>> best_delta(lambda order: 5e-30 * order, epsilon=1e-13) < 1e-200
+    >>> renyi_delta(lambda order: 5e-30 * order, epsilon=1e-13) < 1e-200
     True
 
     Args:

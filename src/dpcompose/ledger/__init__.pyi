@@ -1,66 +1,54 @@
-from .address import file_of as file_of
 from .amount import Amount as Amount, Amounts as Amounts
-from .checkpoint import Checkpoint as Checkpoint, read_checkpoints as read_checkpoints
-from .copying import backup as backup, bring_up_to_date as bring_up_to_date, restore as restore
-from .decision import RequestDecision as RequestDecision, View as View
-from .entry import (
-    GRANTED as GRANTED,
-    OPENED as OPENED,
-    REDEEMED as REDEEMED,
-    REFUSED as REFUSED,
-    Entry as Entry,
-    Head as Head,
-    Receipt as Receipt,
-    now as now,
-)
-from .evidence import (
-    Evidence as Evidence,
-    check_proof as check_proof,
-    consistency_proof as consistency_proof,
-    inclusion_proof as inclusion_proof,
-)
-from .head_record import HeadRecord as HeadRecord, read_claims as read_claims, write_record as write_record
-from .keys import announce_key as announce_key, revoke_key as revoke_key
-from .ledger import Ledger as Ledger, Moment as Moment, is_at_or_below as is_at_or_below
-from .postgres_connection import commit as commit, engine_of as engine_of, failure as failure, failures as failures
-from .renewal import Renewal as Renewal
-from .requests import Charge as Charge
-from .scope import (
-    AccountNode as AccountNode,
-    Balance as Balance,
-    Kind as Kind,
-    Scope as Scope,
-    available as available,
-    paths_down_to as paths_down_to,
-    require_currencies as require_currencies,
-    root_of as root_of,
-    spend as spend,
-)
-from .signed_note import SigningKey as SigningKey, VerifierKey as VerifierKey
-from .sqlite_connection import (
-    FileLock as FileLock,
-    beside as beside,
-    is_database as is_database,
-    is_of_database as is_of_database,
-    log_at as log_at,
-    mark_of as mark_of,
-    may_write as may_write,
-    require_place as require_place,
-    settle as settle,
-    sqlite_failure as sqlite_failure,
-)
-from .store import Snapshot as Snapshot
-from .text import (
-    description_text as description_text,
-    each_once as each_once,
-    encode as encode,
-    line_of_text as line_of_text,
-    scope_path as scope_path,
-)
-from .verification import (
-    Anchor as Anchor,
-    DisagreementError as DisagreementError,
-    Replay as Replay,
-    Verification as Verification,
-    differences as differences,
-)
+from .entry import Entry as Entry, Head as Head, Receipt as Receipt
+from .ledger import Ledger as Ledger, Moment as Moment
+from .scope import Balance as Balance, Kind as Kind, Scope as Scope
+from .verification import Anchor as Anchor, Verification as Verification
+
+if True:
+    from .address import file_of as file_of
+    from .checkpoint import Checkpoint as Checkpoint, read_checkpoints as read_checkpoints
+    from .copying import backup as backup, bring_up_to_date as bring_up_to_date, restore as restore
+    from .decision import RequestDecision as RequestDecision, View as View
+    from .entry import GRANTED as GRANTED, OPENED as OPENED, REDEEMED as REDEEMED, REFUSED as REFUSED, now as now
+    from .evidence import (
+        Evidence as Evidence,
+        check_proof as check_proof,
+        consistency_proof as consistency_proof,
+        inclusion_proof as inclusion_proof,
+    )
+    from .head_record import HeadRecord as HeadRecord, read_claims as read_claims, write_record as write_record
+    from .keys import announce_key as announce_key, revoke_key as revoke_key
+    from .ledger import is_at_or_below as is_at_or_below
+    from .postgres_connection import commit as commit, engine_of as engine_of, failure as failure, failures as failures
+    from .renewal import Renewal as Renewal
+    from .requests import Charge as Charge
+    from .scope import (
+        AccountNode as AccountNode,
+        available as available,
+        paths_down_to as paths_down_to,
+        require_currencies as require_currencies,
+        root_of as root_of,
+        spend as spend,
+    )
+    from .signed_note import SigningKey as SigningKey, VerifierKey as VerifierKey
+    from .sqlite_connection import (
+        FileLock as FileLock,
+        beside as beside,
+        is_database as is_database,
+        is_of_database as is_of_database,
+        log_at as log_at,
+        mark_of as mark_of,
+        may_write as may_write,
+        require_place as require_place,
+        settle as settle,
+        sqlite_failure as sqlite_failure,
+    )
+    from .store import Snapshot as Snapshot
+    from .text import (
+        description_text as description_text,
+        each_once as each_once,
+        encode as encode,
+        line_of_text as line_of_text,
+        scope_path as scope_path,
+    )
+    from .verification import DisagreementError as DisagreementError, Replay as Replay, differences as differences

@@ -7,9 +7,12 @@ from .curve import (
     over_delta as over_delta,
     over_times as over_times,
 )
-from .entry import Entry as Entry, PlanEntry as PlanEntry
+from .entry import Entry as Entry
 from .plan import Plan as Plan
 from .question import PlanQuestion as PlanQuestion
 from .risk import PlanRisk as PlanRisk, risk_of as risk_of
-from .schema import COMPOSITION as COMPOSITION, MECHANISMS as MECHANISMS, SELECTION as SELECTION, dashed as dashed
-from .values import adjacency as adjacency
+
+if True:
+    from .entry import PlanEntry as PlanEntry
+    from .schema import COMPOSITION as COMPOSITION, MECHANISMS as MECHANISMS, SELECTION as SELECTION, dashed as dashed
+    from .values import adjacency as adjacency

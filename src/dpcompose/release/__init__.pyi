@@ -1,5 +1,5 @@
 from .answer import Answer as Answer, Quote as Quote
-from .catalog import Catalog as Catalog
+from .catalog import Catalog as Catalog, open as open
 from .contributions import LeftOut as LeftOut, RowsPerUnit as RowsPerUnit
 from .counting import (
     AccuracyCurve as AccuracyCurve,
@@ -16,16 +16,19 @@ from .counts import (
 )
 from .explain import Explanation as Explanation
 from .expression import RowExpression as RowExpression, case as case, col as col, lit as lit
-from .file import KINDS as KINDS, arguments_of as arguments_of, questions as questions
 from .moments import Ratio as Ratio, StandardDeviation as StandardDeviation, Variance as Variance
 from .public import PublicTable as PublicTable, public as public
 from .quantile import Maximum as Maximum, Minimum as Minimum, Quantile as Quantile, Quantiles as Quantiles
 from .question import Question as Question
 from .session import Session as Session
 from .sparse_vector import SparseVector as SparseVector, open_sparse_vector as open_sparse_vector
-from .sql import explains as explains, questions_of_sql as questions_of_sql
+from .sql import questions_of_sql as questions_of_sql
 from .sums import Mean as Mean, Sum as Sum
 from .synthetic import Synthetic as Synthetic, SyntheticData as SyntheticData
 from .table import Table as Table, table as table
 from .top import Top as Top
 from .workload import Coordinated as Coordinated
+
+if True:
+    from .file import KINDS as KINDS, arguments_of as arguments_of, questions as questions
+    from .sql import explains as explains

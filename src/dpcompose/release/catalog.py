@@ -222,3 +222,7 @@ def _place(source: object) -> str:
     if urlsplit(str(source)).password is not None or "password" in str(source).lower():
         raise DomainError("source", "a URL with a password", "one without", "libpq reads passwords from its own file")
     return str(source)
+
+
+open = open_file
+"""The name that it has in the room's face: `release.open`."""
