@@ -124,7 +124,7 @@ CALLS: list[tuple[str, Callable[..., Any], dict[str, Any], dict[str, list[Any]]]
         {"size": SIZE, "promise": [0.5, None, RHO]},
     ),
     (
-        "group.tight_delta",
+        "group.group_delta",
         group.group_delta,
         {"target_epsilon": 1.0, "promise": PROMISE, "size": 2},
         {"target_epsilon": FINITE, "size": SIZE},

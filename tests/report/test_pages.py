@@ -20,6 +20,7 @@ from dpcompose.report.exposure import exposure_page
 from dpcompose.report.ledger import at_least, at_most, listed
 from dpcompose.report.theorem import evaluation_page
 
+PAIR: dict[str, Any] = {"first": [0.75, 0.25], "second": [0.25, 0.75]}
 GIVEN: dict[str, dict[str, Any]] = {
     "2.2": {"epsilon": 0.1, "delta": 1e-7, "size": 3},
     "2.3.1": {"epsilon": 0.1, "delta": 1e-7, "without": 0.3, "utility_range": 1.0},
@@ -32,6 +33,12 @@ GIVEN: dict[str, dict[str, Any]] = {
     "3.20 tight": {"epsilon": 0.1, "times": 7, "slack": 1e-6},
     "3.20 heterogeneous": {"epsilon": [0.1, 0.2], "slack": 1e-6},
     "3.21": {"epsilon": 0.9, "slack": 1e-6, "times": 7},
+    "3.17": {**PAIR, "epsilon": 0.1},
+    "3.22": {"epsilon": 0.5, "delta": 1e-5},
+    "definition 2.4": {**PAIR, "epsilon": 0.1},
+    "definition 3.5": PAIR,
+    "definition 3.6": {**PAIR, "delta": 1e-3},
+    "remark 3.1": {**PAIR, "delta": 1e-3},
     "example 3.7": {},
     "optimal": {"epsilon": 0.1, "times": 7, "total_delta": 1e-6},
 }

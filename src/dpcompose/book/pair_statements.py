@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dpcompose import divergence
 from dpcompose.book.statement import Parameter, Statement
-from dpcompose.guarantee import profile_epsilon
+from dpcompose.guarantee import checked_epsilon
 from dpcompose.values import Bound, rounded_up
 
 Masses = Sequence[float]
@@ -20,7 +20,7 @@ class _Distances:
 
 
 def _least_delta(*, first: Masses, second: Masses, epsilon: float) -> Bound:
-    point = profile_epsilon("epsilon", epsilon)
+    point = checked_epsilon("epsilon", epsilon)
     bounds = [divergence.hockey_stick(*pair, epsilon=point) for pair in ((first, second), (second, first))]
     return Bound(max(each.lower for each in bounds), max(each.upper for each in bounds))
 

@@ -77,7 +77,7 @@ _ALL = (
         (_EPSILON, _OWN_DELTA, Parameter("size", int, "k")),
         (
             "The delta k e^((k - 1) epsilon) delta that is quoted with it is larger than needed: this is the sum.",
-            "Tight at k epsilon only: at smaller epsilons the curve is far below (guarantee.group.tight_delta).",
+            "Tight at k epsilon only: at smaller epsilons the curve is far below (guarantee.group.group_delta).",
         ),
         reference="[DworkRoth2014, Theorem 2.2]",
     ),

@@ -28,11 +28,11 @@ from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import (
     ApproximateDP,
     advanced_half_squares,
+    checked_epsilon,
     group_chained,
     homogeneous_delta,
     homogeneous_epsilon,
     printed_advanced,
-    profile_epsilon,
     tight_advanced,
 )
 from dpcompose.values import (
@@ -53,7 +53,7 @@ def group(epsilon: float, *, delta: float = 0.0, size: int) -> ApproximateDP:
     """A group of k: (epsilon, delta) becomes (k epsilon, delta (1 + e^epsilon + ... + e^((k - 1) epsilon))).
 
     With delta = 0 it is the book's (k epsilon, 0). Both numbers are rounded up. The delta is the smallest at k epsilon;
-    for smaller epsilons `guarantee.group.tight_delta` has the exact curve, and for Gaussians k mu is exact.
+    for smaller epsilons `guarantee.group.group_delta` has the exact curve, and for Gaussians k mu is exact.
 
     >>> group(0.25, size=4)
     ApproximateDP(epsilon=1.0, delta=0.0)
@@ -324,7 +324,7 @@ def kl_bound(epsilon: float) -> MeanLoss:
 
     Reference: [DworkRoth2014, Lemma 3.18]
     """
-    epsilon = profile_epsilon("epsilon", epsilon)
+    epsilon = checked_epsilon("epsilon", epsilon)
     if epsilon > 700.0:
         return MeanLoss(math.inf, epsilon)
     with decimal.localcontext(decimal_context(80)):

@@ -12,7 +12,7 @@ if True:
         printed_advanced as printed_advanced,
         tight_advanced as tight_advanced,
     )
-    from .approximate import profile_epsilon as profile_epsilon
+    from .approximate import checked_epsilon as checked_epsilon
     from .concentrated import concentrated_epsilon as concentrated_epsilon
     from .failure import (
         mirrored_epsilon as mirrored_epsilon,

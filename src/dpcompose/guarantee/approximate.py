@@ -37,7 +37,7 @@ class ApproximateDP:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", profile_epsilon("epsilon", self.epsilon))
+        object.__setattr__(self, "epsilon", checked_epsilon("epsilon", self.epsilon))
         object.__setattr__(self, "delta", check.probability("delta", self.delta))
 
     @property
@@ -112,7 +112,7 @@ def promise_of(value: object) -> ApproximateDP:
     return value
 
 
-def profile_epsilon(name: str, value: object) -> float:
+def checked_epsilon(name: str, value: object) -> float:
     """`value` as a float in [0, inf]."""
     number = check.real(name, value)
     if not number >= 0.0:

@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass
 from dpcompose import check
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import failure, renyi
-from dpcompose.guarantee.approximate import profile_epsilon
+from dpcompose.guarantee.approximate import checked_epsilon
 from dpcompose.values import UNIT_ROUNDOFF, up
 
 
@@ -127,7 +127,7 @@ def optimal_moment_delta(promise: ConcentratedDP, *, epsilon: float) -> float:
 
     Reference: [CanonneKamathSteinke2020, Corollary 13]
     """
-    promise, epsilon = _checked(promise), profile_epsilon("epsilon", epsilon)
+    promise, epsilon = _checked(promise), checked_epsilon("epsilon", epsilon)
     if promise.rho == 0.0:
         return promise.delta
     return min(1.0, up(promise.delta + renyi.renyi_delta(promise.renyi, epsilon=epsilon)))

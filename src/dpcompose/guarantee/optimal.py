@@ -18,7 +18,7 @@ from scipy.special import ndtri
 
 from dpcompose import check
 from dpcompose.guarantee import binomial, failure
-from dpcompose.guarantee.approximate import ApproximateDP, profile_epsilon
+from dpcompose.guarantee.approximate import ApproximateDP, checked_epsilon
 from dpcompose.guarantee.binomial import BinomialLaw, Sums, first_sums
 from dpcompose.numerics import U, dots, walk
 from dpcompose.values import Bound, Certificate, down, nearest, rounded_down, rounded_up, up
@@ -86,7 +86,7 @@ def homogeneous_epsilon(target_delta: float, *, epsilon: float, delta: float = 0
     Reference: [KairouzOhViswanath2015, Theorem 3.3]
     """
     target = check.probability("target_delta", target_delta)
-    promise, times = ApproximateDP(profile_epsilon("epsilon", epsilon), delta=delta), check.times(times)
+    promise, times = ApproximateDP(checked_epsilon("epsilon", epsilon), delta=delta), check.times(times)
     if times == 0 or promise.epsilon == 0.0 == promise.delta or target == 1.0:
         return Bound(0.0, 0.0, _CERTIFICATE)
     if promise.vacuous:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 
 from dpcompose import check
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.approximate import profile_epsilon
+from dpcompose.guarantee.approximate import checked_epsilon
 from dpcompose.values import UNIT_ROUNDOFF, up
 
 Curve = Callable[[float], float]
@@ -102,7 +102,7 @@ class KnownCurve:
         order = check.order(order)
         if callable(self.curve):
             try:
-                return profile_epsilon("curve", self.curve(order))
+                return checked_epsilon("curve", self.curve(order))
             except ArithmeticError:
                 return math.inf
         after = bisect_left(self.orders, order)

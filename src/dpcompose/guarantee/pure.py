@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dpcompose import check
-from dpcompose.guarantee.approximate import profile_epsilon
+from dpcompose.guarantee.approximate import checked_epsilon
 from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.values import UNIT_ROUNDOFF, up
 
@@ -28,7 +28,7 @@ def pure_renyi(epsilon: float, *, order: float) -> float:
 
     Reference: [Mironov2017, Proposition 5]
     """
-    epsilon, order = profile_epsilon("epsilon", epsilon), check.order(order)
+    epsilon, order = checked_epsilon("epsilon", epsilon), check.order(order)
     if epsilon == math.inf:
         return math.inf
     # cosh A - cosh B = 2 sinh((A + B) / 2) sinh((A - B) / 2): nothing cancels.

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from dpcompose import check
 from dpcompose.errors import DomainError
-from dpcompose.guarantee.approximate import profile_epsilon
+from dpcompose.guarantee.approximate import checked_epsilon
 from dpcompose.numerics import bracketed_root, largest, parabolic_minimum, walk
 from dpcompose.values import UNIT_ROUNDOFF, decimal_context, up
 
@@ -47,7 +47,7 @@ class RenyiDP:
 
     def __call__(self, order: float) -> float:
         """The bound at `order`, in (1, inf)."""
-        return profile_epsilon("curve(order)", self.curve(check.order(order)))
+        return checked_epsilon("curve(order)", self.curve(check.order(order)))
 
     def epsilon(self, *, delta: float) -> Converted:
         """The smallest epsilon found over all orders: see `best_epsilon`."""
@@ -87,7 +87,7 @@ def mironov_epsilon(rho: float, *, order: float, delta: float) -> float:
 
     Reference: [Mironov2017, Proposition 3]
     """
-    rho, order, delta = profile_epsilon("rho", rho), check.order(order), check.probability("delta", delta)
+    rho, order, delta = checked_epsilon("rho", rho), check.order(order), check.probability("delta", delta)
     if rho == math.inf or delta == 0.0:
         return 0.0 if rho == 0.0 else math.inf
     return up((rho - math.log(delta) / (order - 1.0)) * (1.0 + 12 * UNIT_ROUNDOFF))
@@ -112,7 +112,7 @@ def optimal_moment_epsilon(rho: float, *, order: float, delta: float) -> float:
 
     Reference: [CanonneKamathSteinke2020, Proposition 12], [Balle2020, Theorem 21]
     """
-    rho, order, delta = profile_epsilon("rho", rho), check.order(order), check.probability("delta", delta)
+    rho, order, delta = checked_epsilon("rho", rho), check.order(order), check.probability("delta", delta)
     if rho == math.inf or delta == 0.0:
         return 0.0 if rho == 0.0 else math.inf
     # log(1 - 1 / order), without the cancellation next to order 1.
@@ -140,7 +140,7 @@ def optimal_moment_delta(rho: float, *, order: float, epsilon: float) -> float:
 
     Reference: [CanonneKamathSteinke2020, Proposition 12], [Balle2020, Theorem 21]
     """
-    rho, order, epsilon = profile_epsilon("rho", rho), check.order(order), profile_epsilon("epsilon", epsilon)
+    rho, order, epsilon = checked_epsilon("rho", rho), check.order(order), checked_epsilon("epsilon", epsilon)
     if rho == 0.0:
         return 0.0
     if epsilon == math.inf:
@@ -188,7 +188,7 @@ def renyi_epsilon(curve: RenyiCurve, *, delta: float, exact: bool = True, orders
     def estimate(point: float) -> float:
         order = _order_at(point)
         return min(
-            estimated_epsilon(profile_epsilon("curve(order)", curve(order)), order=order, delta=delta), moment(point)
+            estimated_epsilon(checked_epsilon("curve(order)", curve(order)), order=order, delta=delta), moment(point)
         )
 
     def lossless(point: float) -> float:
@@ -227,7 +227,7 @@ def renyi_delta(curve: RenyiCurve, *, epsilon: float, orders: Sequence[float] = 
 
     Reference: [CanonneKamathSteinke2020, Proposition 12]
     """
-    epsilon = profile_epsilon("epsilon", epsilon)
+    epsilon = checked_epsilon("epsilon", epsilon)
 
     def log_delta(point: float) -> float:
         order = _order_at(point)
@@ -286,7 +286,7 @@ def lossless_epsilon(rho: float, *, order: float, delta: float) -> float:
 
     Reference: [Asoodeh2021, Section III]
     """
-    rho, order, delta = profile_epsilon("rho", rho), check.order(order), check.probability("delta", delta)
+    rho, order, delta = checked_epsilon("rho", rho), check.order(order), check.probability("delta", delta)
     if rho == 0.0 or delta == 1.0:
         return 0.0
     if delta == 0.0 or rho == math.inf or not (order - 1.0) * rho < 1e12:
