@@ -70,6 +70,8 @@ def _never(*_: object) -> bool:
 
 
 def _here(account: Any, mechanism: str, delta: Any) -> Any:
+    """A price that takes long, on whichever machine, in a thread of the server."""
+    time.sleep(2 * TIME)
     from dpcompose.mechanism.text import parse
 
     quote = account.quote(parse(mechanism), delta)
@@ -100,7 +102,7 @@ class Attack:
 
     def abandoned(self) -> str:
         """Requests that take long, left at once."""
-        for _ in range(66):
+        for _ in range(150):  # more than the server has threads
             method, path, role = self.draw.choice(
                 [
                     ("POST", "/v1/price", Role.ANALYST),

@@ -172,6 +172,8 @@ class Account:
 
     def remember(self, quote: Quote) -> Quote:
         """Keep a quote among the last ones."""
+        if not isinstance(quote, Quote):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("quote", quote, "a quote of this account")
         if isinstance(quote.mechanism, Composable):  # of anything else it is not known that it never changes
             self._quotes.append(quote)
         return quote

@@ -78,8 +78,9 @@ class Answer:
             most: At most so many rows; by default all.
 
         Raises:
-            DomainError: If the confidence is outside (0, 1).
+            DomainError: If the confidence is outside (0, 1), or `most` is no count.
         """
+        most = None if most is None else min(check.count("most", most), self.table.num_rows)
         found, column = self.expected_error(confidence), self.columns.index(self.main)
         errors, ranked = found if isinstance(found, tuple) else repeat(found), self.question.in_ranks
         rows, texts = zip(*(each.cells for each in self.columns), strict=True), list[list[str]]()
