@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import dpcompose
 from dpcompose import Bound, Bounds, Composition, UnsupportedError
@@ -65,7 +65,7 @@ class Case:
 
 def build(part: str) -> Composition:
     """What a line of Python makes."""
-    return eval(part, {name: getattr(dpcompose, name) for name in dpcompose.__all__})
+    return eval(part, {name: getattr(dpcompose, name) for name in dir(dpcompose)})
 
 
 def drawn(number: int, seed: int) -> Case:
@@ -184,9 +184,10 @@ class Trial:
     def together(self, cases: list[Case]) -> None:
         """Ask cases as one batch: each answer is that of a batch of one, to the last bit."""
         wholes, deltas = [case.of() for case in cases], [case.delta for case in cases]
-        batch = self.read(cases[0], partial(dpcompose.epsilons, wholes, masked=True), delta=deltas)
+        batch = cast("Any", self.read(cases[0], partial(dpcompose.epsilons, wholes, masked=True), delta=deltas))
         for at, case in enumerate(cases) if batch is not None else ():
-            alone = self.read(case, partial(dpcompose.epsilons, [wholes[at]], masked=True), delta=case.delta)
+            one = partial(dpcompose.epsilons, [wholes[at]], masked=True)
+            alone = cast("Any", self.read(case, one, delta=case.delta))
             if alone is not None and _ends(alone, 0) != _ends(batch, at):
                 self.note("apart", case, f"in a batch {_ends(batch, at)}, in one of its own {_ends(alone, 0)}")
 

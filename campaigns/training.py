@@ -121,8 +121,8 @@ class Loop:
     """A training under Opacus whose steps are logged where the parameters change."""
 
     def __init__(self, rng: random.Random, *, ghost: bool, poisson: bool, noise: float) -> None:
-        import torch
-        from opacus import PrivacyEngine
+        import torch  # pyright: ignore[reportMissingImports]
+        from opacus import PrivacyEngine  # pyright: ignore[reportMissingImports]
 
         import dpcompose.interop.opacus  # noqa: F401  registers the accountant
 
@@ -257,7 +257,7 @@ def plain(loop: Loop, length: int) -> None:
 
 
 def managed(loop: Loop, length: int) -> None:
-    from opacus.utils.batch_memory_manager import BatchMemoryManager
+    from opacus.utils.batch_memory_manager import BatchMemoryManager  # pyright: ignore[reportMissingImports]
 
     manager = BatchMemoryManager(data_loader=loop.loader, max_physical_batch_size=3, optimizer=loop.optimizer)
     with manager as loader:
@@ -435,7 +435,7 @@ def run(rng: random.Random) -> tuple[str, bool]:
 
 def campaign(*, loops: int, seed: int) -> str:
     """Run that many loops; TrainingError if one is charged less than it cost."""
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -75,7 +75,7 @@ class Theorems:
 
 
 def _built(code: str) -> dpcompose.Composition:
-    return eval(code, {name: getattr(dpcompose, name) for name in dpcompose.__all__})
+    return eval(code, {name: getattr(dpcompose, name) for name in dir(dpcompose)})
 
 
 def _asked(composition: dpcompose.Composition, name: str, *place: float, **question: Any) -> float:

@@ -104,7 +104,7 @@ def examine(case: Case, *, prove: bool = False, proof: bool = False) -> Findings
     """Ask both questions and hold all intervals against each other, with `prove` those of ball arithmetic too."""
     found = Findings()
     parts, options = case.parts, {**case.options, "proof": proof}
-    composition = eval(case.code, {name: getattr(dpcompose, name) for name in dpcompose.__all__})
+    composition = eval(case.code, {name: getattr(dpcompose, name) for name in dir(dpcompose)})
     delta = case.delta
     asked = _asked(found, case, composition, "epsilon", options, delta=delta)
     epsilon = case.epsilon(asked)

@@ -7,7 +7,7 @@ other rooms of the package.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import lazy_loader  # pyright: ignore[reportMissingTypeStubs]
 
@@ -16,8 +16,8 @@ Face = tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]
 
 def face(package: str, file: str) -> Face:
     """`__getattr__`, `__dir__` and `__all__` of a package, from the stub beside its `__init__.py`."""
-    find: Callable[[str], Any] = lazy_loader.attach_stub(package, file)[0]  # pyright: ignore[reportUnknownMemberType]
+    attached = cast("Any", lazy_loader.attach_stub(package, file))  # pyright: ignore[reportUnknownMemberType]
     with open(f"{file}i", encoding="utf-8") as stub:
         public = stub.read().partition("if True:")[0]
     names = sorted({part.split()[0].rstrip(",") for part in public.split(" as ")[1:]})
-    return find, names.copy, names
+    return attached[0], names.copy, names

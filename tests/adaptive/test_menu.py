@@ -322,7 +322,7 @@ def test_the_share_of_a_filter_may_be_its_own_delta(share: float | Fraction) -> 
 
 @pytest.mark.parametrize("delta", [0.1, 0.3, 1e-6, Fraction(1, 3)])
 def test_the_promise_holds_at_its_own_delta(delta: float | Fraction) -> None:
-    at = float(delta) if isinstance(delta, float) else rounded_up(delta)
+    at = float(delta) if isinstance(delta, float) else rounded_up(Fraction(delta))
     for budget in (UnionFilter((PureFilter(1.0),), (delta,)), MenuFilter.for_target([BlackBox(0.5)], 1.0, delta)):
         assert budget.epsilon_at(delta=at) <= 1.0 < budget.epsilon_at(delta=at / 2)
 

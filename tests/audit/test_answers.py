@@ -86,7 +86,7 @@ KINDS: dict[str, Callable[[int], Any]] = {
     "attribute of a float": lambda told: attributed(Number(1.0), told),
     "attribute of a list": lambda told: attributed(Items([1]), told),
     "attribute of an array": lambda told: attributed(np.zeros(2).view(Array), told),
-    "mask": lambda told: np.ma.array([1, 2], mask=[told, 0]),
+    "mask": lambda told: np.ma.array([1, 2], mask=[bool(told), False]),
     "return of a generator": generator,
     "keys": lambda told: {1 if told else "1": 2},
     "long keys": lambda told: {"k" * 100 + str(told): 2},

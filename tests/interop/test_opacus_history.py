@@ -102,7 +102,7 @@ def test_the_least_noise_meets_its_target() -> None:
 )
 def test_epochs_are_rounded_to_the_steps_that_run(rate: float, epochs: float, steps: int) -> None:
     given = {"target_epsilon": 3.0, "target_delta": 1e-5, "sample_rate": rate}
-    noise = opacus.get_noise_multiplier(**given, epochs=epochs)
+    noise = opacus.get_noise_multiplier(**given, epochs=epochs)  # pyright: ignore[reportArgumentType]
     assert noise == opacus.get_noise_multiplier(**given, steps=steps)
     assert (Gaussian(noise).sampled(rate) * steps).epsilon(delta=1e-5).upper <= 3
 

@@ -176,7 +176,7 @@ GOOD |= {
 
 BLOCKS = {
     name: block
-    for name in dpcompose.__all__
+    for name in dir(dpcompose)
     if inspect.isclass(block := getattr(dpcompose, name)) and issubclass(block, Composable) and name != "Composition"
 }
 CALLS: dict[str, Callable[..., Any]] = {name: block for name, block in BLOCKS.items() if block is not DominatingPair}

@@ -195,7 +195,7 @@ def test_every_row_is_held() -> None:
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=f"{at}-{row['name']}") for at, row in enumerate(GOLDEN)])
 def test_row(row: Row) -> None:
-    if mechanism_of(row) in WAITING and mechanism_of(row) not in dpcompose.__all__:
+    if mechanism_of(row) in WAITING and mechanism_of(row) not in dir(dpcompose):
         pytest.skip(f"{mechanism_of(row)} is not offered yet")
     HELD[row["name"]](row)
 

@@ -105,7 +105,7 @@ def test_every_constructor_parameter_is_a_key() -> None:
     for kind, made in MECHANISMS.items():
         for name in made.parameters:
             assert name in PARAMETERS, f"{kind}: {name}"
-    constructors = (getattr(dpcompose, name) for name in dpcompose.__all__)
+    constructors = (getattr(dpcompose, name) for name in dir(dpcompose))
     mechanisms = [each for each in constructors if inspect.isclass(each) and hasattr(each, "sampled_pairs")]
     plain = {each.__name__ for each in mechanisms} - {"DominatingPair"}
     of_parts = {"composition", "dominating-pair", "renyi-line"}
