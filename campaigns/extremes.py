@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
 from random import Random
-from typing import Any, cast
+from typing import Any
 
 import dpcompose
 from dpcompose import Bound, Bounds, Composition, UnsupportedError
@@ -184,10 +184,12 @@ class Trial:
     def together(self, cases: list[Case]) -> None:
         """Ask cases as one batch: each answer is that of a batch of one, to the last bit."""
         wholes, deltas = [case.of() for case in cases], [case.delta for case in cases]
-        batch = cast("Any", self.read(cases[0], partial(dpcompose.epsilons, wholes, masked=True), delta=deltas))
-        for at, case in enumerate(cases) if batch is not None else ():
+        batch = self.read(cases[0], partial(dpcompose.epsilons, wholes, masked=True), delta=deltas)
+        if batch is None:
+            return
+        for at, case in enumerate(cases):
             one = partial(dpcompose.epsilons, [wholes[at]], masked=True)
-            alone = cast("Any", self.read(case, one, delta=case.delta))
+            alone = self.read(case, one, delta=case.delta)
             if alone is not None and _ends(alone, 0) != _ends(batch, at):
                 self.note("apart", case, f"in a batch {_ends(batch, at)}, in one of its own {_ends(alone, 0)}")
 
